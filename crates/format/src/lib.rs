@@ -1,0 +1,1 @@
+//! openraid-format

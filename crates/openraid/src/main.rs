@@ -1,0 +1,2 @@
+//! The openraid command.
+fn main() {}
