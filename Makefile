@@ -1,0 +1,38 @@
+# Every target first gets what it needs (tools/need), or says in one line what is missing.
+
+BUILD  := rust cc:gcc
+# The real Linux md driver as an ordinary process, and the tool that makes its arrays.
+ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount
+# Foreign NBD clients and servers.
+NBD    := nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fio:fio \
+          /usr/bin/python3:python3 /usr/lib/python3/dist-packages/nbd.py:python3-libnbd
+# File systems that must be recognised before a member is overwritten.
+FOREIGN := blkid:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools
+# The other parity library, for comparison only.
+ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
+
+.PHONY: help run test soak bench lint
+
+help: ## say what the targets are
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## build and start the demo: eight file-backed drives, an array, an NBD export, a client
+	@tools/need $(BUILD) $(NBD)
+	cargo run --release -p openraid -- demo
+
+test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
+	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
+	cargo xtask ci
+
+soak: ## the whole of what `test` takes slices of (hours)
+	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
+	cargo xtask soak
+
+bench: ## ratios measured in one run, CPU time per I/O first
+	@tools/need $(BUILD) $(NBD)
+	@tools/need $(ISAL) || echo "going on without the comparison to ISA-L"
+	cargo xtask bench
+
+lint: ## the checks of `test` that read the sources without running them, and cargo-deny
+	@tools/need $(BUILD)
+	cargo xtask lint
