@@ -1,0 +1,1 @@
+//! Pure maps from array addresses to member addresses.

@@ -1,0 +1,167 @@
+//! Sets of slots as bits: which members are missing, to be read, to be written.
+
+use core::fmt;
+use core::ops::{BitAnd, BitOr, BitOrAssign, Not};
+use openraid_units::Slot;
+
+use crate::limits::MEMBERS_MAX;
+
+/// A set of slots of one redundancy set. Copying it is one 128-bit move.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct SlotSet(u128);
+
+impl SlotSet {
+    /// No slot.
+    pub const EMPTY: Self = Self(0);
+
+    /// The slots `0..n`. `n` is at most [`MEMBERS_MAX`].
+    #[must_use]
+    pub const fn first_n(n: u16) -> Self {
+        assert!(n <= MEMBERS_MAX);
+        if n == 0 {
+            Self(0)
+        } else {
+            Self(u128::MAX >> (128 - n as u32))
+        }
+    }
+    /// Just this slot.
+    #[must_use]
+    pub const fn one(slot: Slot) -> Self {
+        assert!(slot.0 < MEMBERS_MAX);
+        Self(1 << slot.0)
+    }
+    /// Is `slot` in the set?
+    #[must_use]
+    pub const fn contains(self, slot: Slot) -> bool {
+        slot.0 < MEMBERS_MAX && self.0 >> slot.0 & 1 == 1
+    }
+    /// Put `slot` in.
+    pub fn insert(&mut self, slot: Slot) {
+        self.0 |= Self::one(slot).0;
+    }
+    /// Take `slot` out.
+    pub fn remove(&mut self, slot: Slot) {
+        self.0 &= !Self::one(slot).0;
+    }
+    /// The set with `slot` in it.
+    #[must_use]
+    pub const fn with(self, slot: Slot) -> Self {
+        Self(self.0 | Self::one(slot).0)
+    }
+    /// The set with `slot` out of it.
+    #[must_use]
+    pub const fn without(self, slot: Slot) -> Self {
+        Self(self.0 & !Self::one(slot).0)
+    }
+    /// How many slots are in.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+    /// Is no slot in?
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// How many slots of the set are below `slot`: its place when the set's slots are laid out in order.
+    #[must_use]
+    pub const fn rank(self, slot: Slot) -> u32 {
+        (self.0 & ((1 << slot.0) - 1)).count_ones()
+    }
+    /// The slots of `self` that are not in `other`.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+    /// Do the sets share a slot?
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// The lowest slot.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // at most 127
+    pub const fn first(self) -> Option<Slot> {
+        if self.0 == 0 {
+            None
+        } else {
+            Some(Slot(self.0.trailing_zeros() as u16))
+        }
+    }
+    /// The slots in rising order.
+    #[must_use]
+    pub const fn iter(self) -> Iter {
+        Iter(self.0)
+    }
+}
+
+/// The slots of a set in rising order.
+#[derive(Clone, Copy, Debug)]
+pub struct Iter(u128);
+
+impl Iterator for Iter {
+    type Item = Slot;
+    fn next(&mut self) -> Option<Slot> {
+        let slot = SlotSet(self.0).first()?;
+        self.0 &= self.0 - 1;
+        Some(slot)
+    }
+}
+
+impl IntoIterator for SlotSet {
+    type Item = Slot;
+    type IntoIter = Iter;
+    fn into_iter(self) -> Iter {
+        self.iter()
+    }
+}
+impl FromIterator<Slot> for SlotSet {
+    fn from_iter<I: IntoIterator<Item = Slot>>(slots: I) -> Self {
+        slots.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+impl BitAnd for SlotSet {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+impl BitOr for SlotSet {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl BitOrAssign for SlotSet {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+impl Not for SlotSet {
+    type Output = Self;
+    fn not(self) -> Self {
+        Self(!self.0)
+    }
+}
+impl fmt::Debug for SlotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|s| s.0)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_is_the_place_in_rising_order() {
+        let set: SlotSet = [Slot(127), Slot(0), Slot(63), Slot(64)].into_iter().collect();
+        let order: alloc::vec::Vec<_> = set.iter().collect();
+        assert_eq!(order, [Slot(0), Slot(63), Slot(64), Slot(127)]);
+        for (place, slot) in order.iter().enumerate() {
+            assert_eq!(set.rank(*slot) as usize, place);
+        }
+        assert_eq!(SlotSet::first_n(128).len(), 128);
+        assert_eq!(SlotSet::first_n(0), SlotSet::EMPTY);
+    }
+}
