@@ -1,0 +1,335 @@
+//! Judging a superblock whose checksum is right: fields can still be absurd, and every one of them would be
+//! used as an address or a size.
+//!
+//! The rules are those of md where md has one; what md takes from anybody but cannot use is refused too.
+
+use crate::feature::FeatureMap;
+use crate::level::{MdLevel, Raid0Layout};
+use crate::role::{Role, ROLES_MAX};
+use crate::superblock::{superblock_lba, MinorVersion, Superblock};
+use core::fmt;
+use openraid_units::{DriveLba, Sectors};
+
+/// The largest chunk that is taken for a chunk: 1 GiB.
+pub(crate) const CHUNK_MAX: Sectors = Sectors::mib(1024);
+/// The largest bad-block log: one page of 4 KiB.
+pub(crate) const BAD_BLOCK_LOG_MAX: Sectors = Sectors::kib(4);
+/// Parity and mirrored stripes come in whole pages of 4 KiB.
+pub(crate) const PAGE: Sectors = Sectors::kib(4);
+/// Entries of a bad-block log count units of `1 << shift` sectors; md only ever writes 0.
+const BAD_BLOCK_SHIFT_MAX: u8 = 12;
+
+/// Why bytes are no superblock that can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SuperblockError {
+    /// Fewer bytes than the structure has.
+    Truncated {
+        /// Bytes given.
+        have: usize,
+        /// Bytes the structure has.
+        need: usize,
+    },
+    /// The first four bytes are not md's.
+    NoMagic(u32),
+    /// Not version 1.
+    UnknownMajor(u32),
+    /// `max_dev` beyond what fits.
+    TooManyRoles(u32),
+    /// The checksum does not match.
+    Checksum {
+        /// What the superblock says.
+        stored: u32,
+        /// What its bytes give.
+        computed: u32,
+    },
+    /// Feature bits without a known meaning.
+    UnknownFeatures(FeatureMap),
+    /// Feature bits that exclude each other.
+    ContradictingFeatures(FeatureMap),
+    /// A level md does not have, or one that is no array (container, multipath, faulty).
+    UnknownLevel(i32),
+    /// A layout that the level does not have.
+    UnknownLayout {
+        /// The level.
+        level: MdLevel,
+        /// The layout.
+        layout: u32,
+    },
+    /// A number of members that the level cannot have.
+    BadMemberCount {
+        /// The level.
+        level: MdLevel,
+        /// The count.
+        count: u32,
+    },
+    /// A chunk that the level cannot have.
+    BadChunk {
+        /// The level.
+        level: MdLevel,
+        /// The chunk.
+        chunk: Sectors,
+    },
+    /// The drive is too small to have a superblock at all.
+    DriveTooSmall(Sectors),
+    /// The superblock says it belongs at another place of the drive.
+    WrongPlace {
+        /// Where it says it belongs.
+        says: DriveLba,
+        /// Where superblocks of this version stand on this drive.
+        expected: DriveLba,
+    },
+    /// The data area does not fit on the drive, or covers the superblock.
+    BadDataArea {
+        /// First sector.
+        start: DriveLba,
+        /// Length.
+        size: Sectors,
+        /// Sectors from which it has to keep inside.
+        limit: DriveLba,
+    },
+    /// More sectors are used than the data area has.
+    SizeBeyondData {
+        /// Sectors used.
+        size: Sectors,
+        /// Sectors of the data area.
+        data_size: Sectors,
+    },
+    /// The rebuild is said to be further than the data area reaches.
+    RecoveryBeyondData(u64),
+    /// A bitmap, log or table stands outside the drive, or on the superblock or the data.
+    BadMetadataArea(MetadataArea),
+    /// A role table entry names a slot that the set does not have.
+    BadRole {
+        /// Device number.
+        dev_number: usize,
+        /// The slot.
+        slot: u16,
+    },
+    /// A change of shape whose numbers cannot be.
+    BadReshape,
+}
+
+/// What a superblock points to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetadataArea {
+    /// Write-intent bitmap.
+    Bitmap,
+    /// Bad-block log.
+    BadBlocks,
+    /// Partial parity log.
+    Ppl,
+}
+
+impl fmt::Display for MetadataArea {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bitmap => "write-intent bitmap",
+            Self::BadBlocks => "bad-block log",
+            Self::Ppl => "partial parity log",
+        })
+    }
+}
+
+impl fmt::Display for SuperblockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Truncated { have, need } => {
+                write!(f, "the superblock is cut off: {have} bytes could be read, it has {need}")
+            }
+            Self::NoMagic(magic) => write!(f, "no md superblock here (it would begin with a92b4efc, not {magic:08x})"),
+            Self::UnknownMajor(major) => {
+                write!(f, "md superblock of version {major}; only version 1 (1.0, 1.1, 1.2) can be used")
+            }
+            Self::TooManyRoles(count) => {
+                write!(f, "damaged superblock: it claims {count} devices, at most {ROLES_MAX} are possible")
+            }
+            Self::Checksum { stored, computed } => write!(
+                f,
+                "damaged superblock: its checksum is {stored:08x}, its bytes give {computed:08x}; use the other members and replace this one"
+            ),
+            Self::UnknownFeatures(bits) => {
+                write!(f, "the array uses features that are not known here: {bits}; use the software that made it")
+            }
+            Self::ContradictingFeatures(bits) => write!(f, "damaged superblock: features that exclude each other: {bits}"),
+            Self::UnknownLevel(level) => write!(f, "RAID level {level} is not supported (linear, 0, 1, 4, 5, 6, 10 are)"),
+            Self::UnknownLayout { level, layout } => write!(f, "{level} has no layout {layout} (0x{layout:x})"),
+            Self::BadMemberCount { level, count } => write!(f, "{level} cannot have {count} members"),
+            Self::BadChunk { level, chunk } => write!(f, "{level} cannot have a chunk of {chunk}"),
+            Self::DriveTooSmall(size) => write!(f, "a drive of {size} is too small to hold a superblock"),
+            Self::WrongPlace { says, expected } => write!(
+                f,
+                "the superblock says it belongs to sector {}, but on this drive it stands at {}: a copy, a partition mix-up, or the drive's size has changed",
+                says.0, expected.0
+            ),
+            Self::BadDataArea { start, size, limit } => write!(
+                f,
+                "the data area ({size} from sector {}) does not fit on the drive (usable up to sector {}): the drive is smaller than it was, or the superblock is damaged",
+                start.0, limit.0
+            ),
+            Self::SizeBeyondData { size, data_size } => {
+                write!(f, "damaged superblock: {size} are used, but the data area has {data_size}")
+            }
+            Self::RecoveryBeyondData(sector) => {
+                write!(f, "damaged superblock: rebuilt up to sector {sector}, which is beyond the data area")
+            }
+            Self::BadMetadataArea(area) => {
+                write!(f, "damaged superblock: the {area} would stand outside the drive or on top of something else")
+            }
+            Self::BadRole { dev_number, slot } => {
+                write!(f, "damaged superblock: device {dev_number} has slot {slot}, which the array does not have")
+            }
+            Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),
+        }
+    }
+}
+impl core::error::Error for SuperblockError {}
+
+/// The member count as a number of slots of this level.
+pub(crate) fn raid_disks(level: MdLevel, count: u32) -> Result<u16, SuperblockError> {
+    let in_bounds = count >= level.members_min() && usize::try_from(count).is_ok_and(|count| count <= ROLES_MAX);
+    match u16::try_from(count) {
+        Ok(count) if in_bounds => Ok(count),
+        _ => Err(SuperblockError::BadMemberCount { level, count }),
+    }
+}
+
+/// Can this level have this chunk?
+pub(crate) fn chunk_is_sane(level: MdLevel, chunk: Sectors) -> bool {
+    if chunk > CHUNK_MAX {
+        return false;
+    }
+    match level {
+        MdLevel::Linear | MdLevel::Raid1 => true,
+        MdLevel::Raid0 => !chunk.is_zero(),
+        MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 | MdLevel::Raid10 => {
+            chunk >= PAGE && chunk.get().is_power_of_two()
+        }
+    }
+}
+
+/// Everything that can be judged with one superblock and the size of its drive.
+pub(crate) fn all(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
+    features(sb)?;
+    shape(sb)?;
+    place(sb, drive_size)?;
+    roles(sb)?;
+    let data_end = data_area(sb, drive_size)?;
+    if let Some(done) = sb.recovery_offset() {
+        if done.get() != u64::MAX && done.get() > sb.data_size.get() {
+            return Err(SuperblockError::RecoveryBeyondData(done.get()));
+        }
+    }
+    metadata_areas(sb, drive_size, data_end)
+}
+
+fn features(sb: &Superblock) -> Result<(), SuperblockError> {
+    let log = FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS;
+    let both = FeatureMap::BITMAP | log;
+    if sb.features.contains(FeatureMap::BITMAP) && sb.features.intersects(log) {
+        return Err(SuperblockError::ContradictingFeatures(sb.features & both));
+    }
+    Ok(())
+}
+
+fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
+    let (level, layout) = (sb.level, sb.layout);
+    if !level.layout_is_known(layout, u32::from(sb.raid_disks)) {
+        return Err(SuperblockError::UnknownLayout { level, layout });
+    }
+    let layout_is_said = level == MdLevel::Raid0 && sb.features.contains(FeatureMap::RAID0_LAYOUT);
+    if layout_is_said && Raid0Layout::from_number(layout).is_none() {
+        return Err(SuperblockError::UnknownLayout { level, layout });
+    }
+    if !chunk_is_sane(level, sb.chunk) {
+        return Err(SuperblockError::BadChunk { level, chunk: sb.chunk });
+    }
+    if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) && slots_before(sb) < 1 {
+        return Err(SuperblockError::BadReshape);
+    }
+    Ok(())
+}
+
+/// Members before the change of shape that is going on; as now where none is.
+fn slots_before(sb: &Superblock) -> i64 {
+    let delta = if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) { sb.reshape.delta_disks } else { 0 };
+    i64::from(sb.raid_disks) - i64::from(delta)
+}
+
+fn place(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
+    let expected = superblock_lba(sb.minor, drive_size).ok_or(SuperblockError::DriveTooSmall(drive_size))?;
+    if sb.super_offset != expected {
+        return Err(SuperblockError::WrongPlace { says: sb.super_offset, expected });
+    }
+    Ok(())
+}
+
+fn roles(sb: &Superblock) -> Result<(), SuperblockError> {
+    let slots = slots_before(sb).max(i64::from(sb.raid_disks));
+    for (dev_number, role) in sb.roles.iter().enumerate() {
+        if let Role::Active(slot) = role {
+            if i64::from(slot.0) >= slots {
+                return Err(SuperblockError::BadRole { dev_number, slot: slot.0 });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The data area keeps inside the drive and off the superblock; its end is the answer.
+fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, SuperblockError> {
+    let (start, size) = (sb.data_offset, sb.data_size);
+    let limit = match sb.minor {
+        MinorVersion::V1_0 => sb.super_offset,
+        MinorVersion::V1_1 | MinorVersion::V1_2 => DriveLba(drive_size.get()),
+    };
+    let off_superblock = sb.minor == MinorVersion::V1_0 || start >= superblock_end(sb);
+    let end = start.get().checked_add(size.get()).map(DriveLba).filter(|&end| end <= limit && !size.is_zero());
+    let Some(end) = end.filter(|_| off_superblock) else {
+        return Err(SuperblockError::BadDataArea { start, size, limit });
+    };
+    let uses_size = sb.level.is_redundant() && matches!(sb.role(), Role::Active(_));
+    if uses_size && (sb.size > size || sb.size.is_zero()) {
+        return Err(SuperblockError::SizeBeyondData { size: sb.size, data_size: size });
+    }
+    Ok(end)
+}
+
+fn superblock_end(sb: &Superblock) -> DriveLba {
+    sb.super_offset + openraid_units::Bytes(sb.encoded_len() as u64).sectors_ceil()
+}
+
+fn metadata_areas(sb: &Superblock, drive_size: Sectors, data_end: DriveLba) -> Result<(), SuperblockError> {
+    let check = |area, offset: i32, size: Sectors| {
+        let start = sb.place(offset).filter(|_| offset != 0 && !size.is_zero());
+        let end = start.and_then(|start| start.get().checked_add(size.get()));
+        match (start, end) {
+            (Some(start), Some(end)) if end <= drive_size.get() => {
+                let end = DriveLba(end);
+                let off_superblock = end <= sb.super_offset || start >= superblock_end(sb);
+                let off_data = end <= sb.data_offset || start >= data_end;
+                if off_superblock && off_data {
+                    Ok(())
+                } else {
+                    Err(SuperblockError::BadMetadataArea(area))
+                }
+            }
+            _ => Err(SuperblockError::BadMetadataArea(area)),
+        }
+    };
+    if let Some(offset) = sb.bitmap_offset() {
+        check(MetadataArea::Bitmap, offset, Sectors(1))?;
+    }
+    if let Some(ppl) = sb.ppl() {
+        check(MetadataArea::Ppl, i32::from(ppl.offset), Sectors(u64::from(ppl.size)))?;
+    }
+    let log = sb.bad_blocks;
+    let log_is_used = sb.features.contains(FeatureMap::BAD_BLOCKS) || sb.bad_block_log().is_some();
+    if log_is_used {
+        let size = Sectors(u64::from(log.size));
+        if size > BAD_BLOCK_LOG_MAX || log.shift > BAD_BLOCK_SHIFT_MAX {
+            return Err(SuperblockError::BadMetadataArea(MetadataArea::BadBlocks));
+        }
+        check(MetadataArea::BadBlocks, log.offset, size)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Bits of a superblock: features of the set, flags of the member.
+
+use core::fmt;
+use core::ops::{BitAnd, BitOr, BitOrAssign, Not};
+
+/// The features a superblock says are in use. A reader that does not know one of them must leave the member
+/// alone, because it cannot know what the bit changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FeatureMap(pub u32);
+
+impl FeatureMap {
+    /// No feature at all.
+    pub const NONE: Self = Self(0);
+    /// A write-intent bitmap stands at `bitmap_offset`.
+    pub const BITMAP: Self = Self(1);
+    /// This member is being rebuilt; `recovery_offset` says how far.
+    pub const RECOVERY_OFFSET: Self = Self(2);
+    /// The set is changing its shape.
+    pub const RESHAPE_ACTIVE: Self = Self(4);
+    /// The bad-block log holds entries. A log may exist, empty, without this bit.
+    pub const BAD_BLOCKS: Self = Self(8);
+    /// This member is to take over from a working member of the same slot.
+    pub const REPLACEMENT: Self = Self(16);
+    /// The change of shape runs from the end to the start.
+    pub const RESHAPE_BACKWARDS: Self = Self(32);
+    /// The change of shape moves the data by `new_offset`.
+    pub const NEW_OFFSET: Self = Self(64);
+    /// The rebuild covers only what the bitmap names. A reader that ignores it rebuilds everything.
+    pub const RECOVERY_BITMAP: Self = Self(128);
+    /// The bitmap is shared by a cluster.
+    pub const CLUSTERED: Self = Self(256);
+    /// A journal device belongs to the set (raid5-cache).
+    pub const JOURNAL: Self = Self(512);
+    /// A partial parity log stands at the place named instead of the bitmap's.
+    pub const PPL: Self = Self(1024);
+    /// The area of the partial parity log holds several logs in turn.
+    pub const MULTIPLE_PPLS: Self = Self(2048);
+    /// `layout` of a RAID 0 is meaningful.
+    pub const RAID0_LAYOUT: Self = Self(4096);
+
+    /// Every bit that has a meaning here.
+    pub const KNOWN: Self = Self(8191);
+    /// Bits that this implementation can serve. The others have a name, and the array that has them is refused.
+    pub const SUPPORTED: Self = Self(
+        Self::BITMAP.0
+            | Self::RECOVERY_OFFSET.0
+            | Self::BAD_BLOCKS.0
+            | Self::REPLACEMENT.0
+            | Self::RECOVERY_BITMAP.0
+            | Self::RAID0_LAYOUT.0,
+    );
+
+    const NAMES: [(Self, &'static str); 13] = [
+        (Self::BITMAP, "bitmap"),
+        (Self::RECOVERY_OFFSET, "recovery offset"),
+        (Self::RESHAPE_ACTIVE, "reshape in progress"),
+        (Self::BAD_BLOCKS, "bad blocks"),
+        (Self::REPLACEMENT, "replacement"),
+        (Self::RESHAPE_BACKWARDS, "reshape backwards"),
+        (Self::NEW_OFFSET, "new data offset"),
+        (Self::RECOVERY_BITMAP, "recovery by bitmap"),
+        (Self::CLUSTERED, "clustered bitmap"),
+        (Self::JOURNAL, "raid5 journal"),
+        (Self::PPL, "partial parity log"),
+        (Self::MULTIPLE_PPLS, "multiple partial parity logs"),
+        (Self::RAID0_LAYOUT, "raid0 layout"),
+    ];
+
+    /// Are all bits of `other` set?
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Is any bit of `other` set?
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Is no bit set?
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// Set or clear all bits of `bits`.
+    pub fn set(&mut self, bits: Self, on: bool) {
+        self.0 = if on { self.0 | bits.0 } else { self.0 & !bits.0 };
+    }
+    /// The bits that have no name here.
+    #[must_use]
+    pub const fn unknown(self) -> Self {
+        Self(self.0 & !Self::KNOWN.0)
+    }
+}
+
+impl BitOr for FeatureMap {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl BitOrAssign for FeatureMap {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+impl BitAnd for FeatureMap {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+impl Not for FeatureMap {
+    type Output = Self;
+    fn not(self) -> Self {
+        Self(!self.0)
+    }
+}
+
+/// Each bit with its name and its value: `raid5 journal (512), unknown (65536)`; `none` where no bit is set.
+impl fmt::Display for FeatureMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        let mut separator = "";
+        for bit in (0..u32::BITS).map(|shift| Self(1 << shift)).filter(|&bit| self.contains(bit)) {
+            let name = Self::NAMES.iter().find(|(known, _)| *known == bit).map_or("unknown", |(_, name)| name);
+            write!(f, "{separator}{name} ({})", bit.0)?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+impl fmt::Debug for FeatureMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FeatureMap({self})")
+    }
+}
+
+/// Flags of one member. Bits without a name are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct DeviceFlags(pub u8);
+
+impl DeviceFlags {
+    /// Read from other members where possible.
+    pub const WRITE_MOSTLY: Self = Self(1);
+    /// Fail this member at the first error instead of retrying.
+    pub const FAIL_FAST: Self = Self(2);
+
+    /// Are all bits of `other` set?
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn every_known_bit_has_its_name() {
+        let named = FeatureMap::NAMES.iter().fold(FeatureMap::NONE, |all, (bit, _)| all | *bit);
+        assert_eq!(named, FeatureMap::KNOWN);
+        assert!(FeatureMap::KNOWN.contains(FeatureMap::SUPPORTED));
+    }
+
+    #[test]
+    fn a_refusal_names_the_bit() {
+        assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
+        assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
+        assert_eq!(FeatureMap::NONE.to_string(), "none");
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0xffff_e000));
+    }
+}

@@ -1,0 +1,509 @@
+//! The md superblock, versions 1.0, 1.1 and 1.2: one structure, three places.
+//!
+//! ```text
+//!  1.1  sector 0                     1.2  sector 8
+//!  1.0  the last 4 KiB boundary that leaves at least 8 KiB to the end of the drive
+//! ```
+//!
+//! Sizes are sectors of 512 bytes. The header has 256 bytes; two bytes for each device number follow. It must
+//! never be written with a wrong checksum, and a field that has no meaning yet must come back as it was read:
+//! a later kernel may have put something there.
+//!
+//! Source of the fields: the kernel's `md_p.h` (uapi) and `Documentation/admin-guide/md.rst`, checked against
+//! images made by the driver of Linux 6.1 (`tests/golden`).
+
+use crate::check::{self, SuperblockError};
+use crate::feature::{DeviceFlags, FeatureMap};
+use crate::identity::{SetName, Timestamp, Uuid};
+use crate::le;
+use crate::level::{MdLevel, Raid0Layout, Raid10Layout};
+use crate::role::{Role, RoleTable, ROLES_MAX};
+use openraid_units::{DriveLba, MemberLba, Sectors, SECTOR_BYTES};
+
+/// The first four bytes of every md superblock, little-endian.
+pub const SUPERBLOCK_MAGIC: u32 = 0xa92b_4efc;
+/// The most bytes a superblock occupies; reading this many always reads all of it.
+pub const SUPERBLOCK_BYTES_MAX: usize = 4096;
+
+pub(crate) const HEADER_BYTES: usize = 256;
+const MAJOR: u32 = 1;
+const _: () = assert!(HEADER_BYTES + 2 * ROLES_MAX == SUPERBLOCK_BYTES_MAX);
+
+/// Byte offsets of the fields.
+mod at {
+    pub const MAGIC: usize = 0;
+    pub const MAJOR: usize = 4;
+    pub const FEATURES: usize = 8;
+    pub const PAD_12: usize = 12;
+    pub const SET_UUID: usize = 16;
+    pub const SET_NAME: usize = 32;
+    pub const CREATED: usize = 64;
+    pub const LEVEL: usize = 72;
+    pub const LAYOUT: usize = 76;
+    pub const SIZE: usize = 80;
+    pub const CHUNK: usize = 88;
+    pub const RAID_DISKS: usize = 92;
+    pub const BITMAP_OR_PPL: usize = 96;
+    pub const NEW_LEVEL: usize = 100;
+    pub const RESHAPE_POSITION: usize = 104;
+    pub const DELTA_DISKS: usize = 112;
+    pub const NEW_LAYOUT: usize = 116;
+    pub const NEW_CHUNK: usize = 120;
+    pub const NEW_OFFSET: usize = 124;
+    pub const DATA_OFFSET: usize = 128;
+    pub const DATA_SIZE: usize = 136;
+    pub const SUPER_OFFSET: usize = 144;
+    pub const RECOVERY_OR_TAIL: usize = 152;
+    pub const DEV_NUMBER: usize = 160;
+    pub const CORRECTED_READS: usize = 164;
+    pub const DEVICE_UUID: usize = 168;
+    pub const DEVICE_FLAGS: usize = 184;
+    pub const BAD_BLOCK_SHIFT: usize = 185;
+    pub const BAD_BLOCK_SIZE: usize = 186;
+    pub const BAD_BLOCK_OFFSET: usize = 188;
+    pub const UPDATED: usize = 192;
+    pub const EVENTS: usize = 200;
+    pub const RESYNC_OFFSET: usize = 208;
+    pub const CHECKSUM: usize = 216;
+    pub const MAX_DEV: usize = 220;
+    pub const LOGICAL_BLOCK_SIZE: usize = 224;
+    pub const PAD_228: usize = 228;
+}
+
+/// Where a version-1 superblock stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum MinorVersion {
+    /// Near the end of the drive; data start at sector 0.
+    V1_0,
+    /// At the start of the drive.
+    V1_1,
+    /// 4 KiB from the start of the drive.
+    V1_2,
+}
+
+impl MinorVersion {
+    /// Every place, in the order in which members are searched.
+    pub const ALL: [Self; 3] = [Self::V1_2, Self::V1_1, Self::V1_0];
+}
+
+/// `1.0`, `1.1` or `1.2`.
+impl core::fmt::Display for MinorVersion {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::V1_0 => "1.0",
+            Self::V1_1 => "1.1",
+            Self::V1_2 => "1.2",
+        })
+    }
+}
+
+/// The sector at which the superblock of a drive of this size stands; `None` where the drive is too small to
+/// have one (12 KiB is the least).
+#[must_use]
+pub const fn superblock_lba(minor: MinorVersion, drive_size: Sectors) -> Option<DriveLba> {
+    const LEAST: u64 = 24;
+    const FROM_END: u64 = 16;
+    const ALIGN: u64 = 8;
+    if drive_size.0 < LEAST {
+        return None;
+    }
+    Some(DriveLba(match minor {
+        MinorVersion::V1_0 => (drive_size.0 - FROM_END) / ALIGN * ALIGN,
+        MinorVersion::V1_1 => 0,
+        MinorVersion::V1_2 => 8,
+    }))
+}
+
+/// A change of shape that is going on, or stale numbers of an earlier one. They have a meaning only while
+/// [`FeatureMap::RESHAPE_ACTIVE`] is set (`new_offset` only with [`FeatureMap::NEW_OFFSET`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Reshape {
+    /// Level that is being left or reached, as a number.
+    pub new_level: i32,
+    /// Array sectors that are done.
+    pub position: u64,
+    /// Members gained (or, below zero, lost).
+    pub delta_disks: i32,
+    /// Layout after the change.
+    pub new_layout: u32,
+    /// Chunk after the change, sectors.
+    pub new_chunk: u32,
+    /// What is to be added to `data_offset`, sectors.
+    pub new_offset: i32,
+}
+
+/// Where the bad-block log stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct BadBlockPlace {
+    /// log2 of the sectors that one unit of an entry counts.
+    pub shift: u8,
+    /// Sectors of the log; 0 where there is none.
+    pub size: u16,
+    /// Sectors from the superblock, before or behind it; 0 where there is no log.
+    pub offset: i32,
+}
+
+/// Where the partial parity log stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PplPlace {
+    /// Sectors from the superblock, before or behind it.
+    pub offset: i16,
+    /// Sectors of the area.
+    pub size: u16,
+}
+
+/// Fields without a meaning here. They are kept so that writing back loses nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Unassigned {
+    /// Bytes 12 to 15.
+    pub pad_12: [u8; 4],
+    /// Bytes 228 to 255.
+    pub pad_228: [u8; 28],
+}
+
+/// A superblock of version 1. Every field of the disk is here; nothing is derived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// Where it stands. Not written as such: it follows from `super_offset`.
+    pub minor: MinorVersion,
+    /// Features in use.
+    pub features: FeatureMap,
+    /// Identity of the set.
+    pub set_uuid: Uuid,
+    /// Name of the set.
+    pub set_name: SetName,
+    /// When the set was made.
+    pub created: Timestamp,
+    /// Level of the set.
+    pub level: MdLevel,
+    /// Layout number; its meaning depends on the level.
+    pub layout: u32,
+    /// Sectors used on each member for levels 1 and above. md also writes it for RAID 0 and linear, where it
+    /// means nothing.
+    pub size: Sectors,
+    /// Chunk size; for linear what member sizes are rounded to; without meaning for RAID 1.
+    pub chunk: Sectors,
+    /// Number of slots, during a change of shape the number after it.
+    pub raid_disks: u16,
+    /// Bytes 96 to 99 as they stand: a signed bitmap offset, or a partial parity log's place, or stale. Use
+    /// [`Superblock::bitmap_offset`] and [`Superblock::ppl`].
+    pub bitmap_or_ppl: u32,
+    /// Change of shape.
+    pub reshape: Reshape,
+    /// Sector of the drive at which the member's data start.
+    pub data_offset: DriveLba,
+    /// Sectors of the drive that may hold data.
+    pub data_size: Sectors,
+    /// Sector of the drive at which this superblock stands.
+    pub super_offset: DriveLba,
+    /// Sectors that are rebuilt, or the journal's tail, or stale. Use [`Superblock::recovery_offset`] and
+    /// [`Superblock::journal_tail`].
+    pub recovery_or_tail: u64,
+    /// Index of this member in `roles`.
+    pub dev_number: u32,
+    /// Read errors that were corrected by rewriting.
+    pub corrected_reads: u32,
+    /// Identity of the member.
+    pub device_uuid: Uuid,
+    /// Flags of the member.
+    pub device_flags: DeviceFlags,
+    /// Place of the bad-block log.
+    pub bad_blocks: BadBlockPlace,
+    /// When the superblock was last written.
+    pub updated: Timestamp,
+    /// Counter that grows with every change of state; the member with the highest is the freshest.
+    pub events: u64,
+    /// First sector whose redundancy is not trusted; `u64::MAX` when all is in sync. Use
+    /// [`Superblock::resync_position`].
+    pub resync_offset: u64,
+    /// Offset 224: 0, or the logical block size a Linux 6.19 or later wrote there. Kernels before refuse any
+    /// other value than 0, so 0 is written unless something else was read.
+    pub logical_block_size: u32,
+    /// Roles by device number.
+    pub roles: RoleTable,
+    /// What has no meaning yet.
+    pub unassigned: Unassigned,
+}
+
+impl Superblock {
+    /// Read a superblock that was found at its place for `minor` on a drive of `drive_size`.
+    ///
+    /// `bytes` start at the superblock's first byte and should be [`SUPERBLOCK_BYTES_MAX`] long; fewer do where
+    /// the role table is short. Nothing is believed that has not been checked: see [`SuperblockError`]. Features
+    /// that are known but cannot be served do not fail here, see [`Superblock::unsupported_features`].
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn decode(bytes: &[u8], minor: MinorVersion, drive_size: Sectors) -> Result<Self, SuperblockError> {
+        let header = check_envelope(bytes)?;
+        let level_number = le::i32_at(header, at::LEVEL);
+        let features = FeatureMap(le::u32_at(header, at::FEATURES));
+        if !features.unknown().is_empty() {
+            return Err(SuperblockError::UnknownFeatures(features.unknown()));
+        }
+        let level = MdLevel::from_number(level_number).ok_or(SuperblockError::UnknownLevel(level_number))?;
+        let raid_disks = le::u32_at(header, at::RAID_DISKS);
+        let superblock = Self {
+            minor,
+            features,
+            set_uuid: Uuid(le::array(header, at::SET_UUID)),
+            set_name: SetName(le::array(header, at::SET_NAME)),
+            created: Timestamp(le::u64_at(header, at::CREATED)),
+            level,
+            layout: le::u32_at(header, at::LAYOUT),
+            size: Sectors(le::u64_at(header, at::SIZE)),
+            chunk: Sectors(u64::from(le::u32_at(header, at::CHUNK))),
+            raid_disks: check::raid_disks(level, raid_disks)?,
+            bitmap_or_ppl: le::u32_at(header, at::BITMAP_OR_PPL),
+            reshape: Reshape {
+                new_level: le::i32_at(header, at::NEW_LEVEL),
+                position: le::u64_at(header, at::RESHAPE_POSITION),
+                delta_disks: le::i32_at(header, at::DELTA_DISKS),
+                new_layout: le::u32_at(header, at::NEW_LAYOUT),
+                new_chunk: le::u32_at(header, at::NEW_CHUNK),
+                new_offset: le::i32_at(header, at::NEW_OFFSET),
+            },
+            data_offset: DriveLba(le::u64_at(header, at::DATA_OFFSET)),
+            data_size: Sectors(le::u64_at(header, at::DATA_SIZE)),
+            super_offset: DriveLba(le::u64_at(header, at::SUPER_OFFSET)),
+            recovery_or_tail: le::u64_at(header, at::RECOVERY_OR_TAIL),
+            dev_number: le::u32_at(header, at::DEV_NUMBER),
+            corrected_reads: le::u32_at(header, at::CORRECTED_READS),
+            device_uuid: Uuid(le::array(header, at::DEVICE_UUID)),
+            device_flags: DeviceFlags(header[at::DEVICE_FLAGS]),
+            bad_blocks: BadBlockPlace {
+                shift: header[at::BAD_BLOCK_SHIFT],
+                size: le::u16_at(header, at::BAD_BLOCK_SIZE),
+                offset: le::i32_at(header, at::BAD_BLOCK_OFFSET),
+            },
+            updated: Timestamp(le::u64_at(header, at::UPDATED)),
+            events: le::u64_at(header, at::EVENTS),
+            resync_offset: le::u64_at(header, at::RESYNC_OFFSET),
+            logical_block_size: le::u32_at(header, at::LOGICAL_BLOCK_SIZE),
+            roles: decode_roles(bytes),
+            unassigned: Unassigned { pad_12: le::array(header, at::PAD_12), pad_228: le::array(header, at::PAD_228) },
+        };
+        check::all(&superblock, drive_size)?;
+        Ok(superblock)
+    }
+
+    /// Bytes that [`Superblock::encode`] writes: the header and the role table in whole sectors.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // a sector has 512 bytes
+    pub const fn encoded_len(&self) -> usize {
+        (HEADER_BYTES + 2 * self.roles.len()).next_multiple_of(SECTOR_BYTES as usize)
+    }
+
+    /// Write the superblock to the start of `out`, checksum included, and say how many bytes it took. The rest
+    /// of the last sector, behind the role table, is zeroed: it belongs to nobody.
+    ///
+    /// # Panics
+    /// `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
+    pub fn encode(&self, out: &mut [u8]) -> usize {
+        let len = self.encoded_len();
+        assert!(out.len() >= len, "a buffer of {} bytes cannot take a superblock of {len}", out.len());
+        let out = &mut out[..len];
+        out.fill(0);
+        self.encode_set(out);
+        self.encode_member(out);
+        for (index, role) in self.roles.iter().enumerate() {
+            le::put(out, HEADER_BYTES + 2 * index, &role.code().to_le_bytes());
+        }
+        let checksum = checksum(out, self.roles.len());
+        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        len
+    }
+
+    fn encode_set(&self, out: &mut [u8]) {
+        let chunk = u32::try_from(self.chunk.0).expect("a chunk has fewer than 2^32 sectors");
+        le::put(out, at::MAGIC, &SUPERBLOCK_MAGIC.to_le_bytes());
+        le::put(out, at::MAJOR, &MAJOR.to_le_bytes());
+        le::put(out, at::FEATURES, &self.features.0.to_le_bytes());
+        le::put(out, at::PAD_12, &self.unassigned.pad_12);
+        le::put(out, at::SET_UUID, &self.set_uuid.0);
+        le::put(out, at::SET_NAME, &self.set_name.0);
+        le::put(out, at::CREATED, &self.created.0.to_le_bytes());
+        le::put(out, at::LEVEL, &self.level.number().to_le_bytes());
+        le::put(out, at::LAYOUT, &self.layout.to_le_bytes());
+        le::put(out, at::SIZE, &self.size.0.to_le_bytes());
+        le::put(out, at::CHUNK, &chunk.to_le_bytes());
+        le::put(out, at::RAID_DISKS, &u32::from(self.raid_disks).to_le_bytes());
+        le::put(out, at::BITMAP_OR_PPL, &self.bitmap_or_ppl.to_le_bytes());
+        le::put(out, at::NEW_LEVEL, &self.reshape.new_level.to_le_bytes());
+        le::put(out, at::RESHAPE_POSITION, &self.reshape.position.to_le_bytes());
+        le::put(out, at::DELTA_DISKS, &self.reshape.delta_disks.to_le_bytes());
+        le::put(out, at::NEW_LAYOUT, &self.reshape.new_layout.to_le_bytes());
+        le::put(out, at::NEW_CHUNK, &self.reshape.new_chunk.to_le_bytes());
+        le::put(out, at::NEW_OFFSET, &self.reshape.new_offset.to_le_bytes());
+    }
+
+    fn encode_member(&self, out: &mut [u8]) {
+        let max_dev = u32::try_from(self.roles.len()).expect("a role table is short");
+        le::put(out, at::DATA_OFFSET, &self.data_offset.0.to_le_bytes());
+        le::put(out, at::DATA_SIZE, &self.data_size.0.to_le_bytes());
+        le::put(out, at::SUPER_OFFSET, &self.super_offset.0.to_le_bytes());
+        le::put(out, at::RECOVERY_OR_TAIL, &self.recovery_or_tail.to_le_bytes());
+        le::put(out, at::DEV_NUMBER, &self.dev_number.to_le_bytes());
+        le::put(out, at::CORRECTED_READS, &self.corrected_reads.to_le_bytes());
+        le::put(out, at::DEVICE_UUID, &self.device_uuid.0);
+        out[at::DEVICE_FLAGS] = self.device_flags.0;
+        out[at::BAD_BLOCK_SHIFT] = self.bad_blocks.shift;
+        le::put(out, at::BAD_BLOCK_SIZE, &self.bad_blocks.size.to_le_bytes());
+        le::put(out, at::BAD_BLOCK_OFFSET, &self.bad_blocks.offset.to_le_bytes());
+        le::put(out, at::UPDATED, &self.updated.0.to_le_bytes());
+        le::put(out, at::EVENTS, &self.events.to_le_bytes());
+        le::put(out, at::RESYNC_OFFSET, &self.resync_offset.to_le_bytes());
+        le::put(out, at::MAX_DEV, &max_dev.to_le_bytes());
+        le::put(out, at::LOGICAL_BLOCK_SIZE, &self.logical_block_size.to_le_bytes());
+        le::put(out, at::PAD_228, &self.unassigned.pad_228);
+    }
+
+    /// Features in use that this implementation cannot serve. Where it is not empty the member must be left
+    /// alone; its [`Display`](core::fmt::Display) names every bit.
+    #[must_use]
+    pub fn unsupported_features(&self) -> FeatureMap {
+        self.features & !FeatureMap::SUPPORTED
+    }
+
+    /// This member's own role.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.roles.get(self.dev_number)
+    }
+
+    /// Sectors from the superblock to the write-intent bitmap, where there is one.
+    #[must_use]
+    pub const fn bitmap_offset(&self) -> Option<i32> {
+        if self.features.contains(FeatureMap::BITMAP) {
+            Some(i32::from_le_bytes(self.bitmap_or_ppl.to_le_bytes()))
+        } else {
+            None
+        }
+    }
+    /// Say where the write-intent bitmap stands, or that there is none; the feature bit follows.
+    pub fn set_bitmap_offset(&mut self, offset: Option<i32>) {
+        self.features.set(FeatureMap::BITMAP, offset.is_some());
+        self.bitmap_or_ppl = u32::from_le_bytes(offset.unwrap_or(0).to_le_bytes());
+    }
+    /// The partial parity log's place, where there is one.
+    #[must_use]
+    pub fn ppl(&self) -> Option<PplPlace> {
+        let bytes = self.bitmap_or_ppl.to_le_bytes();
+        self.features.intersects(FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS).then(|| PplPlace {
+            offset: i16::from_le_bytes([bytes[0], bytes[1]]),
+            size: u16::from_le_bytes([bytes[2], bytes[3]]),
+        })
+    }
+    /// How far the rebuild of this member has come; `None` where it is not being rebuilt. `u64::MAX` is the end.
+    #[must_use]
+    pub const fn recovery_offset(&self) -> Option<MemberLba> {
+        if self.features.contains(FeatureMap::RECOVERY_OFFSET) {
+            Some(MemberLba(self.recovery_or_tail))
+        } else {
+            None
+        }
+    }
+    /// Say how far the rebuild of this member has come, or that it is in sync; the feature bit follows.
+    pub fn set_recovery_offset(&mut self, done: Option<MemberLba>) {
+        self.features.set(FeatureMap::RECOVERY_OFFSET, done.is_some());
+        self.recovery_or_tail = done.map_or(0, MemberLba::get);
+    }
+    /// Sector of the journal at which its oldest valid block stands; `None` unless this member is a journal.
+    #[must_use]
+    pub fn journal_tail(&self) -> Option<MemberLba> {
+        (self.features.contains(FeatureMap::JOURNAL) && self.role() == Role::Journal)
+            .then_some(MemberLba(self.recovery_or_tail))
+    }
+    /// First sector whose redundancy is not trusted; `None` when everything is in sync (md's "clean"). Sectors
+    /// of a member, for RAID 10 of the array.
+    #[must_use]
+    pub const fn resync_position(&self) -> Option<Sectors> {
+        match self.resync_offset {
+            u64::MAX => None,
+            sector => Some(Sectors(sector)),
+        }
+    }
+    /// The bad-block log's place, where there is one. The feature bit says whether it holds entries.
+    #[must_use]
+    pub const fn bad_block_log(&self) -> Option<BadBlockPlace> {
+        if self.bad_blocks.size == 0 || self.bad_blocks.offset == 0 {
+            None
+        } else {
+            Some(self.bad_blocks)
+        }
+    }
+    /// The layout of a RAID 0, where the superblock says it. Without it, members of unequal size cannot be read
+    /// with certainty.
+    #[must_use]
+    pub fn raid0_layout(&self) -> Option<Raid0Layout> {
+        if self.level == MdLevel::Raid0 && self.features.contains(FeatureMap::RAID0_LAYOUT) {
+            Raid0Layout::from_number(self.layout)
+        } else {
+            None
+        }
+    }
+    /// The copies of a RAID 10; `None` for other levels.
+    #[must_use]
+    pub fn raid10_layout(&self) -> Option<Raid10Layout> {
+        (self.level == MdLevel::Raid10).then(|| Raid10Layout::from_number(self.layout)).flatten()
+    }
+    /// Sector at `offset` sectors from this superblock, where that is on a drive at all.
+    #[must_use]
+    pub fn place(&self, offset: i32) -> Option<DriveLba> {
+        self.super_offset.0.checked_add_signed(i64::from(offset)).map(DriveLba)
+    }
+}
+
+/// Magic, version, size of the role table, checksum: what has to hold before a field is looked at.
+fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> {
+    let header: &[u8; HEADER_BYTES] =
+        bytes.first_chunk().ok_or(SuperblockError::Truncated { have: bytes.len(), need: HEADER_BYTES })?;
+    let magic = le::u32_at(header, at::MAGIC);
+    if magic != SUPERBLOCK_MAGIC {
+        return Err(SuperblockError::NoMagic(magic));
+    }
+    let major = le::u32_at(header, at::MAJOR);
+    if major != MAJOR {
+        return Err(SuperblockError::UnknownMajor(major));
+    }
+    let max_dev = le::u32_at(header, at::MAX_DEV);
+    let entries = usize::try_from(max_dev).unwrap_or(usize::MAX);
+    if entries > ROLES_MAX {
+        return Err(SuperblockError::TooManyRoles(max_dev));
+    }
+    let need = HEADER_BYTES + 2 * entries;
+    if bytes.len() < need {
+        return Err(SuperblockError::Truncated { have: bytes.len(), need });
+    }
+    let stored = le::u32_at(header, at::CHECKSUM);
+    let computed = checksum(bytes, entries);
+    if stored != computed {
+        return Err(SuperblockError::Checksum { stored, computed });
+    }
+    Ok(header)
+}
+
+/// Sum of the 32-bit words of header and role table, a last half word included, with the checksum itself
+/// taken as zero; the carries are added once.
+fn checksum(bytes: &[u8], entries: usize) -> u32 {
+    let bytes = &bytes[..HEADER_BYTES + 2 * entries];
+    let words = bytes.chunks_exact(4);
+    let rest = words.remainder();
+    let mut sum: u64 = words.map(|word| u64::from(le::u32_at(word, 0))).sum();
+    if !rest.is_empty() {
+        sum += u64::from(le::u16_at(rest, 0));
+    }
+    sum -= u64::from(le::u32_at(bytes, at::CHECKSUM));
+    let folded = (sum & 0xffff_ffff) + (sum >> 32);
+    u32::try_from(folded & 0xffff_ffff).expect("masked to 32 bits")
+}
+
+/// The role table behind a header whose envelope holds.
+fn decode_roles(bytes: &[u8]) -> RoleTable {
+    let entries = usize::try_from(le::u32_at(bytes, at::MAX_DEV)).expect("bounded by the envelope");
+    let mut roles = RoleTable::new(entries);
+    for index in 0..entries {
+        roles.set(index, Role::from_code(le::u16_at(bytes, HEADER_BYTES + 2 * index)));
+    }
+    roles
+}
