@@ -1,0 +1,173 @@
+//! Does parity fit the data, and if not, which block is the guilty one?
+//!
+//! With P and Q both at hand, one wrong block leaves a signature in each byte column: s = the error itself
+//! shows in P, t = g^z times the error in Q, for a wrong data block z. So log t - log s names z. All columns
+//! that differ must name the same block, otherwise more than one block is wrong, or one is wrong in a way that
+//! cannot be told from several, and nobody is blamed: a repair of the wrong block destroys good data.
+//! The verdict is only as good as the assumption of a single guilty block; a single differing byte column is
+//! weak evidence where two blocks may be wrong at once.
+
+use crate::gf;
+use crate::list::List;
+use crate::reference;
+use crate::table::Sources;
+use crate::Kernels;
+use core::ops::Range;
+
+/// Bytes of the unit in which differences are counted: the sector of all disk formats here.
+pub const SECTOR_BYTES: usize = 512;
+
+/// What P and Q say about a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PqVerdict {
+    /// P and Q fit the data.
+    Match,
+    /// Only P is wrong.
+    PWrong,
+    /// Only Q is wrong.
+    QWrong,
+    /// Only the data block of this index is wrong.
+    DataWrong {
+        /// Index of the block in the row.
+        index: u8,
+    },
+    /// Something is wrong, and no single block explains it.
+    Unknown,
+}
+
+/// Where two byte strings differ, in sectors of [`SECTOR_BYTES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The first sector that differs, counted from the start of the slices.
+    pub first: usize,
+    /// Number of sectors that differ.
+    pub sectors: usize,
+}
+
+impl Difference {
+    /// Add up the differing sectors among `count`.
+    fn of(count: usize, differs: impl Fn(usize) -> bool) -> Option<Self> {
+        let mut differing = (0..count).filter(|&sector| differs(sector));
+        let first = differing.next()?;
+        Some(Self { first, sectors: 1 + differing.count() })
+    }
+}
+
+/// The bytes of one granule; the last may be short.
+fn granule(index: usize, bytes: usize, length: usize) -> Range<usize> {
+    let start = index * bytes;
+    start..length.min(start + bytes)
+}
+
+impl Kernels {
+    /// Are all bytes zero? True for none.
+    #[must_use]
+    pub fn is_zero(&self, bytes: &[u8]) -> bool {
+        // SAFETY: `Kernels` is only made for a CPU that has the features.
+        unsafe { (self.table.is_zero)(bytes) }
+    }
+
+    /// Where `a` and `b` differ; `None` where they are equal. Panics where the lengths differ.
+    #[must_use]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Option<Difference> {
+        assert_eq!(a.len(), b.len(), "blocks of different lengths");
+        // SAFETY: the features are there, and the lengths are equal.
+        let equal = |a: &[u8], b: &[u8]| unsafe { (self.table.equal)(a, b) };
+        if equal(a, b) {
+            return None;
+        }
+        Difference::of(a.len().div_ceil(SECTOR_BYTES), |sector| {
+            let range = granule(sector, SECTOR_BYTES, a.len());
+            !equal(&a[range.clone()], &b[range])
+        })
+    }
+
+    /// Where `p` is not the XOR of `data`; `None` where it is. Panics where the lengths differ.
+    #[must_use]
+    pub fn check_p(&self, p: &[u8], data: &[&[u8]]) -> Option<Difference> {
+        crate::assert_lengths(p.len(), data.iter().copied());
+        // SAFETY: the features are there, and the lengths are equal.
+        if unsafe { (self.table.p_agrees)(p, data) } {
+            return None;
+        }
+        Difference::of(p.len().div_ceil(SECTOR_BYTES), |sector| {
+            let range = granule(sector, SECTOR_BYTES, p.len());
+            range.into_iter().any(|at| data.iter().fold(p[at], |sum, block| sum ^ block[at]) != 0)
+        })
+    }
+
+    /// Judge a whole row as one: P, Q and all its data, `data[i]` with the coefficient g^i.
+    ///
+    /// Panics where the lengths differ or there are more than 255 blocks.
+    #[must_use]
+    pub fn check_pq(&self, p: &[u8], q: &[u8], data: &[&[u8]]) -> PqVerdict {
+        let mut verdict = PqVerdict::Match;
+        self.check_pq_each(p.len().max(1), p, q, data, |_, found| verdict = found);
+        verdict
+    }
+
+    /// Judge a row in granules of `bytes` (one sector, as a rule), each by itself: errors in different blocks
+    /// of different sectors are still told apart. `report` is called with the byte range and the verdict of
+    /// each granule that does not match, in ascending order. A row without errors costs one pass.
+    ///
+    /// Panics where the lengths differ, there are more than 255 blocks, or `bytes` is 0.
+    pub fn check_pq_each(
+        &self,
+        bytes: usize,
+        p: &[u8],
+        q: &[u8],
+        data: &[&[u8]],
+        mut report: impl FnMut(Range<usize>, PqVerdict),
+    ) {
+        assert!(bytes > 0, "a granule of no bytes");
+        assert_eq!(p.len(), q.len(), "blocks of different lengths");
+        crate::assert_row(p.len(), data.iter().copied());
+        let mut blocks = List::new();
+        data.iter().for_each(|block| blocks.push(Some(*block)));
+        // SAFETY: the features are there, and the lengths are equal.
+        if unsafe { (self.table.pq_agrees)(p, q, blocks.as_slice()) } {
+            return;
+        }
+        for index in 0..p.len().div_ceil(bytes) {
+            let range = granule(index, bytes, p.len());
+            let verdict = locate(p, q, blocks.as_slice(), range.clone());
+            if verdict != PqVerdict::Match {
+                report(range, verdict);
+            }
+        }
+    }
+}
+
+/// The verdict of one granule, byte by byte.
+fn locate(p: &[u8], q: &[u8], data: Sources<'_>, range: Range<usize>) -> PqVerdict {
+    let mut verdict = PqVerdict::Match;
+    for at in range {
+        let (sum, weighted) = reference::syndromes(data, at);
+        let found = blame(sum ^ p[at], weighted ^ q[at], data.len());
+        if found == PqVerdict::Match {
+            continue;
+        }
+        if verdict != PqVerdict::Match && verdict != found {
+            return PqVerdict::Unknown;
+        }
+        verdict = found;
+    }
+    verdict
+}
+
+/// The verdict of one byte column from the errors seen in P and in Q.
+fn blame(in_p: u8, in_q: u8, blocks: usize) -> PqVerdict {
+    match (in_p, in_q) {
+        (0, 0) => PqVerdict::Match,
+        (_, 0) => PqVerdict::PWrong,
+        (0, _) => PqVerdict::QWrong,
+        (error, weighted) => {
+            let index = gf::logarithm(gf::divide(weighted, error));
+            if usize::from(index) < blocks {
+                PqVerdict::DataWrong { index }
+            } else {
+                PqVerdict::Unknown
+            }
+        }
+    }
+}
