@@ -1,0 +1,348 @@
+//! A Linux kernel as an ordinary process, with image files as drives.
+//!
+//! One boot costs about two seconds and an array in it about half of one, so a test puts many arrays into
+//! one boot. Images are attached as loop devices over the host's files (any number), whose writes stay in the
+//! guest's memory until flushed, or as `ubd` disks (16 at most), whose writes reach the host's file at once.
+//!
+//! Must never: outlive its owner (the whole process group is killed), or write to the host anywhere but in
+//! its work folder and to the attached images.
+
+use crate::error::OracleError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Memory of the guest. Page cache of all images and of all stripe caches must fit.
+const MEMORY_MIB: u32 = 512;
+/// The kernel's `ubd` driver has letters a to p.
+const UBD_DISKS_MAX: usize = 16;
+/// Minors of loop devices that the guest's device nodes are made for.
+const LOOP_DEVICES_MAX: usize = 1024;
+/// How often a waiting thread looks whether the guest has ended.
+const POLL: Duration = Duration::from_millis(10);
+/// How much of a log goes into an error.
+const LOG_TAIL_BYTES: usize = 2000;
+
+const INIT: &str = include_str!("guest-init.sh");
+const WORDS: &str = include_str!("guest-lib.sh");
+
+/// A guest that has not been booted yet: its drives and its job.
+#[derive(Debug, Default)]
+pub struct Guest {
+    loops: Vec<Loop>,
+    disks: Vec<PathBuf>,
+    job: String,
+}
+
+#[derive(Debug)]
+struct Loop {
+    image: PathBuf,
+    block_bytes: u32,
+}
+
+/// What a guest left behind.
+#[derive(Debug)]
+pub struct GuestOutput {
+    /// The `key=value` results of the job.
+    pub values: BTreeMap<String, String>,
+    /// Everything the job printed.
+    pub log: String,
+    /// From boot to halt.
+    pub took: Duration,
+    work: WorkFolder,
+}
+
+/// A guest that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    work: WorkFolder,
+    start: Instant,
+}
+
+#[derive(Debug)]
+struct WorkFolder(PathBuf);
+
+impl Guest {
+    /// A guest without drives that does nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Attach an existing image file as a drive with 512-byte blocks; returns the device's name in the guest.
+    /// Writes to it reach the file when they are flushed, or when the guest ends in order.
+    pub fn image(&mut self, image: impl AsRef<Path>) -> String {
+        self.image_with_blocks(image, 512)
+    }
+
+    /// As [`Guest::image`], with logical blocks of 512 to 4096 bytes.
+    pub fn image_with_blocks(&mut self, image: impl AsRef<Path>, block_bytes: u32) -> String {
+        assert!(self.loops.len() < LOOP_DEVICES_MAX, "at most {LOOP_DEVICES_MAX} images in one guest");
+        self.loops.push(Loop { image: image.as_ref().to_path_buf(), block_bytes });
+        format!("/dev/loop{}", self.loops.len() - 1)
+    }
+
+    /// Attach an existing image file as one of at most 16 disks whose writes reach the file at once; returns
+    /// the device's name in the guest. The right choice for power cuts that lose nothing but what is in flight.
+    pub fn disk(&mut self, image: impl AsRef<Path>) -> String {
+        assert!(self.disks.len() < UBD_DISKS_MAX, "at most {UBD_DISKS_MAX} write-through disks in one guest");
+        self.disks.push(image.as_ref().to_path_buf());
+        format!("/dev/ubd{}", char::from(b'a' + u8::try_from(self.disks.len() - 1).expect("16 at most")))
+    }
+
+    /// Append lines to the job: bash, with the words of `guest-lib.sh` (create, assemble, fill, digest, check,
+    /// add, stop, examine, stamp, say). The first failing command ends the job.
+    pub fn script(&mut self, lines: &str) -> &mut Self {
+        self.job.push_str(lines);
+        self.job.push('\n');
+        self
+    }
+
+    /// Boot, run the job to its end, halt.
+    ///
+    /// # Errors
+    /// A missing package, a guest that did not end within `timeout`, a job that failed.
+    pub fn run(&self, timeout: Duration) -> Result<GuestOutput, OracleError> {
+        self.start()?.wait(timeout)
+    }
+
+    /// Boot and return at once, for tests that pull the power.
+    ///
+    /// # Errors
+    /// A missing package, an image that is not there.
+    pub fn start(&self) -> Result<Running, OracleError> {
+        let kernel = program("linux.uml", "user-mode-linux")?;
+        program("mdadm", "mdadm")?;
+        let work = WorkFolder::make()?;
+        let init = work.0.join("init.sh");
+        work.write("job.sh", &self.job_text()?)?;
+        work.write("guest-lib.sh", WORDS)?;
+        work.write("results", "")?;
+        work.write("init.sh", INIT)?;
+        make_executable(&init)?;
+        let console = fs::File::create(work.0.join("console.log")).map_err(|error| work.error("console.log", error))?;
+        let said_too = console.try_clone().map_err(|error| work.error("console.log", error))?;
+        let mut command = Command::new(kernel);
+        command
+            .arg(format!("mem={MEMORY_MIB}M"))
+            .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1", "umid=guest"])
+            .arg(format!("init={}", init.display()))
+            .arg(format!("OUT={}", work.0.display()))
+            .arg(format!("uml_dir={}", work.0.display()));
+        for (n, disk) in self.disks.iter().enumerate() {
+            let letter = char::from(b'a' + u8::try_from(n).expect("16 at most"));
+            command.arg(format!("ubd{letter}={}", real(disk)?.display()));
+        }
+        // A process group of its own: the kernel is several processes, and all of them must end together.
+        let child = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(console)
+            .stderr(said_too)
+            .spawn()
+            .map_err(|error| OracleError::File { path: PathBuf::from("linux.uml"), error })?;
+        Ok(Running { child, work, start: Instant::now() })
+    }
+
+    /// The job with its frame: mount the folders of the images, attach them, run, detach.
+    fn job_text(&self) -> Result<String, OracleError> {
+        let mut text = String::from(". ./guest-lib.sh\n");
+        if let Some(stamp) = stamp_program() {
+            text.push_str(&format!("STAMP={}\n", quote(&stamp)));
+        }
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for (n, image) in self.loops.iter().enumerate() {
+            let path = real(&image.image)?;
+            let folder = path.parent().expect("a file stands in a folder").to_path_buf();
+            let name = path.file_name().expect("a file has a name");
+            let k = folders.iter().position(|known| *known == folder).unwrap_or(folders.len());
+            if k == folders.len() {
+                text.push_str(&format!(
+                    "mkdir -p /run/folder{k}\nmount -t hostfs none /run/folder{k} -o {}\n",
+                    quote(&folder)
+                ));
+                folders.push(folder);
+            }
+            let size = if image.block_bytes == 512 { String::new() } else { format!("-b {} ", image.block_bytes) };
+            text.push_str(&format!("losetup {size}/dev/loop{n} /run/folder{k}/{}\n", quote(Path::new(name))));
+        }
+        text.push_str(&self.job);
+        text.push_str("\nlosetup -D\nsync\n");
+        Ok(text)
+    }
+}
+
+impl Running {
+    /// Wait for the end of the job.
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn wait(mut self, timeout: Duration) -> Result<GuestOutput, OracleError> {
+        while self.child.try_wait().map_err(|error| self.work.error("console.log", error))?.is_none() {
+            if self.start.elapsed() > timeout {
+                self.kill();
+                return Err(OracleError::Timeout { after: timeout, log: self.work.tail("job.log") });
+            }
+            std::thread::sleep(POLL);
+        }
+        let took = self.start.elapsed();
+        self.kill();
+        let work = std::mem::replace(&mut self.work, WorkFolder(PathBuf::new()));
+        let Ok(code) = work.read("job.rc")?.trim().parse::<i32>() else {
+            return Err(OracleError::NoResult { console: work.tail("console.log") });
+        };
+        if code != 0 {
+            return Err(OracleError::JobFailed { code, log: work.tail("job.log") });
+        }
+        let values = parse_values(&work.read("results")?);
+        Ok(GuestOutput { values, log: work.read("job.log")?, took, work })
+    }
+
+    /// Wait until the job has reported `key`, and return its value.
+    ///
+    /// # Errors
+    /// The guest ended or the time was over before.
+    pub fn wait_for(&mut self, key: &str, timeout: Duration) -> Result<String, OracleError> {
+        loop {
+            if let Some(value) = parse_values(&self.work.read("results")?).remove(key) {
+                return Ok(value);
+            }
+            if self.child.try_wait().map_err(|error| self.work.error("console.log", error))?.is_some() {
+                return Err(OracleError::NoValue { key: key.to_owned() });
+            }
+            if self.start.elapsed() > timeout {
+                self.kill();
+                return Err(OracleError::Timeout { after: timeout, log: self.work.tail("job.log") });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// A file that the job writes in its folder, as far as it is written.
+    ///
+    /// # Errors
+    /// The file is there but cannot be read.
+    pub fn file(&self, name: &str) -> Result<String, OracleError> {
+        self.work.read(name)
+    }
+
+    /// Pull the plug: nothing of the guest runs on, nothing is flushed.
+    pub fn power_cut(mut self) {
+        self.kill();
+    }
+
+    fn kill(&mut self) {
+        // The group keeps its number until its last process is gone, whether or not the first one is reaped.
+        let group = format!("kill -9 -{} 2>/dev/null", self.child.id());
+        let _ = Command::new("sh").args(["-c", &group]).status();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
+impl GuestOutput {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The job did not report it.
+    pub fn value(&self, key: &str) -> Result<&str, OracleError> {
+        self.values.get(key).map(String::as_str).ok_or_else(|| OracleError::NoValue { key: key.to_owned() })
+    }
+
+    /// A file that the job left in its folder; empty where there is none.
+    ///
+    /// # Errors
+    /// The file is there but cannot be read.
+    pub fn file(&self, name: &str) -> Result<String, OracleError> {
+        self.work.read(name)
+    }
+}
+
+impl WorkFolder {
+    fn make() -> Result<Self, OracleError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("openraid-guest-{}-{n}", std::process::id()));
+        let made = fs::create_dir(&path).and_then(|()| path.canonicalize());
+        made.map(Self).map_err(|error| OracleError::File { path, error })
+    }
+
+    fn error(&self, name: &str, error: io::Error) -> OracleError {
+        OracleError::File { path: self.0.join(name), error }
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), OracleError> {
+        fs::write(self.0.join(name), text).map_err(|error| self.error(name, error))
+    }
+
+    /// The text of a file; nothing where there is no such file.
+    fn read(&self, name: &str) -> Result<String, OracleError> {
+        match fs::read(self.0.join(name)) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(self.error(name, error)),
+        }
+    }
+
+    fn tail(&self, name: &str) -> String {
+        let text = self.read(name).unwrap_or_default();
+        let start = (text.len().saturating_sub(LOG_TAIL_BYTES)..text.len()).find(|at| text.is_char_boundary(*at));
+        text[start.unwrap_or(text.len())..].to_owned()
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        // For looking at a guest that went wrong.
+        if !self.0.as_os_str().is_empty() && std::env::var_os("OPENRAID_ORACLE_KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// Where a program is, or which package has it.
+fn program(name: &'static str, package: &'static str) -> Result<PathBuf, OracleError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    places.extend(["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from));
+    let found = places.into_iter().map(|place| place.join(name)).find(|file| file.is_file());
+    found.ok_or(OracleError::Missing { program: name, package })
+}
+
+/// The stamp program that belongs to this build: beside the running test, or one folder up.
+fn stamp_program() -> Option<PathBuf> {
+    let me = std::env::current_exe().ok()?;
+    me.ancestors().skip(1).take(3).map(|folder| folder.join("openraid-stamp")).find(|file| file.is_file())
+}
+
+fn real(path: &Path) -> Result<PathBuf, OracleError> {
+    path.canonicalize().map_err(|error| OracleError::File { path: path.to_path_buf(), error })
+}
+
+fn quote(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+fn make_executable(path: &Path) -> Result<(), OracleError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .map_err(|error| OracleError::File { path: path.to_path_buf(), error })
+}
+
+fn parse_values(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
