@@ -1,0 +1,334 @@
+//! RAID 1 and RAID 10: every block on several members.
+//!
+//! RAID 10 knows three ways to place copies, and any mix of them that md takes. *Near* copies stand side by
+//! side in the row of chunks; on a number of members that the copies do not divide they run over into the next
+//! row (RAID 1E). *Far* copies repeat the whole arrangement further down the members, each time turned by the
+//! near copies, so that one copy of everything lies striped on the outer tracks. *Offset* copies repeat each row
+//! at once, below itself, turned the same way. Far sets turn within groups of members instead of all of them.
+//!
+//! md accepts some mixes whose map puts two chunks at one place: near copies that run over, together with
+//! offset copies, and far sets of several near copies on a number of members they do not divide. These are
+//! refused.
+
+use super::{check_capacity, Fragment, GeometryError, Level, SetSpec};
+use crate::slots::SlotSet;
+use alloc::vec::Vec;
+use core::iter::FusedIterator;
+use openraid_units::{MemberLba, Sectors, SetLba, Slot};
+
+/// Bits of md's layout number for RAID 10.
+mod bits {
+    /// Near copies, 8 bits.
+    pub const NEAR: u32 = 0xff;
+    /// Far copies, 8 bits from here.
+    pub const FAR_SHIFT: u32 = 8;
+    /// Far copies stand one row below instead of far down.
+    pub const OFFSET: u32 = 1 << 16;
+    /// Kind of far sets, from here up.
+    pub const SETS_SHIFT: u32 = 17;
+}
+
+/// Copies of everything, by rows of chunks or of the whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mirror {
+    members: u16,
+    capacity: Sectors,
+    extent: Sectors,
+    /// Copies of each block.
+    copies: u16,
+    /// `None`: RAID 1, each member is the set.
+    rows: Option<Rows>,
+    /// The slots that hold the same blocks, one entry for every different group.
+    groups: Vec<SlotSet>,
+}
+
+/// The arrangement of RAID 10.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Rows {
+    chunk: Sectors,
+    shift: u32,
+    /// Chunks of the set.
+    chunks: u64,
+    near: u16,
+    far: u16,
+    offset: bool,
+    /// Rows from one far copy to the next.
+    stride: u64,
+    /// `[copy * members + slot]`: where far copy `copy` stands of what has its first copy in `slot`.
+    forward: Vec<u8>,
+    /// `[copy * members + slot]`: the slot of the first copy of what has far copy `copy` in `slot`.
+    backward: Vec<u8>,
+}
+
+impl Mirror {
+    pub(super) fn new(spec: &SetSpec<'_>) -> Result<Self, GeometryError> {
+        if spec.level == Level::Raid10 {
+            return Self::rows(spec);
+        }
+        spec.check_member_size(Sectors(1))?;
+        Ok(Self {
+            members: spec.members,
+            capacity: spec.member_size,
+            extent: spec.member_size,
+            copies: spec.members,
+            rows: None,
+            groups: [SlotSet::first_n(spec.members)].into(),
+        })
+    }
+
+    /// RAID 10. md computes the rows used per member in a longer way that comes to the same: rows for one copy
+    /// are the member's chunks divided by the far copies, the rest is unused.
+    fn rows(spec: &SetSpec<'_>) -> Result<Self, GeometryError> {
+        let (near, far) = copies_of(spec)?;
+        let set_size = far_set_size(spec, near, far)?;
+        let shift = spec.check_chunk_power()?;
+        let offset = spec.layout & bits::OFFSET != 0;
+        spec.check_member_size(spec.chunk.checked_mul(u64::from(far)).unwrap_or(Sectors::MAX))?;
+        let stride = (spec.member_size.0 >> shift) / u64::from(far);
+        let chunks = stride * u64::from(spec.members) / u64::from(near);
+        check_capacity(Sectors(chunks).checked_mul(spec.chunk.0).unwrap_or(Sectors::MAX))?;
+
+        let overlap = GeometryError::Overlap { layout: spec.layout, members: spec.members };
+        let (forward, backward) = far_slots(spec.members, near, far, set_size).ok_or(overlap)?;
+        if offset && far > 1 && !spec.members.is_multiple_of(near) {
+            return Err(overlap);
+        }
+        let mut mirror = Self {
+            members: spec.members,
+            capacity: Sectors(chunks << shift),
+            extent: Sectors((stride * u64::from(far)) << shift),
+            copies: near * far,
+            rows: Some(Rows {
+                chunk: spec.chunk,
+                shift,
+                chunks,
+                near,
+                far,
+                offset,
+                stride: if offset { 1 } else { stride },
+                forward,
+                backward,
+            }),
+            groups: Vec::new(),
+        };
+        // After this many chunks the first copies begin in slot 0 again.
+        for chunk in 0..chunks.min(u64::from(spec.members)) {
+            let group = mirror.copies(SetLba(chunk << shift)).map(|copy| copy.slot).collect();
+            if !mirror.groups.contains(&group) {
+                mirror.groups.push(group);
+            }
+        }
+        Ok(mirror)
+    }
+
+    /// Size of the set.
+    #[must_use]
+    pub const fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+    /// Number of slots.
+    #[must_use]
+    pub const fn members(&self) -> u16 {
+        self.members
+    }
+    /// How many copies there are of each block.
+    #[must_use]
+    pub const fn copy_count(&self) -> u16 {
+        self.copies
+    }
+    /// How much of each member is used, from its start; RAID 10 may leave single chunks unused below that.
+    #[must_use]
+    pub const fn member_extent(&self) -> Sectors {
+        self.extent
+    }
+    /// The chunk; RAID 1 has none.
+    #[must_use]
+    pub fn chunk(&self) -> Option<Sectors> {
+        self.rows.as_ref().map(|rows| rows.chunk)
+    }
+    /// The write that occupies every member once, as md counts it: where the near copies do not divide the
+    /// members, one chunk for each member.
+    #[must_use]
+    pub fn full_stripe(&self) -> Sectors {
+        match &self.rows {
+            None => super::UNIT_WITHOUT_CHUNK,
+            Some(rows) if self.members.is_multiple_of(rows.near) => rows.chunk * u64::from(self.members / rows.near),
+            Some(rows) => rows.chunk * u64::from(self.members),
+        }
+    }
+    /// Does every block have a copy outside `missing`?
+    #[must_use]
+    pub fn survives(&self, missing: SlotSet) -> bool {
+        !self.groups.iter().any(|group| group.minus(missing).is_empty())
+    }
+    /// How many members may be lost at worst.
+    #[must_use]
+    pub fn losses_survived(&self) -> u16 {
+        let least = self.groups.iter().map(|group| group.len()).min().expect("a set has a first chunk");
+        u16::try_from(least - 1).expect("a group is not larger than the set")
+    }
+
+    /// All places of what stands at `at`, in md's order, each with the same length: to the end of the chunk,
+    /// for RAID 1 of the set. The slots differ, but for one family of layouts that md takes with a warning: far
+    /// sets of the old kind (0x20000) with more far copies than a set has members.
+    #[must_use]
+    pub fn copies(&self, at: SetLba) -> CopyIter<'_> {
+        assert!(at.0 < self.capacity.0, "{at:?} is outside a mirrored set of {}", self.capacity);
+        let Some(rows) = &self.rows else {
+            let len = Sectors(self.capacity.0 - at.0);
+            return CopyIter { mirror: self, near: 0, far: 0, slot: 0, lba: MemberLba(at.0), len };
+        };
+        let within = at.0 & (rows.chunk.0 - 1);
+        let place = (at.0 >> rows.shift) * u64::from(rows.near);
+        let members = u64::from(self.members);
+        let (row, slot) = (place / members, place % members);
+        let row = if rows.offset { row * u64::from(rows.far) } else { row };
+        CopyIter {
+            mirror: self,
+            near: 0,
+            far: 0,
+            slot: u16::try_from(slot).expect("a remainder by the members"),
+            lba: MemberLba((row << rows.shift) + within),
+            len: Sectors(rows.chunk.0 - within),
+        }
+    }
+
+    /// What stands at `at` of the member in `slot`, and how far it continues (to the end of the chunk, for RAID 1
+    /// of the set); `None` where nothing of the set does.
+    #[must_use]
+    pub fn inverse(&self, slot: Slot, at: MemberLba) -> Option<(SetLba, Sectors)> {
+        assert!(slot.0 < self.members, "slot {slot} is outside a set of {} members", self.members);
+        let Some(rows) = &self.rows else {
+            let run = self.capacity.saturating_sub(at.offset());
+            return (!run.is_zero()).then_some((SetLba(at.0), run));
+        };
+        if at.0 >= self.extent.0 {
+            return None;
+        }
+        let (member_row, within) = (at.0 >> rows.shift, at.0 & (rows.chunk.0 - 1));
+        let far = u64::from(rows.far);
+        let (row, copy) = match rows.offset {
+            true => (member_row / far, member_row % far),
+            false => (member_row % rows.stride, member_row / rows.stride),
+        };
+        let copy = usize::try_from(copy).expect("below the far copies, as the place is within the extent");
+        let first = rows.backward[copy * usize::from(self.members) + slot.index()];
+        let chunk = (row * u64::from(self.members) + u64::from(first)) / u64::from(rows.near);
+        (chunk < rows.chunks).then(|| (SetLba((chunk << rows.shift) + within), Sectors(rows.chunk.0 - within)))
+    }
+}
+
+/// Near and far copies of the layout; md wants two in all, and no more than members.
+fn copies_of(spec: &SetSpec<'_>) -> Result<(u16, u16), GeometryError> {
+    let (near, far) = (spec.layout & bits::NEAR, spec.layout >> bits::FAR_SHIFT & bits::NEAR);
+    let copies = near * far;
+    if copies < 2 || copies > u32::from(spec.members) {
+        return Err(GeometryError::Copies { layout: spec.layout, copies, members: spec.members });
+    }
+    let narrow = |copies: u32| u16::try_from(copies).expect("eight bits");
+    Ok((narrow(near), narrow(far)))
+}
+
+/// Members of one far set.
+fn far_set_size(spec: &SetSpec<'_>, near: u16, far: u16) -> Result<u16, GeometryError> {
+    match spec.layout >> bits::SETS_SHIFT {
+        0 => Ok(spec.members),
+        1 => Ok(spec.members / far),
+        2 => Ok(near * far),
+        _ => Err(GeometryError::Layout { level: spec.level, layout: spec.layout }),
+    }
+}
+
+/// Where each far copy of a slot's chunks stands, and the way back; `None` where two slots would meet.
+///
+/// From copy to copy the slot moves on by the near copies, round within its far set. The members that do not
+/// fill a set belong to the last one; md takes as its member whatever moved to a slot *behind* the first of
+/// that set, and so does this.
+fn far_slots(members: u16, near: u16, far: u16, set_size: u16) -> Option<(Vec<u8>, Vec<u8>)> {
+    let rest = members % set_size;
+    let last_start = (members / set_size - 1) * set_size;
+    let last_size = set_size + rest;
+    let next = |slot: u16| {
+        let moved = slot + near;
+        if rest != 0 && moved > last_start {
+            (moved - last_start) % last_size + last_start
+        } else {
+            moved % set_size + slot / set_size * set_size
+        }
+    };
+    let width = usize::from(members);
+    let mut forward = Vec::with_capacity(width * usize::from(far));
+    let mut backward = Vec::with_capacity(width * usize::from(far));
+    for first in 0..members {
+        let slot = u8::try_from(first).expect("members are fewer than 254");
+        forward.push(slot);
+        backward.push(slot);
+    }
+    for copy in 1..usize::from(far) {
+        let mut taken = SlotSet::EMPTY;
+        backward.resize((copy + 1) * width, 0);
+        for first in 0..width {
+            let slot = next(u16::from(forward[(copy - 1) * width + first]));
+            if slot >= members || taken.contains(Slot(slot)) {
+                return None;
+            }
+            taken.insert(Slot(slot));
+            forward.push(u8::try_from(slot).expect("below the members"));
+            backward[copy * width + usize::from(slot)] = u8::try_from(first).expect("below the members");
+        }
+    }
+    Some((forward, backward))
+}
+
+/// The places of one block: see [`Mirror::copies`].
+#[derive(Clone, Debug)]
+pub struct CopyIter<'a> {
+    mirror: &'a Mirror,
+    near: u16,
+    far: u16,
+    /// Slot and place of the first far copy of the current near copy.
+    slot: u16,
+    lba: MemberLba,
+    len: Sectors,
+}
+
+impl Iterator for CopyIter<'_> {
+    type Item = Fragment;
+
+    fn next(&mut self) -> Option<Fragment> {
+        let Some(rows) = &self.mirror.rows else {
+            let slot = Slot(self.slot);
+            self.slot += 1;
+            return (slot.0 < self.mirror.members).then_some(Fragment { slot, lba: self.lba, len: self.len });
+        };
+        if self.near == rows.near {
+            return None;
+        }
+        let slot = rows.forward[usize::from(self.far) * usize::from(self.mirror.members) + usize::from(self.slot)];
+        let down = rows.chunk * (u64::from(self.far) * rows.stride);
+        let fragment = Fragment { slot: Slot(u16::from(slot)), lba: self.lba + down, len: self.len };
+        self.far += 1;
+        if self.far == rows.far {
+            self.far = 0;
+            self.near += 1;
+            self.slot += 1;
+            if self.slot == self.mirror.members {
+                self.slot = 0;
+                self.lba += rows.chunk;
+            }
+        }
+        Some(fragment)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let done = match &self.mirror.rows {
+            None => self.slot.min(self.mirror.members),
+            Some(rows) => self.near * rows.far + self.far,
+        };
+        let left = usize::from(self.mirror.copies - done);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for CopyIter<'_> {}
+impl FusedIterator for CopyIter<'_> {}
