@@ -1,1 +1,53 @@
-//! openraid-sys
+//! The kernel, made safe to call: mapped frames, asynchronous member I/O, member files, sockets, waiting, clocks.
+//!
+//! This crate and `openraid-parity` are the only ones that may use `unsafe`. Everything exported here is safe:
+//! no sequence of calls from safe code can make the kernel and the program touch the same bytes in conflict.
+//!
+//! ```text
+//!            FramePool  all payload bytes, addressed by PoolOffset
+//!            /   |   \
+//!   IoEngine   Socket  parity jobs
+//!   (members)  (NBD)   (through FramePool::disjoint)
+//!        \     /
+//!         Epoll   one place to wait: completions, sockets, wake-ups from other threads, signals
+//! ```
+//!
+//! It must never decide anything about RAID, parse metadata or speak a protocol, and never hide an error: a
+//! short read is an error, a fallback is a [`Note`] that the caller can show.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("openraid-sys speaks to the Linux kernel only");
+
+mod buffer;
+pub mod clock;
+mod command;
+mod engine;
+mod epoll;
+mod errno;
+mod member;
+mod member_error;
+mod member_facts;
+mod net;
+mod pool;
+mod random;
+mod ring;
+mod signals;
+mod table;
+mod threads;
+
+pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
+pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+pub use engine::{
+    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb,
+};
+pub use epoll::{Epoll, Event, Events, Interest, Waker, EVENTS_MAX};
+pub use errno::{Errno, FaultKind, Note};
+pub use member::{Direct, Identity, Member, Use};
+pub use member_error::{MemberError, NotAMember};
+pub use member_facts::Facts;
+pub use net::{Accepted, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
+pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
+pub use random::fill_random;
+pub use signals::{Signal, Signals};

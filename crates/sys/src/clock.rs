@@ -1,0 +1,58 @@
+//! Clocks: monotonic time for the engine, CPU time for measurements, wall-clock time for metadata.
+//!
+//! Only the driver of the core may ask what time it is; the core is told.
+
+use openraid_units::{Instant, Nanos};
+
+/// Monotonic time now. Its zero is the machine's start; it does not count time asleep.
+#[must_use]
+pub fn now() -> Instant {
+    Instant(read(libc::CLOCK_MONOTONIC))
+}
+
+/// CPU time that the calling thread has used, user and system.
+#[must_use]
+pub fn thread_cpu() -> Nanos {
+    Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
+/// CPU time that the process has used, in all its threads, those that ended included.
+#[must_use]
+pub fn process_cpu() -> Nanos {
+    Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
+}
+
+/// Seconds since 1970 by the wall clock, which may jump. Zero if the clock is set before 1970.
+#[must_use]
+pub fn wall_seconds() -> u64 {
+    read(libc::CLOCK_REALTIME) / 1_000_000_000
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the kernel to fill.
+    let returned = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert!(returned == 0, "clock {clock} cannot be read: the kernel lacks a clock that every Linux has");
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
+    // 584 years of nanoseconds fit.
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_run_forward_and_cpu_time_counts_work() {
+        let (start, cpu) = (now(), thread_cpu());
+        let mut sum = 0u64;
+        while thread_cpu().get() - cpu.get() < 1_000_000 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(now().since(start).get() >= 1_000_000, "a millisecond of CPU takes a millisecond at least");
+        assert!(process_cpu() >= thread_cpu());
+        let oracle = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        assert!(wall_seconds().abs_diff(oracle) <= 1);
+    }
+}

@@ -1,0 +1,522 @@
+//! Asynchronous commands to members: one interface, two engines below it.
+//!
+//! ```text
+//!   push   mark the pool's sectors, enter the command in the table, queue it      (no system call)
+//!   submit hand everything queued to the kernel                                   (one system call)
+//!   event_fd becomes readable
+//!   reap   continue short transfers, unmark the sectors, report what is finished  (none or one)
+//! ```
+//!
+//! An engine belongs to the thread that made it. It never retries a failed command, never times one out and never
+//! orders one behind another: that is the core's business. Commands in flight together may be done in any order.
+//!
+//! A hung command stays in the table, its sectors marked and its member attached, until the kernel returns it. If
+//! the engine is dropped meanwhile, the memory of such commands is kept for the rest of the process's life.
+
+use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
+use crate::command::{Answer, Command, Opcode, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+use crate::errno::{Errno, Note};
+use crate::member::Member;
+use crate::pool::{FramePool, Mapping, PoolRange};
+use crate::ring::Ring;
+use crate::table::{Entry, Memory, Next, Table};
+use crate::threads::Threads;
+use openraid_units::{Bytes, DriveLba, Sectors, SECTOR_BYTES};
+use std::fmt;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+pub use crate::command::IoError;
+
+/// Metadata buffers kept for the next command instead of being freed.
+const SPARE_BUFFERS_MAX: usize = 64;
+
+const PUNCH_HOLE: libc::c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+const ZERO_RANGE: libc::c_int = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+
+/// Which engine to use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prefer {
+    /// io_uring, or threads with a note where it is refused.
+    Best,
+    /// io_uring or an error.
+    Uring,
+    /// Threads.
+    Threads,
+}
+
+/// How to make an engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    /// Which engine.
+    pub prefer: Prefer,
+    /// Register members and the pool with io_uring, which saves looking them up for each command. Pins the whole pool
+    /// in memory. Where it is refused, a note is left and everything works without.
+    pub register: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { prefer: Prefer::Best, register: true }
+    }
+}
+
+/// The engine in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EngineKind {
+    /// io_uring.
+    Uring,
+    /// Blocking calls on threads.
+    Threads,
+}
+
+/// The name of an attached member. Reused after it was detached.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct MemberSlot(u16);
+
+/// What to do. Lengths of pool ranges and metadata are whole sectors; for members in direct mode they must be whole
+/// logical blocks, or the kernel answers `EINVAL`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb<'a> {
+    /// Read from the member into the pool.
+    Read {
+        /// Where on the member.
+        at: DriveLba,
+        /// Where to.
+        into: PoolRange,
+    },
+    /// Write from the pool to the member.
+    Write {
+        /// Where on the member.
+        at: DriveLba,
+        /// Where from.
+        from: PoolRange,
+        /// Durable when complete (forced unit access).
+        fua: bool,
+    },
+    /// Make durable what was complete before this was pushed.
+    Flush,
+    /// Tell the member that the range is not needed any more. What it reads as afterwards: `Facts::discard_zeroes`.
+    Discard {
+        /// Where.
+        at: DriveLba,
+        /// How much.
+        len: Sectors,
+    },
+    /// Make the range read as zeroes without sending them. `Unsupported` where that is not possible.
+    Zero {
+        /// Where.
+        at: DriveLba,
+        /// How much.
+        len: Sectors,
+        /// Keep the space allocated, so that writing it later cannot fail for want of space.
+        keep: bool,
+    },
+    /// Read metadata; the completion carries the bytes.
+    ReadMetadata {
+        /// Where.
+        at: DriveLba,
+        /// How much, at most [`METADATA_BYTES_MAX`].
+        len: Bytes,
+    },
+    /// Write metadata, which is copied now.
+    WriteMetadata {
+        /// Where.
+        at: DriveLba,
+        /// What, at most [`METADATA_BYTES_MAX`].
+        bytes: &'a [u8],
+        /// Durable when complete (forced unit access).
+        fua: bool,
+    },
+}
+
+/// A command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation<'a> {
+    /// To whom.
+    pub member: MemberSlot,
+    /// The caller's name for it, returned untouched.
+    pub user_data: u64,
+    /// What to do.
+    pub verb: Verb<'a>,
+}
+
+/// A command that is finished; its pool range is the caller's again.
+#[derive(Debug)]
+pub struct Completed {
+    /// The caller's name for it.
+    pub user_data: u64,
+    /// Bytes transferred, always all of them (0 for commands without bytes), or why not.
+    pub result: Result<u32, IoError>,
+    /// The bytes of a metadata read that succeeded.
+    pub metadata: Option<AlignedBuffer>,
+}
+
+/// A command could not be taken; nothing has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PushError {
+    /// [`IN_FLIGHT_MAX`] commands are in flight: reap first.
+    Full,
+    /// The helper thread for this command cannot be made.
+    Helper(Errno),
+}
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(f, "{IN_FLIGHT_MAX} drive commands are in flight, the most there may be"),
+            Self::Helper(error) => write!(f, "no helper for this drive command: {error}; free memory or descriptors"),
+        }
+    }
+}
+
+impl std::error::Error for PushError {}
+
+enum Backend {
+    Ring(Box<Ring>),
+    Threads(Threads),
+}
+
+struct Attached {
+    member: Arc<Member>,
+    outstanding: usize,
+}
+
+/// The members' side of a shard. See the module's description.
+pub struct IoEngine {
+    backend: Backend,
+    table: Table,
+    members: Vec<Option<Attached>>,
+    mapping: Arc<Mapping>,
+    spare: Vec<AlignedBuffer>,
+    answers: Vec<Answer>,
+    notes: Vec<Note>,
+    /// The ring takes commands from the thread that made it only.
+    _this_thread_only: PhantomData<*const ()>,
+}
+
+impl IoEngine {
+    /// Make an engine for the members of `pool`. Call it on the thread that will use it.
+    ///
+    /// # Errors
+    /// With [`Prefer::Uring`], why io_uring is refused; with the others, only exhaustion (`EMFILE`, `ENOMEM`).
+    pub fn new(pool: &FramePool, options: EngineOptions) -> Result<Self, Errno> {
+        let mapping = pool.mapping();
+        let mut notes = Vec::new();
+        let ring = match options.prefer {
+            Prefer::Threads => None,
+            Prefer::Best | Prefer::Uring => match Ring::new(Arc::clone(mapping), options.register, &mut notes) {
+                Ok(ring) => Some(ring),
+                Err(error) if options.prefer == Prefer::Uring => return Err(error),
+                Err(error) => {
+                    notes.push(Note(format!(
+                        "io_uring is refused here ({error}); using threads, which cost more CPU; \
+                         kernel.io_uring_disabled or the container's seccomp profile may forbid it"
+                    )));
+                    None
+                }
+            },
+        };
+        let backend = match ring {
+            Some(ring) => Backend::Ring(Box::new(ring)),
+            None => Backend::Threads(Threads::new(Arc::clone(mapping))?),
+        };
+        Ok(Self {
+            backend,
+            table: Table::new(),
+            members: Vec::new(),
+            mapping: Arc::clone(mapping),
+            spare: Vec::new(),
+            answers: Vec::with_capacity(IN_FLIGHT_MAX),
+            notes,
+            _this_thread_only: PhantomData,
+        })
+    }
+
+    /// Which engine it became.
+    #[must_use]
+    pub fn kind(&self) -> EngineKind {
+        match self.backend {
+            Backend::Ring(_) => EngineKind::Uring,
+            Backend::Threads(_) => EngineKind::Threads,
+        }
+    }
+
+    /// One line for the operator: the engine and its mode.
+    #[must_use]
+    pub fn description(&self) -> String {
+        match &self.backend {
+            Backend::Ring(ring) => ring.description(),
+            Backend::Threads(_) => "threads".into(),
+        }
+    }
+
+    /// Fallbacks taken.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Take a member in. `None` if there are [`MEMBERS_MAX`] already.
+    #[must_use]
+    pub fn attach(&mut self, member: Arc<Member>) -> Option<MemberSlot> {
+        let slot = match self.members.iter().position(Option::is_none) {
+            Some(slot) => slot,
+            None if self.members.len() == MEMBERS_MAX => return None,
+            None => {
+                self.members.push(None);
+                self.members.len() - 1
+            }
+        };
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.attach(slot, Arc::clone(&member)),
+            Backend::Threads(threads) => threads.attach(slot, Arc::clone(&member)),
+        }
+        self.members[slot] = Some(Attached { member, outstanding: 0 });
+        u16::try_from(slot).ok().map(MemberSlot)
+    }
+
+    /// Give a member back.
+    ///
+    /// # Errors
+    /// The number of its commands that the kernel still holds: until they return it cannot be let go.
+    pub fn detach(&mut self, slot: MemberSlot) -> Result<Arc<Member>, usize> {
+        match self.attached(slot).outstanding {
+            0 => {}
+            outstanding => return Err(outstanding),
+        }
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.detach(slot.0.into()),
+            Backend::Threads(threads) => threads.detach(slot.0.into()),
+        }
+        let attached = self.members[usize::from(slot.0)].take();
+        Ok(attached.expect("looked at above").member)
+    }
+
+    /// Commands pushed and not yet reaped.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The same for one member. Panics if it is not attached.
+    #[must_use]
+    pub fn outstanding_on(&self, slot: MemberSlot) -> usize {
+        self.attached(slot).outstanding
+    }
+
+    /// Becomes readable (level-triggered, for epoll) when [`IoEngine::reap`] has something to do. Never read it.
+    #[must_use]
+    pub fn event_fd(&self) -> BorrowedFd<'_> {
+        match &self.backend {
+            Backend::Ring(ring) => ring.event_fd(),
+            Backend::Threads(threads) => threads.event_fd(),
+        }
+    }
+
+    /// Queue a command. `pool` is the pool that the engine was made for. Nothing reaches the kernel before
+    /// [`IoEngine::submit`].
+    ///
+    /// # Errors
+    /// See [`PushError`].
+    ///
+    /// # Panics
+    /// On bugs of the caller: sectors of the pool that are in flight already, lengths that are zero, not whole
+    /// sectors or too large, changes beyond the member's end, a slot that is not attached, another pool.
+    pub fn push(&mut self, pool: &mut FramePool, operation: Operation<'_>) -> Result<(), PushError> {
+        assert!(Arc::ptr_eq(pool.mapping(), &self.mapping), "bug: a command with another engine's pool");
+        if self.table.is_full() {
+            return Err(PushError::Full);
+        }
+        let slot = usize::from(operation.member.0);
+        let facts = self.attached(operation.member).member.facts();
+        let (opcode, at, len) = translate(operation.verb, facts.block_device);
+        if opcode != Opcode::Read {
+            let end = at.checked_add(len);
+            let inside = end.is_some_and(|end| end <= facts.size.bytes());
+            assert!(inside, "bug: {opcode:?} of {len} at {at:?} beyond the member's end at {:?}", facts.size.bytes());
+        }
+        let (memory, address) = self.lend(pool, operation.verb);
+        let command = Command { key: 0, slot, opcode, at: at.get(), len: len.get(), address };
+        let entry = Entry { user_data: operation.user_data, command, memory, done: 0 };
+        let command = self.table.insert(entry);
+        let started = match &mut self.backend {
+            Backend::Ring(ring) => ring.start(command),
+            Backend::Threads(threads) => {
+                threads.start(command);
+                Ok(())
+            }
+        };
+        if let Err(error) = started {
+            let entry = self.table.remove(command.key);
+            let _ = self.take_back(pool, entry.memory);
+            return Err(PushError::Helper(error));
+        }
+        if let Some(attached) = &mut self.members[slot] {
+            attached.outstanding += 1;
+        }
+        Ok(())
+    }
+
+    /// Hand everything queued to the kernel. Returns how many commands it did not take because it is short of memory:
+    /// call again a little later.
+    ///
+    /// # Errors
+    /// The kernel's error; the ring is broken then, and so is the shard.
+    pub fn submit(&mut self) -> Result<usize, Errno> {
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.submit(),
+            Backend::Threads(threads) => {
+                threads.submit();
+                Ok(0)
+            }
+        }
+    }
+
+    /// Append what is finished to `done` and give its memory back; returns how many were appended. Does not wait.
+    ///
+    /// # Errors
+    /// The kernel's error; the ring is broken then, and so is the shard.
+    pub fn reap(&mut self, pool: &mut FramePool, done: &mut Vec<Completed>) -> Result<usize, Errno> {
+        assert!(Arc::ptr_eq(pool.mapping(), &self.mapping), "bug: completions with another engine's pool");
+        let before = done.len();
+        let mut answers = std::mem::take(&mut self.answers);
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.collect(&mut answers)?,
+            Backend::Threads(threads) => threads.collect(&mut answers),
+        }
+        let mut continued = false;
+        for answer in answers.drain(..) {
+            match self.table.get_mut(answer.key).judge(answer.result) {
+                Next::Finished(result) => done.push(self.finish(pool, answer.key, result)),
+                Next::Again(command) => {
+                    continued = true;
+                    match &mut self.backend {
+                        // Only the helper's commands can be refused, and they are never continued.
+                        Backend::Ring(ring) => ring.start(command)?,
+                        Backend::Threads(threads) => threads.start(command),
+                    }
+                }
+            }
+        }
+        self.answers = answers;
+        if continued {
+            self.submit()?;
+        }
+        Ok(done.len() - before)
+    }
+
+    fn finish(&mut self, pool: &mut FramePool, key: u32, result: Result<u32, IoError>) -> Completed {
+        let entry = self.table.remove(key);
+        if let Some(attached) = &mut self.members[entry.command.slot] {
+            attached.outstanding -= 1;
+        }
+        let buffer = self.take_back(pool, entry.memory);
+        let metadata = buffer.filter(|_| result.is_ok());
+        Completed { user_data: entry.user_data, result, metadata }
+    }
+
+    fn attached(&self, slot: MemberSlot) -> &Attached {
+        let attached = self.members.get(usize::from(slot.0)).and_then(Option::as_ref);
+        attached.expect("bug: a member slot that is not attached")
+    }
+
+    /// Put a command's memory into the kernel's hands.
+    fn lend(&mut self, pool: &mut FramePool, verb: Verb<'_>) -> (Memory, *mut u8) {
+        match verb {
+            Verb::Read { into, .. } => {
+                pool.lend_to_write(into);
+                (Memory::PoolWritten(into), self.mapping.address(into.start))
+            }
+            Verb::Write { from, .. } => {
+                pool.lend_to_read(from);
+                (Memory::PoolRead(from), self.mapping.address(from.start))
+            }
+            Verb::ReadMetadata { len, .. } => {
+                let buffer = AlignedBuffer::zeroed(usize::try_from(len.get()).unwrap_or(usize::MAX));
+                let address = buffer.address();
+                (Memory::Owned { buffer, deliver: true }, address)
+            }
+            Verb::WriteMetadata { bytes, .. } => {
+                let spare = self.spare.pop().and_then(|mut spare| spare.refill(bytes).then_some(spare));
+                let buffer = spare.unwrap_or_else(|| AlignedBuffer::copy_of(bytes));
+                let address = buffer.address();
+                (Memory::Owned { buffer, deliver: false }, address)
+            }
+            Verb::Flush | Verb::Discard { .. } | Verb::Zero { .. } => (Memory::None, std::ptr::null_mut()),
+        }
+    }
+
+    /// Take it out of them again; a metadata read's buffer goes on to the caller.
+    fn take_back(&mut self, pool: &mut FramePool, memory: Memory) -> Option<AlignedBuffer> {
+        match memory {
+            Memory::None => None,
+            Memory::PoolWritten(range) => {
+                pool.take_back_write(range);
+                None
+            }
+            Memory::PoolRead(range) => {
+                pool.take_back_read(range);
+                None
+            }
+            Memory::Owned { buffer, deliver: true } => Some(buffer),
+            Memory::Owned { buffer, deliver: false } => {
+                if self.spare.len() < SPARE_BUFFERS_MAX {
+                    self.spare.push(buffer);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// A verb in the kernel's terms: what, where and how much, in bytes. Panics on lengths that are bugs.
+fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
+    let transfer = |opcode, at: DriveLba, len: Bytes, max: u64| {
+        let fits = !len.is_zero() && len.get().is_multiple_of(SECTOR_BYTES) && len.get() <= max;
+        assert!(fits, "bug: {opcode:?} of {len}: whole sectors up to {max} bytes can be transferred");
+        (opcode, at.offset().bytes(), len)
+    };
+    let range = |opcode, at: DriveLba, len: Sectors| {
+        assert!(!len.is_zero(), "bug: {opcode:?} of nothing");
+        (opcode, at.offset().bytes(), len.bytes())
+    };
+    let metadata_max = METADATA_BYTES_MAX as u64;
+    match verb {
+        Verb::Read { at, into } => {
+            assert!(into.start.get().is_multiple_of(SECTOR_BYTES), "bug: {into:?} does not begin with a sector");
+            transfer(Opcode::Read, at, into.len, TRANSFER_BYTES_MAX)
+        }
+        Verb::Write { at, from, fua } => {
+            assert!(from.start.get().is_multiple_of(SECTOR_BYTES), "bug: {from:?} does not begin with a sector");
+            transfer(Opcode::Write { fua }, at, from.len, TRANSFER_BYTES_MAX)
+        }
+        Verb::ReadMetadata { at, len } => transfer(Opcode::Read, at, len, metadata_max),
+        Verb::WriteMetadata { at, bytes, fua } => {
+            transfer(Opcode::Write { fua }, at, Bytes(bytes.len() as u64), metadata_max)
+        }
+        Verb::Flush => (Opcode::Flush, Bytes::ZERO, Bytes::ZERO),
+        Verb::Discard { at, len } if block_device => range(Opcode::DiscardDevice, at, len),
+        Verb::Discard { at, len } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
+        // For block devices the kernel turns these into "write zeroes", with and without leave to unmap.
+        Verb::Zero { at, len, keep: false } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
+        Verb::Zero { at, len, keep: true } => range(Opcode::Allocate { mode: ZERO_RANGE }, at, len),
+    }
+}
+
+impl Drop for IoEngine {
+    fn drop(&mut self) {
+        if self.table.len() > 0 {
+            // The kernel still has addresses of ours. Leaking is the point: this memory must never be reused.
+            Box::leak(Box::new(Arc::clone(&self.mapping)));
+            Box::leak(Box::new(std::mem::replace(&mut self.table, Table::new())));
+        }
+    }
+}
+
+impl fmt::Debug for IoEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IoEngine({}, {} in flight)", self.description(), self.outstanding())
+    }
+}

@@ -1,0 +1,290 @@
+//! One place to wait: sockets, completions, signals and wake-ups from other threads.
+
+use crate::errno::{check, Errno};
+use crate::threads::{drain_event, event_fd, ring_event};
+use openraid_units::Nanos;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// Events that one call of [`Epoll::wait`] reports at most; more are reported by the next.
+pub const EVENTS_MAX: usize = 256;
+
+/// What to wait for. Errors and hang-ups are always reported. Level-triggered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Interest {
+    /// Bytes, a connection, a completion, or the end of the stream can be had.
+    pub readable: bool,
+    /// Bytes can be given, or a connection attempt has ended.
+    pub writable: bool,
+}
+
+impl Interest {
+    /// Errors and hang-ups only.
+    pub const NONE: Self = Self { readable: false, writable: false };
+    /// Something to read.
+    pub const READ: Self = Self { readable: true, writable: false };
+    /// Room to write.
+    pub const WRITE: Self = Self { readable: false, writable: true };
+    /// Either.
+    pub const BOTH: Self = Self { readable: true, writable: true };
+
+    fn bits(self) -> u32 {
+        let mut bits = 0;
+        if self.readable {
+            bits |= libc::EPOLLIN | libc::EPOLLRDHUP;
+        }
+        if self.writable {
+            bits |= libc::EPOLLOUT;
+        }
+        bits.cast_unsigned()
+    }
+}
+
+/// Something happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// The caller's name for the descriptor.
+    pub token: u64,
+    /// Reading will not block (it may report the end or an error).
+    pub readable: bool,
+    /// Writing will not block (it may report an error).
+    pub writable: bool,
+    /// The other side has closed, wholly or its sending half, or the descriptor has an error.
+    pub closed: bool,
+}
+
+/// Room for the events of one wait.
+pub struct Events {
+    raw: Box<[MaybeUninit<libc::epoll_event>; EVENTS_MAX]>,
+    len: usize,
+}
+
+impl Events {
+    /// No events yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { raw: Box::new([const { MaybeUninit::uninit() }; EVENTS_MAX]), len: 0 }
+    }
+
+    /// How many the last wait reported.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Did the last wait end without any?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The `nth` event of the last wait; `None` past the last. Lets the caller act on one event while others wait.
+    #[must_use]
+    pub fn get(&self, nth: usize) -> Option<Event> {
+        if nth >= self.len {
+            return None;
+        }
+        // SAFETY: the kernel filled the first `len` entries.
+        let raw = unsafe { self.raw[nth].assume_init() };
+        let has = |bits: libc::c_int| raw.events & bits.cast_unsigned() != 0;
+        Some(Event {
+            token: raw.u64,
+            readable: has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+            writable: has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR),
+            closed: has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+        })
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        (0..self.len).filter_map(|nth| self.get(nth))
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A set of descriptors to wait for.
+#[derive(Debug)]
+pub struct Epoll {
+    fd: OwnedFd,
+    /// `epoll_pwait2` (5.11) is there, so waits are as short as asked for; otherwise they round up to milliseconds.
+    has_nanoseconds: bool,
+}
+
+impl Epoll {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// The kernel's error: no descriptors or no memory left.
+    pub fn new() -> Result<Self, Errno> {
+        // SAFETY: no memory involved.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: a descriptor just made, owned by nobody else.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, has_nanoseconds: true })
+    }
+
+    /// Wait for `source` too, under the name `token`. It leaves the set by itself when its last descriptor is closed.
+    ///
+    /// # Errors
+    /// The kernel's error: `EEXIST` if it is in the set already, `ENOSPC` or `ENOMEM` if there are too many.
+    pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
+        self.control(libc::EPOLL_CTL_ADD, source.as_fd(), token, interest)
+    }
+
+    /// Change what to wait for.
+    ///
+    /// # Errors
+    /// `ENOENT` if it is not in the set.
+    pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
+        self.control(libc::EPOLL_CTL_MOD, source.as_fd(), token, interest)
+    }
+
+    /// Wait for it no more.
+    ///
+    /// # Errors
+    /// `ENOENT` if it is not in the set.
+    pub fn remove(&self, source: impl AsFd) -> Result<(), Errno> {
+        self.control(libc::EPOLL_CTL_DEL, source.as_fd(), 0, Interest::NONE)
+    }
+
+    fn control(
+        &self,
+        change: libc::c_int,
+        source: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> Result<(), Errno> {
+        let mut event = libc::epoll_event { events: interest.bits(), u64: token };
+        // SAFETY: reads one epoll_event.
+        let returned = unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), change, source.as_raw_fd(), &raw mut event) };
+        check(returned).map(drop)
+    }
+
+    /// Wait until something happens, at most `timeout` (`None`: for ever). Returns early without events when a signal
+    /// handler or the kernel's own work interrupts it, so look at the clock afterwards.
+    ///
+    /// # Errors
+    /// Never in practice: only a broken set is refused.
+    pub fn wait(&mut self, events: &mut Events, timeout: Option<Nanos>) -> Result<usize, Errno> {
+        events.len = 0;
+        let room = libc::c_int::try_from(EVENTS_MAX).expect("a small limit");
+        let raw = events.raw.as_mut_ptr().cast::<libc::epoll_event>();
+        let fd = self.fd.as_raw_fd();
+        if self.has_nanoseconds {
+            let time = timeout.map(timespec);
+            let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            // SAFETY: `raw` has room for that many events, `time` is null or a valid timespec, the mask is absent.
+            let returned = unsafe {
+                libc::syscall(libc::SYS_epoll_pwait2, fd, raw, room, time, std::ptr::null::<libc::sigset_t>(), 0usize)
+            };
+            match libc::c_int::try_from(returned).map_err(|_| Errno(libc::EINVAL)).and_then(check) {
+                Ok(count) => events.len = usize::try_from(count).expect("checked to be positive"),
+                Err(Errno(libc::EINTR)) => {}
+                // Sandboxes answer EPERM for calls they do not know.
+                Err(Errno(libc::ENOSYS | libc::EPERM)) => self.has_nanoseconds = false,
+                Err(error) => return Err(error),
+            }
+        }
+        if !self.has_nanoseconds {
+            // SAFETY: as above.
+            match check(unsafe { libc::epoll_wait(fd, raw, room, milliseconds(timeout)) }) {
+                Ok(count) => events.len = usize::try_from(count).expect("checked to be positive"),
+                Err(Errno(libc::EINTR)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(events.len)
+    }
+
+    #[cfg(test)]
+    fn without_nanoseconds(mut self) -> Self {
+        self.has_nanoseconds = false;
+        self
+    }
+}
+
+fn timespec(time: Nanos) -> libc::timespec {
+    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    let rest = libc::c_long::try_from(time.get() % 1_000_000_000).expect("below a second");
+    libc::timespec { tv_sec: seconds, tv_nsec: rest }
+}
+
+/// Rounded up: a wait that ends before its time would spin.
+fn milliseconds(timeout: Option<Nanos>) -> libc::c_int {
+    timeout.map_or(-1, |time| libc::c_int::try_from(time.get().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX))
+}
+
+/// Wakes an [`Epoll`] from any thread. Clones wake the same one.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    event: Arc<OwnedFd>,
+}
+
+impl Waker {
+    /// A waker; add it to the set that it shall wake, for reading.
+    ///
+    /// # Errors
+    /// The kernel's error: no descriptors or no memory left.
+    pub fn new() -> Result<Self, Errno> {
+        Ok(Self { event: Arc::new(event_fd()?) })
+    }
+
+    /// Make it readable. Many wakes before a [`Waker::clear`] are one.
+    pub fn wake(&self) {
+        ring_event(self.event.as_fd());
+    }
+
+    /// Make it unreadable; the waiting side calls this before it looks at what it was woken for.
+    pub fn clear(&self) {
+        drain_event(self.event.as_fd());
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waker_wakes_from_another_thread_until_it_is_cleared() {
+        for nanoseconds in [true, false] {
+            let epoll = Epoll::new().expect("epoll");
+            let mut epoll = if nanoseconds { epoll } else { epoll.without_nanoseconds() };
+            let waker = Waker::new().expect("eventfd");
+            epoll.add(&waker, u64::MAX - 7, Interest::READ).expect("add");
+            let mut events = Events::new();
+            assert_eq!(epoll.wait(&mut events, Some(Nanos::from_micros(10))), Ok(0));
+            let other = waker.clone();
+            std::thread::spawn(move || other.wake()).join().expect("thread");
+            assert_eq!(epoll.wait(&mut events, None), Ok(1));
+            let event = events.get(0).expect("one");
+            assert_eq!((event.token, event.readable, event.writable), (u64::MAX - 7, true, false));
+            assert_eq!(epoll.wait(&mut events, None), Ok(1), "level-triggered");
+            waker.clear();
+            waker.clear();
+            assert_eq!(epoll.wait(&mut events, Some(Nanos::ZERO)), Ok(0));
+            epoll.remove(&waker).expect("remove");
+            waker.wake();
+            assert_eq!(epoll.wait(&mut events, Some(Nanos::ZERO)), Ok(0));
+            assert_eq!(epoll.remove(&waker), Err(Errno(libc::ENOENT)));
+        }
+    }
+
+    #[test]
+    fn short_waits_round_up_and_long_ones_do_not_overflow() {
+        assert_eq!(milliseconds(Some(Nanos(1))), 1);
+        assert_eq!(milliseconds(Some(Nanos(u64::MAX))), libc::c_int::MAX);
+        assert_eq!(milliseconds(None), -1);
+        assert_eq!(timespec(Nanos(u64::MAX)).tv_nsec, 709_551_615);
+    }
+}

@@ -1,0 +1,487 @@
+//! Members: opening regular files and block devices without harm, and what is known about them.
+//!
+//! Order of an exclusive open, each step before the next can do damage:
+//!
+//! 1. follow the path, look at the inode without opening it (`O_PATH`: no FIFO hangs, no tape rewinds)
+//! 2. refuse what is neither a regular file nor a block device
+//! 3. refuse what this process already uses, under whatever path
+//! 4. refuse what the kernel uses (mount, swap, md, device mapper, loop), naming the holder
+//! 5. open: block devices with `O_EXCL` (the kernel's own claim, which keeps md and mount out as long as it is
+//!    held), regular files with a lock of the whole file
+//! 6. check that it is still the same inode, read its facts, try `O_DIRECT`
+//!
+//! Opening never writes.
+
+use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
+use crate::command::IoError;
+use crate::errno::{check, check_size, Errno, Note};
+use crate::member_error::{MemberError, NotAMember};
+use crate::member_facts::{holder_of_device, holder_of_file, lock_owner, Facts, Sysfs};
+use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
+use std::fs::{File, Metadata, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// What a member is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Look at it, whoever else uses it. Never written.
+    Examine,
+    /// Read it while nobody else may use it. Never written.
+    ReadExclusive,
+    /// Read and write it while nobody else may use it.
+    Exclusive,
+}
+
+/// Whether to go past the page cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direct {
+    /// `O_DIRECT` where the file system takes it, otherwise the page cache, with a note.
+    Try,
+    /// The page cache.
+    Never,
+}
+
+/// What a member is, whatever path leads to it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Identity {
+    /// A regular file.
+    File {
+        /// The file system's device number.
+        device: u64,
+        /// The inode number.
+        inode: u64,
+    },
+    /// A block device.
+    Block {
+        /// Its device number.
+        device: u64,
+    },
+}
+
+/// An open member.
+#[derive(Debug)]
+pub struct Member {
+    file: File,
+    path: PathBuf,
+    resolved: PathBuf,
+    identity: Identity,
+    usage: Use,
+    facts: Facts,
+    notes: Vec<Note>,
+    _claim: Option<Claim>,
+}
+
+/// Everything that this process has open for itself.
+static CLAIMS: Mutex<Vec<(Identity, PathBuf)>> = Mutex::new(Vec::new());
+
+/// One entry of [`CLAIMS`], removed on drop.
+#[derive(Debug)]
+struct Claim(Identity);
+
+impl Claim {
+    fn take(identity: Identity, path: &Path) -> Result<Self, MemberError> {
+        let mut claims = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, open_as)) = claims.iter().find(|(claimed, _)| *claimed == identity) {
+            return Err(MemberError::AlreadyOpen { path: path.into(), open_as: open_as.clone() });
+        }
+        claims.push((identity, path.into()));
+        Ok(Self(identity))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claims = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|(claimed, _)| *claimed != self.0);
+    }
+}
+
+impl Member {
+    /// Open a regular file or block device.
+    ///
+    /// # Errors
+    /// See [`MemberError`]; nothing has been written and nothing stays open or locked.
+    pub fn open(path: &Path, usage: Use, direct: Direct) -> Result<Self, MemberError> {
+        let resolved = path.canonicalize().map_err(|e| refused(path, "follow this path", e.into()))?;
+        let identity = look(path, &resolved)?;
+        let claim = match usage {
+            Use::Examine => None,
+            Use::ReadExclusive | Use::Exclusive => {
+                let claim = Claim::take(identity, path)?;
+                if let Some(holder) = holder(identity, &resolved) {
+                    return Err(MemberError::HeldByKernel { path: path.into(), holder });
+                }
+                Some(claim)
+            }
+        };
+        let file = open(path, &resolved, identity, usage)?;
+        let metadata = file.metadata().map_err(|e| refused(path, "look at this file", e.into()))?;
+        if identify(&metadata).ok() != Some(identity) {
+            return Err(MemberError::Replaced { path: path.into() });
+        }
+        settle(&file).map_err(|e| refused(path, "set the flags of this file", e))?;
+        if let (true, Identity::File { device, inode }) = (claim.is_some(), identity) {
+            lock(&file, path, device, inode)?;
+        }
+        let mut notes = Vec::new();
+        let facts = facts(&file, path, &metadata, direct, &mut notes)?;
+        Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, _claim: claim })
+    }
+
+    /// What is known about it.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The path it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same path with all symbolic links followed when it was opened.
+    #[must_use]
+    pub fn resolved(&self) -> &Path {
+        &self.resolved
+    }
+
+    /// What it is, whatever the path.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// What it was opened for.
+    #[must_use]
+    pub fn usage(&self) -> Use {
+        self.usage
+    }
+
+    /// Fallbacks taken when it was opened.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Is it the same file or device, under whatever path?
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Who in the kernel uses it now, in words. Only members opened to examine can have one.
+    #[must_use]
+    pub fn kernel_holder(&self) -> Option<String> {
+        holder(self.identity, &self.resolved)
+    }
+
+    /// Read whole `into` from `at`, waiting for it. Any length; for tools, not for serving.
+    ///
+    /// # Errors
+    /// The kernel's error, or [`IoError::Truncated`] where the member ends before `into` is full.
+    ///
+    /// # Panics
+    /// If the end lies beyond 2^64 bytes.
+    pub fn read_exact_at(&self, at: DriveLba, into: &mut [u8]) -> Result<(), IoError> {
+        let block = self.facts.logical_block.bytes().get();
+        let mut done = 0;
+        while done < into.len() {
+            let place = at.offset().bytes().get() + done as u64;
+            let first = place - place % block;
+            let skip = small(place - first);
+            let want = (into.len() - done).min(METADATA_BYTES_MAX - skip);
+            let span = (skip + want).next_multiple_of(small(block));
+            let mut bounce = AlignedBuffer::zeroed(span);
+            let got = self.read_some(first, &mut bounce, skip + want)?;
+            if got < skip + want {
+                let whole = done + got.saturating_sub(skip);
+                return Err(IoError::Truncated { done: u32::try_from(whole).unwrap_or(u32::MAX) });
+            }
+            into[done..done + want].copy_from_slice(&bounce[skip..skip + want]);
+            done += want;
+        }
+        Ok(())
+    }
+
+    /// Read at least `enough` bytes of `into` unless the member ends before.
+    fn read_some(&self, at: u64, into: &mut AlignedBuffer, enough: usize) -> Result<usize, IoError> {
+        let mut got = 0;
+        while got < enough {
+            let rest = &mut into[got..];
+            // SAFETY: `rest` is a writable slice of the length that is passed.
+            let read = check_size(unsafe {
+                libc::pread64(self.file.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len(), offset(at + got as u64)?)
+            });
+            match read {
+                Ok(0) => break,
+                Ok(more) => got += more,
+                Err(Errno(libc::EINTR)) => {}
+                Err(error) => return Err(IoError::Os(error)),
+            }
+        }
+        Ok(got)
+    }
+
+    /// Write whole `bytes` at `at`, waiting for it (not for durability: see [`Member::sync`]). For tools.
+    ///
+    /// # Errors
+    /// The kernel's error; `EINVAL` where place or length are not whole logical blocks; `EBADF` where the member
+    /// was not opened for writing; [`IoError::Truncated`] where it would reach past the member's end.
+    pub fn write_all_at(&self, at: DriveLba, bytes: &[u8]) -> Result<(), IoError> {
+        let block = small(self.facts.logical_block.bytes().get());
+        let start = at.offset().bytes().get();
+        if !start.is_multiple_of(block as u64) || !bytes.len().is_multiple_of(block) {
+            return Err(IoError::Os(Errno(libc::EINVAL)));
+        }
+        if start + bytes.len() as u64 > self.facts.size.bytes().get() {
+            return Err(IoError::Truncated { done: 0 });
+        }
+        let mut place = start;
+        for piece in bytes.chunks(METADATA_BYTES_MAX) {
+            let bounce = AlignedBuffer::copy_of(piece);
+            let mut rest = &bounce[..];
+            while !rest.is_empty() {
+                // SAFETY: `rest` is a readable slice of the length that is passed.
+                let wrote = check_size(unsafe {
+                    libc::pwrite64(self.file.as_raw_fd(), rest.as_ptr().cast(), rest.len(), offset(place)?)
+                });
+                match wrote {
+                    Ok(0) => return Err(IoError::Os(Errno(libc::ENOSPC))),
+                    Ok(more) => {
+                        rest = &rest[more..];
+                        place += more as u64;
+                    }
+                    Err(Errno(libc::EINTR)) => {}
+                    Err(error) => return Err(IoError::Os(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Make everything written durable.
+    ///
+    /// # Errors
+    /// The kernel's error. After one, what was written before may be lost whatever a second call says.
+    pub fn sync(&self) -> Result<(), Errno> {
+        self.file.sync_data().map_err(Errno::from)
+    }
+}
+
+impl AsFd for Member {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn small(n: u64) -> usize {
+    usize::try_from(n).expect("bounded by METADATA_BYTES_MAX or a block size")
+}
+
+fn offset(at: u64) -> Result<i64, IoError> {
+    i64::try_from(at).map_err(|_| IoError::Os(Errno(libc::EFBIG)))
+}
+
+/// The words for an error of the kernel.
+fn refused(path: &Path, attempt: &'static str, error: Errno) -> MemberError {
+    let path = path.into();
+    match error.0 {
+        libc::ENOENT | libc::ENOTDIR => MemberError::Missing { path },
+        libc::EACCES | libc::EPERM => MemberError::Denied { path },
+        libc::EROFS => MemberError::ReadOnly { path },
+        _ => MemberError::Failed { path, attempt, error },
+    }
+}
+
+/// Look at the inode without opening it.
+fn look(path: &Path, resolved: &Path) -> Result<Identity, MemberError> {
+    let peek = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(resolved);
+    let metadata = peek.and_then(|file| file.metadata());
+    let metadata = metadata.map_err(|e| refused(path, "look at this file", e.into()))?;
+    identify(&metadata).map_err(|kind| MemberError::NotAMember { path: path.into(), kind })
+}
+
+fn identify(metadata: &Metadata) -> Result<Identity, NotAMember> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        Ok(Identity::File { device: metadata.dev(), inode: metadata.ino() })
+    } else if kind.is_block_device() {
+        Ok(Identity::Block { device: metadata.rdev() })
+    } else if kind.is_dir() {
+        Err(NotAMember::Directory)
+    } else if kind.is_fifo() {
+        Err(NotAMember::Fifo)
+    } else if kind.is_socket() {
+        Err(NotAMember::Socket)
+    } else if kind.is_char_device() {
+        Err(NotAMember::CharacterDevice)
+    } else {
+        Err(NotAMember::Unknown)
+    }
+}
+
+fn holder(identity: Identity, resolved: &Path) -> Option<String> {
+    match identity {
+        Identity::Block { device } => holder_of_device(device, resolved),
+        Identity::File { device, inode } => holder_of_file(device, inode, resolved),
+    }
+}
+
+fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<File, MemberError> {
+    // O_NONBLOCK: should a FIFO have taken the place since the look, the open still returns.
+    let mut flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    if matches!(identity, Identity::Block { .. }) && usage != Use::Examine {
+        flags |= libc::O_EXCL;
+    }
+    let opened = OpenOptions::new().read(true).write(usage == Use::Exclusive).custom_flags(flags).open(resolved);
+    let file = opened.map_err(|e| match Errno::from(e) {
+        Errno(libc::EBUSY) => MemberError::Busy { path: path.into() },
+        error => refused(path, "open this", error),
+    })?;
+    if usage == Use::Exclusive && matches!(identity, Identity::Block { .. }) {
+        let mut read_only: libc::c_int = 0;
+        // SAFETY: BLKROGET fills one int.
+        let asked = unsafe { libc::ioctl(file.as_raw_fd(), BLKROGET, &raw mut read_only) };
+        if asked == 0 && read_only != 0 {
+            return Err(MemberError::ReadOnly { path: path.into() });
+        }
+    }
+    Ok(file)
+}
+
+/// Drop `O_NONBLOCK` again: io_uring would take it as leave to answer "try again".
+fn settle(file: &File) -> Result<(), Errno> {
+    let flags = flags(file)?;
+    // SAFETY: F_SETFL takes an int and touches no memory of ours.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) }).map(drop)
+}
+
+fn flags(file: &File) -> Result<libc::c_int, Errno> {
+    // SAFETY: F_GETFL touches no memory of ours.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
+}
+
+fn lock(file: &File, path: &Path, device: u64, inode: u64) -> Result<(), MemberError> {
+    // SAFETY: flock touches no memory of ours.
+    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(()),
+        Err(Errno(libc::EWOULDBLOCK)) => {
+            Err(MemberError::Locked { path: path.into(), owner: lock_owner(device, inode) })
+        }
+        Err(error) => Err(refused(path, "lock this file", error)),
+    }
+}
+
+// From linux/fs.h: _IO(0x12, n), and _IOR(0x12, 114, size_t) for the size.
+const BLKROGET: libc::Ioctl = 0x125e;
+const BLKSSZGET: libc::Ioctl = 0x1268;
+const BLKPBSZGET: libc::Ioctl = 0x127b;
+const BLKROTATIONAL: libc::Ioctl = 0x127e;
+#[cfg(target_pointer_width = "64")]
+const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
+#[cfg(target_pointer_width = "32")]
+const BLKGETSIZE64: libc::Ioctl = 0x8004_1272;
+
+fn facts(
+    file: &File,
+    path: &Path,
+    metadata: &Metadata,
+    direct: Direct,
+    notes: &mut Vec<Note>,
+) -> Result<Facts, MemberError> {
+    let block_device = metadata.file_type().is_block_device();
+    let size = if block_device {
+        Bytes(device_size(file).map_err(|e| refused(path, "read the size of this device", e))?)
+    } else {
+        Bytes(metadata.len())
+    };
+    if size.sectors_floor().is_zero() {
+        return Err(MemberError::Empty { path: path.into(), size });
+    }
+    let sysfs = Sysfs::of(if block_device { metadata.rdev() } else { metadata.dev() });
+    let mut logical = if block_device { ask(file, BLKSSZGET).unwrap_or(512) } else { 512 };
+    let direct = match direct {
+        Direct::Never => false,
+        Direct::Try => match go_direct(file, logical).map_err(|e| refused(path, "read this", e))? {
+            Some(block) => {
+                logical = block;
+                true
+            }
+            None => {
+                notes.push(Note(format!("{}: O_DIRECT is not possible here; using the page cache", path.display())));
+                false
+            }
+        },
+    };
+    let logical_block = BlockSize::new(logical).map_err(|size| block_size(path, size))?;
+    let queue = |name| sysfs.as_ref().and_then(|s| s.queue(name)).unwrap_or(0);
+    let own = sysfs.as_ref().filter(|_| block_device);
+    Ok(Facts {
+        size: Sectors(size.sectors_floor().get() / logical_block.sectors().get() * logical_block.sectors().get()),
+        logical_block,
+        physical_block: Bytes(if block_device { ask(file, BLKPBSZGET).unwrap_or(logical) } else { metadata.blksize() }),
+        rotational: if block_device { rotates(file) } else { sysfs.as_ref().is_some_and(Sysfs::rotational) },
+        block_device,
+        direct,
+        // Punching a hole into a regular file always reads as zeroes afterwards; a device's discard never promises it.
+        discard: !block_device || queue("discard_max_bytes") > 0,
+        discard_zeroes: !block_device,
+        fast_zero: !block_device || queue("write_zeroes_max_bytes") > 0,
+        model: own.and_then(Sysfs::model),
+        serial: own.and_then(Sysfs::serial),
+    })
+}
+
+fn block_size(path: &Path, size: BlockSizeError) -> MemberError {
+    MemberError::BlockSize { path: path.into(), size }
+}
+
+fn device_size(file: &File) -> Result<u64, Errno> {
+    let mut size: u64 = 0;
+    // SAFETY: BLKGETSIZE64 fills one u64.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &raw mut size) })?;
+    Ok(size)
+}
+
+/// A question that the kernel answers with an unsigned int.
+fn ask(file: &File, question: libc::Ioctl) -> Option<u64> {
+    let mut answer: libc::c_uint = 0;
+    // SAFETY: both questions asked this way fill one int.
+    let asked = unsafe { libc::ioctl(file.as_raw_fd(), question, &raw mut answer) };
+    (asked == 0).then_some(u64::from(answer))
+}
+
+fn rotates(file: &File) -> bool {
+    let mut answer: libc::c_ushort = 0;
+    // SAFETY: BLKROTATIONAL fills one unsigned short.
+    let asked = unsafe { libc::ioctl(file.as_raw_fd(), BLKROTATIONAL, &raw mut answer) };
+    asked == 0 && answer != 0
+}
+
+/// Switch to `O_DIRECT` and find the smallest block that works, from `least` on; `None`, and back to the page cache,
+/// where none does. The flag alone proves nothing: some file systems take it and refuse every transfer.
+fn go_direct(file: &File, least: u64) -> Result<Option<u64>, Errno> {
+    let before = flags(file)?;
+    // SAFETY: F_SETFL takes an int and touches no memory of ours.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, before | libc::O_DIRECT) } < 0 {
+        return Ok(None);
+    }
+    let mut probe = AlignedBuffer::zeroed(8192);
+    for block in [512, 1024, 2048, 4096u64].into_iter().filter(|&block| block >= least) {
+        // One block away from the page boundary, as a frame may be.
+        let place = &mut probe[small(block)..2 * small(block)];
+        // SAFETY: `place` is a writable slice of the length that is passed.
+        match check_size(unsafe { libc::pread64(file.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) }) {
+            Err(Errno(libc::EINVAL)) => {}
+            // A first block that cannot be read is the reader's business, not a reason to refuse the drive.
+            Ok(_) | Err(_) => return Ok(Some(block)),
+        }
+    }
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, before) })?;
+    Ok(None)
+}

@@ -1,0 +1,170 @@
+//! Why a path cannot be used as a member, each with its remedy.
+
+use crate::errno::Errno;
+use openraid_units::{BlockSizeError, Bytes};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a path leads to when it is neither a regular file nor a block device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAMember {
+    /// A directory.
+    Directory,
+    /// A named pipe.
+    Fifo,
+    /// A unix socket.
+    Socket,
+    /// A character device.
+    CharacterDevice,
+    /// Something that this program has no name for.
+    Unknown,
+}
+
+impl fmt::Display for NotAMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Directory => "a directory",
+            Self::Fifo => "a named pipe (FIFO)",
+            Self::Socket => "a unix socket",
+            Self::CharacterDevice => "a character device",
+            Self::Unknown => "neither a file nor a block device",
+        })
+    }
+}
+
+/// Why a member could not be opened. Nothing has been written when one of these comes back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberError {
+    /// Nothing is there.
+    Missing {
+        /// As the user gave it.
+        path: PathBuf,
+    },
+    /// Something is there that cannot hold an array's data.
+    NotAMember {
+        /// As the user gave it.
+        path: PathBuf,
+        /// What it is.
+        kind: NotAMember,
+    },
+    /// The file or device holds less than one sector.
+    Empty {
+        /// As the user gave it.
+        path: PathBuf,
+        /// What it holds.
+        size: Bytes,
+    },
+    /// The kernel refuses access to this user.
+    Denied {
+        /// As the user gave it.
+        path: PathBuf,
+    },
+    /// The file system or the device is write protected.
+    ReadOnly {
+        /// As the user gave it.
+        path: PathBuf,
+    },
+    /// The kernel itself uses it: a mount, swap, md, device mapper, a loop device.
+    HeldByKernel {
+        /// As the user gave it.
+        path: PathBuf,
+        /// Who, in words.
+        holder: String,
+    },
+    /// Somebody has the block device open for himself and the kernel does not say who.
+    Busy {
+        /// As the user gave it.
+        path: PathBuf,
+    },
+    /// Another process, or another open of this one, holds the lock of the file.
+    Locked {
+        /// As the user gave it.
+        path: PathBuf,
+        /// The process, where `/proc/locks` names it.
+        owner: Option<String>,
+    },
+    /// This process already uses the same file or device, perhaps under another path.
+    AlreadyOpen {
+        /// As the user gave it.
+        path: PathBuf,
+        /// The path it is open under.
+        open_as: PathBuf,
+    },
+    /// What the path leads to changed while it was being opened.
+    Replaced {
+        /// As the user gave it.
+        path: PathBuf,
+    },
+    /// The device has a block size that is not supported.
+    BlockSize {
+        /// As the user gave it.
+        path: PathBuf,
+        /// The size.
+        size: BlockSizeError,
+    },
+    /// Any other error of the kernel.
+    Failed {
+        /// As the user gave it.
+        path: PathBuf,
+        /// What was tried, as in "cannot ...".
+        attempt: &'static str,
+        /// The kernel's answer.
+        error: Errno,
+    },
+}
+
+impl fmt::Display for MemberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { path } => {
+                write!(f, "{}: there is no such file or device; check the path", path.display())
+            }
+            Self::NotAMember { path, kind } => {
+                write!(f, "{}: this is {kind}; a member must be a regular file or a block device", path.display())
+            }
+            Self::Empty { path, size } => write!(
+                f,
+                "{}: only {size} long, a member needs room for metadata and data; \
+                 make it larger first (truncate -s SIZE FILE)",
+                path.display()
+            ),
+            Self::Denied { path } => {
+                write!(f, "{}: permission denied; use an account that may read and write it", path.display())
+            }
+            Self::ReadOnly { path } => write!(
+                f,
+                "{}: write protected; remount the file system read-write, or clear the device's read-only flag \
+                 (blockdev --setrw)",
+                path.display()
+            ),
+            Self::HeldByKernel { path, holder } => {
+                write!(f, "{}: in use by the kernel: {holder}; release it there first", path.display())
+            }
+            Self::Busy { path } => write!(
+                f,
+                "{}: another program has this device open for itself; find it with `fuser -v {}`",
+                path.display(),
+                path.display()
+            ),
+            Self::Locked { path, owner: Some(owner) } => {
+                write!(f, "{}: locked by {owner}; stop that first", path.display())
+            }
+            Self::Locked { path, owner: None } => {
+                write!(f, "{}: locked by another program; find it with `lslocks` and stop it first", path.display())
+            }
+            Self::AlreadyOpen { path, open_as } => write!(
+                f,
+                "{}: the same file or device is already in use here as {}; name each member once",
+                path.display(),
+                open_as.display()
+            ),
+            Self::Replaced { path } => {
+                write!(f, "{}: it was replaced while being opened; look at what the path leads to", path.display())
+            }
+            Self::BlockSize { path, size } => write!(f, "{}: {size}; use another device", path.display()),
+            Self::Failed { path, attempt, error } => write!(f, "{}: cannot {attempt}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for MemberError {}

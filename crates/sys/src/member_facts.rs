@@ -1,0 +1,228 @@
+//! What the kernel says about a device: geometry, abilities, names, and who holds it.
+//!
+//! All of it is read from sysfs and procfs as text that may be missing, cut or odd; whatever cannot be read is
+//! absent, never an error: facts help, they do not decide whether a member can be used. The one exception, the
+//! holder, is the second of two checks (the first is `O_EXCL`).
+
+use openraid_units::{BlockSize, Bytes, Sectors};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Longest model or serial number kept, in characters. ATA has 40 and 20, NVMe the same.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// What is known about an open member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// Whole sectors.
+    pub size: Sectors,
+    /// Smallest unit that can be read or written.
+    pub logical_block: BlockSize,
+    /// Smallest unit that is written without reading first, in bytes.
+    pub physical_block: Bytes,
+    /// A spinning disk, as far as the kernel knows.
+    pub rotational: bool,
+    /// Is it a block device (otherwise a regular file)?
+    pub block_device: bool,
+    /// `O_DIRECT` is in use: transfers go past the page cache.
+    pub direct: bool,
+    /// Discard commands do something.
+    pub discard: bool,
+    /// Discarded ranges are guaranteed to read as zeroes.
+    pub discard_zeroes: bool,
+    /// Zeroes can be written without sending them.
+    pub fast_zero: bool,
+    /// The model's name.
+    pub model: Option<String>,
+    /// The serial number.
+    pub serial: Option<String>,
+}
+
+/// The folders of sysfs that describe a block device: its own and its disk's (the same for a whole disk).
+pub(crate) struct Sysfs {
+    own: PathBuf,
+    disk: PathBuf,
+}
+
+impl Sysfs {
+    /// By device number. `None` where sysfs does not know it (file systems without a device, sandboxes).
+    pub(crate) fn of(device: u64) -> Option<Self> {
+        let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+        let own = fs::canonicalize(link).ok()?;
+        let is_partition = own.join("partition").exists();
+        let disk = if is_partition { own.parent()?.to_path_buf() } else { own.clone() };
+        Some(Self { own, disk })
+    }
+
+    pub(crate) fn queue(&self, name: &str) -> Option<u64> {
+        text(&self.disk.join("queue").join(name))?.parse().ok()
+    }
+
+    pub(crate) fn rotational(&self) -> bool {
+        self.queue("rotational") == Some(1)
+    }
+
+    pub(crate) fn model(&self) -> Option<String> {
+        let vendor = text(&self.disk.join("device/vendor")).filter(|v| !v.starts_with("0x") && v != "ATA");
+        let model = text(&self.disk.join("device/model"));
+        match (vendor, model) {
+            (Some(vendor), Some(model)) => Some(format!("{vendor} {model}")),
+            (_, model) => model,
+        }
+    }
+
+    pub(crate) fn serial(&self) -> Option<String> {
+        ["device/serial", "serial", "device/wwid", "wwid"].iter().find_map(|name| text(&self.disk.join(name)))
+    }
+
+    /// This device, its disk if it is a partition, its partitions if it is a disk: whoever holds one of these stands
+    /// in the way of using it.
+    fn family(&self) -> Vec<PathBuf> {
+        let mut family = vec![self.own.clone()];
+        if self.own != self.disk {
+            family.push(self.disk.clone());
+        } else if let Ok(entries) = fs::read_dir(&self.disk) {
+            family.extend(entries.flatten().map(|e| e.path()).filter(|p| p.join("partition").exists()));
+        }
+        family
+    }
+}
+
+/// Who in the kernel holds the block device, in words.
+pub(crate) fn holder_of_device(device: u64, resolved: &Path) -> Option<String> {
+    let family = Sysfs::of(device).map(|sysfs| sysfs.family()).unwrap_or_default();
+    let by_stacking = family.iter().find_map(|member| stacked_on(member));
+    by_stacking
+        .or_else(|| {
+            let mut numbers: Vec<String> = family.iter().filter_map(|member| text(&member.join("dev"))).collect();
+            numbers.push(format!("{}:{}", libc::major(device), libc::minor(device)));
+            swapped_on(&|path| device_number(path).is_some_and(|n| numbers.contains(&n)))
+                .or_else(|| mounted_from(&numbers))
+        })
+        .or_else(|| looped_over(resolved))
+}
+
+/// Who in the kernel holds the regular file, in words.
+pub(crate) fn holder_of_file(device: u64, inode: u64, resolved: &Path) -> Option<String> {
+    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| (m.dev(), m.ino()) == (device, inode));
+    swapped_on(&is_it).or_else(|| looped_over(resolved))
+}
+
+fn stacked_on(device: &Path) -> Option<String> {
+    let holder = fs::read_dir(device.join("holders")).ok()?.flatten().next()?;
+    let name = holder.file_name().to_string_lossy().into_owned();
+    let mapped = text(&Path::new("/sys/block").join(&name).join("dm/name"));
+    let below = device.file_name().unwrap_or_default().to_string_lossy();
+    Some(match mapped {
+        Some(mapped) => format!("device mapper {mapped} ({name}) is built on {below}"),
+        None => format!("{name} is built on {below}"),
+    })
+}
+
+fn swapped_on(is_it: &dyn Fn(&Path) -> bool) -> Option<String> {
+    let swaps = fs::read_to_string("/proc/swaps").ok()?;
+    let names = swaps.lines().skip(1).filter_map(|line| line.split_ascii_whitespace().next());
+    let name = names.map(unescape).find(|name| is_it(Path::new(name)))?;
+    Some(format!("swap on {name} (swapoff {name})"))
+}
+
+/// Mounts by device number, and by source for file systems with numbers of their own (btrfs).
+fn mounted_from(numbers: &[String]) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| {
+        let (place, source) = line.split_once(" - ")?;
+        let fields: Vec<&str> = place.split(' ').collect();
+        let (number, target) = (fields.get(2)?, fields.get(4)?);
+        let source = unescape(source.split(' ').nth(1)?);
+        let is_it = numbers.iter().any(|n| n == number)
+            || source.starts_with('/') && device_number(Path::new(&source)).is_some_and(|n| numbers.contains(&n));
+        is_it.then(|| {
+            let target = unescape(target);
+            format!("mounted on {target} (umount {target})")
+        })
+    })
+}
+
+fn looped_over(resolved: &Path) -> Option<String> {
+    let wanted = resolved.to_str()?;
+    fs::read_dir("/sys/block").ok()?.flatten().find_map(|entry| {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (backing.trim_end_matches('\n') == wanted)
+            .then(|| format!("loop device {name} is built on it (losetup -d /dev/{name})"))
+    })
+}
+
+/// The process that holds a lock on the file, from `/proc/locks`: `1: FLOCK ADVISORY WRITE 42 08:01:1234 0 EOF`.
+pub(crate) fn lock_owner(device: u64, inode: u64) -> Option<String> {
+    let wanted = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let line = locks.lines().find(|line| line.contains(" FLOCK ") && line.split(' ').any(|field| field == wanted))?;
+    let process: u32 = line.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    match text(&PathBuf::from(format!("/proc/{process}/comm"))) {
+        Some(name) => Some(format!("process {process} ({name})")),
+        None => Some(format!("process {process}")),
+    }
+}
+
+fn device_number(path: &Path) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    let device = metadata.file_type().is_block_device().then(|| metadata.rdev())?;
+    Some(format!("{}:{}", libc::major(device), libc::minor(device)))
+}
+
+/// A one-line file of sysfs: trimmed, printable, bounded; `None` if there is nothing in it.
+fn text(path: &Path) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let printable: String = String::from_utf8_lossy(&bytes)
+        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(NAME_CHARACTERS_MAX)
+        .collect();
+    (!printable.is_empty()).then_some(printable)
+}
+
+/// The kernel writes blanks in names as octal (`\040`).
+fn unescape(field: &str) -> String {
+    let mut rest = field.as_bytes();
+    let mut plain = Vec::with_capacity(rest.len());
+    while let Some((&byte, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| byte == b'\\').and_then(|d| std::str::from_utf8(d).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(escaped) => {
+                plain.push(escaped);
+                rest = &after[3..];
+            }
+            None => {
+                plain.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octal_escapes_are_undone_and_broken_ones_kept() {
+        assert_eq!(unescape(r"/mnt/my\040disk\134"), r"/mnt/my disk\");
+        assert_eq!(unescape(r"\04"), r"\04");
+        assert_eq!(unescape(r"\999x\"), r"\999x\");
+    }
+
+    #[test]
+    fn what_holds_the_root_device_is_named() {
+        let Ok(root) = fs::metadata("/") else { return };
+        let Some(sysfs) = Sysfs::of(root.dev()) else {
+            println!("skipped: the root file system has no block device here");
+            return;
+        };
+        let holder = holder_of_device(root.dev(), &sysfs.own).expect("the device of / is in use");
+        assert!(holder.contains("mounted on /") || holder.contains("is built on"), "{holder}");
+    }
+}

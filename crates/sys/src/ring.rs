@@ -1,0 +1,378 @@
+//! Commands by io_uring: one ring of one thread.
+//!
+//! Set-up is by trial, not by kernel version, from the cheapest mode down: completions run only when this thread asks
+//! (`DEFER_TASKRUN`, 6.1), or without interrupting it (`COOP_TASKRUN`, 5.19), or as the first kernels did (5.15 is
+//! the oldest supported). Each trial must also prove that a completion makes the ring readable for epoll, because a
+//! mode that loses wake-ups would stall the shard for ever.
+//!
+//! The wake-up is the ring's own descriptor, not a registered eventfd: one write less a completion, nothing to drain,
+//! and with `DEFER_TASKRUN` it is readable as soon as there is deferred work.
+
+use crate::command::{
+    Answer, Command, Opcode, COMPLETION_ENTRIES, MEMBERS_MAX, REGISTERED_BYTES_MAX, SUBMISSION_ENTRIES,
+};
+use crate::errno::{Errno, Note};
+use crate::member::Member;
+use crate::pool::Mapping;
+use crate::threads::Threads;
+use io_uring::{opcode, squeue, types, IoUring};
+use openraid_units::PoolOffset;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+
+/// The `user_data` of the poll that waits for the helper; commands carry their table key, which is 32 bits.
+const HELPER_POLL: u64 = u64::MAX;
+/// The `user_data` of the trial at set-up.
+const TRIAL: u64 = u64::MAX - 1;
+/// How long the trial's timer runs, in nanoseconds.
+const TRIAL_TIMER_NS: u32 = 200_000;
+/// How long the trial waits for the wake-up before it calls the mode broken, in milliseconds.
+const TRIAL_WAIT_MS: libc::c_int = 1000;
+
+/// How completions reach this thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Deferred,
+    Cooperative,
+    Plain,
+}
+
+/// One member of the ring.
+struct Attached {
+    member: Arc<Member>,
+    /// The kernel's table of files has it under the slot's number.
+    registered: bool,
+}
+
+/// The ring and what is registered with it.
+pub(crate) struct Ring {
+    ring: IoUring,
+    mapping: Arc<Mapping>,
+    members: Vec<Option<Attached>>,
+    files_registered: bool,
+    buffers_registered: bool,
+    /// Commands that found the submission queue full.
+    waiting: VecDeque<Command>,
+    helper: Option<Threads>,
+    helper_polled: bool,
+    mode: Mode,
+}
+
+impl Ring {
+    /// Set a ring up, registering files and the pool if `register`.
+    pub(crate) fn new(mapping: Arc<Mapping>, register: bool, notes: &mut Vec<Note>) -> Result<Self, Errno> {
+        let (ring, mode) = set_up(notes)?;
+        let mut this = Self {
+            ring,
+            mapping,
+            members: Vec::new(),
+            files_registered: false,
+            buffers_registered: false,
+            waiting: VecDeque::new(),
+            helper: None,
+            helper_polled: false,
+            mode,
+        };
+        if register {
+            this.files_registered = this.register_files(notes);
+            this.buffers_registered = this.register_pool(notes);
+        }
+        Ok(this)
+    }
+
+    pub(crate) fn description(&self) -> String {
+        let mode = match self.mode {
+            Mode::Deferred => "deferred completions",
+            Mode::Cooperative => "cooperative completions",
+            Mode::Plain => "plain completions",
+        };
+        let yes_no = |yes| if yes { "registered" } else { "plain" };
+        let (files, buffers) = (yes_no(self.files_registered), yes_no(self.buffers_registered));
+        format!("io_uring, {mode}, {files} files, {buffers} buffers")
+    }
+
+    fn register_files(&self, notes: &mut Vec<Note>) -> bool {
+        match self.ring.submitter().register_files(&[-1; MEMBERS_MAX]) {
+            Ok(()) => true,
+            Err(error) => {
+                notes.push(Note(format!("io_uring refuses to register files ({error}); a little slower without")));
+                false
+            }
+        }
+    }
+
+    fn register_pool(&self, notes: &mut Vec<Note>) -> bool {
+        let len = self.mapping.len();
+        let pieces: Vec<libc::iovec> = (0..len)
+            .step_by(REGISTERED_BYTES_MAX)
+            .map(|start| libc::iovec {
+                iov_base: self.mapping.address(PoolOffset(start as u64)).cast(),
+                iov_len: (len - start).min(REGISTERED_BYTES_MAX),
+            })
+            .collect();
+        // SAFETY: the memory is mapped as long as this ring keeps the mapping, and it is used only by commands,
+        // whose ranges are marked in the pool.
+        match unsafe { self.ring.submitter().register_buffers(&pieces) } {
+            Ok(()) => true,
+            Err(error) => {
+                notes.push(Note(format!(
+                    "the frame pool of {} MiB cannot be registered with io_uring ({error}): the limit of locked \
+                     memory is in the way; a little slower without, `ulimit -l` or LimitMEMLOCK= raises it",
+                    len >> 20
+                )));
+                false
+            }
+        }
+    }
+
+    pub(crate) fn attach(&mut self, slot: usize, member: Arc<Member>) {
+        if self.members.len() <= slot {
+            self.members.resize_with(slot + 1, || None);
+        }
+        let registered = self.files_registered && self.set_file(slot, member.as_fd().as_raw_fd());
+        if let Some(helper) = &mut self.helper {
+            helper.attach(slot, Arc::clone(&member));
+        }
+        self.members[slot] = Some(Attached { member, registered });
+    }
+
+    pub(crate) fn detach(&mut self, slot: usize) {
+        let attached = self.members[slot].take();
+        if attached.is_some_and(|attached| attached.registered) {
+            let cleared = self.set_file(slot, -1);
+            assert!(cleared, "bug: the kernel does not let go of a registered file of ours");
+        }
+        if let Some(helper) = &mut self.helper {
+            helper.detach(slot);
+        }
+    }
+
+    fn set_file(&self, slot: usize, fd: RawFd) -> bool {
+        let slot = u32::try_from(slot).expect("slots are below MEMBERS_MAX");
+        self.ring.submitter().register_files_update(slot, &[fd]).is_ok()
+    }
+
+    pub(crate) fn start(&mut self, command: Command) -> Result<(), Errno> {
+        if command.opcode == Opcode::DiscardDevice {
+            return self.start_with_helper(command);
+        }
+        self.waiting.push_back(command);
+        self.fill();
+        Ok(())
+    }
+
+    /// Move waiting commands into the submission queue as far as there is room.
+    fn fill(&mut self) {
+        while let Some(command) = self.waiting.front() {
+            let entry = self.entry(command);
+            // SAFETY: a command's memory and file stay valid until its answer is collected.
+            if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    fn entry(&self, command: &Command) -> squeue::Entry {
+        let attached = self.members[command.slot].as_ref().expect("bug: a command to a member that is not attached");
+        let entry = if attached.registered {
+            let number = i32::try_from(command.slot).expect("slots are below MEMBERS_MAX");
+            self.build(command, types::Fd(number)).flags(squeue::Flags::FIXED_FILE)
+        } else {
+            self.build(command, types::Fd(attached.member.as_fd().as_raw_fd()))
+        };
+        entry.user_data(u64::from(command.key))
+    }
+
+    fn build(&self, command: &Command, file: types::Fd) -> squeue::Entry {
+        let Command { at, len, address, .. } = *command;
+        let buffer = self.registered_buffer(command);
+        match command.opcode {
+            Opcode::Read => match buffer {
+                Some(buffer) => {
+                    opcode::ReadFixed::new(file, address, command.transfer_len(), buffer).offset(at).build()
+                }
+                None => opcode::Read::new(file, address, command.transfer_len()).offset(at).build(),
+            },
+            Opcode::Write { fua } => {
+                let flags = if fua { libc::RWF_DSYNC } else { 0 };
+                match buffer {
+                    Some(buffer) => opcode::WriteFixed::new(file, address, command.transfer_len(), buffer)
+                        .offset(at)
+                        .rw_flags(flags)
+                        .build(),
+                    None => {
+                        opcode::Write::new(file, address, command.transfer_len()).offset(at).rw_flags(flags).build()
+                    }
+                }
+            }
+            Opcode::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            Opcode::Allocate { mode } => opcode::Fallocate::new(file, len).offset(at).mode(mode).build(),
+            Opcode::DiscardDevice => unreachable!("bug: an ioctl on the ring"),
+        }
+    }
+
+    /// The registered buffer that holds the command's whole memory; metadata lies outside the pool and has none.
+    fn registered_buffer(&self, command: &Command) -> Option<u16> {
+        if !self.buffers_registered {
+            return None;
+        }
+        let base = self.mapping.address(PoolOffset::ZERO) as usize;
+        let start = (command.address as usize).checked_sub(base).filter(|&start| start < self.mapping.len())?;
+        let end = start + command.transfer_len() as usize;
+        let (first, last) = (start / REGISTERED_BYTES_MAX, (end - 1) / REGISTERED_BYTES_MAX);
+        (first == last).then(|| u16::try_from(first).ok()).flatten()
+    }
+
+    fn start_with_helper(&mut self, command: Command) -> Result<(), Errno> {
+        if self.helper.is_none() {
+            let mut helper = Threads::new(Arc::clone(&self.mapping))?;
+            for (slot, attached) in self.members.iter().enumerate() {
+                if let Some(attached) = attached {
+                    helper.attach(slot, Arc::clone(&attached.member));
+                }
+            }
+            self.helper = Some(helper);
+        }
+        if let Some(helper) = &mut self.helper {
+            helper.start(command);
+        }
+        Ok(())
+    }
+
+    /// While the helper has work, the ring also waits for the helper's eventfd, so that one descriptor is enough to
+    /// wait for both.
+    fn poll_helper(&mut self) {
+        let Some(helper) = self.helper.as_mut().filter(|helper| helper.outstanding() > 0) else { return };
+        helper.submit();
+        if !self.helper_polled {
+            let event = types::Fd(helper.event_fd().as_raw_fd());
+            let mask = u32::try_from(libc::POLLIN).expect("a small constant");
+            let entry = opcode::PollAdd::new(event, mask).build().user_data(HELPER_POLL);
+            // SAFETY: a poll uses no memory, and the helper lives as long as the ring.
+            self.helper_polled = unsafe { self.ring.submission().push(&entry) }.is_ok();
+        }
+    }
+
+    /// Hand the queue to the kernel. Returns how many commands it has not taken yet: it was short of memory, and
+    /// wants to be asked again after a while.
+    pub(crate) fn submit(&mut self) -> Result<usize, Errno> {
+        loop {
+            self.poll_helper();
+            let queued = self.ring.submission().len();
+            let polled = self.helper_polled || self.helper.as_ref().is_none_or(|helper| helper.outstanding() == 0);
+            if queued == 0 && self.waiting.is_empty() && polled {
+                return Ok(0);
+            }
+            match self.ring.submit() {
+                Ok(taken) => {
+                    self.fill();
+                    if taken == 0 {
+                        return Ok(self.unsubmitted());
+                    }
+                }
+                Err(error) => match Errno::from(error) {
+                    Errno(libc::EINTR) => {}
+                    Errno(libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => return Ok(self.unsubmitted()),
+                    other => return Err(other),
+                },
+            }
+        }
+    }
+
+    fn unsubmitted(&mut self) -> usize {
+        self.ring.submission().len() + self.waiting.len()
+    }
+
+    pub(crate) fn collect(&mut self, answers: &mut Vec<Answer>) -> Result<(), Errno> {
+        let pending = {
+            let queue = self.ring.submission();
+            queue.taskrun() || queue.cq_overflow()
+        };
+        if pending {
+            // This enter runs the deferred work, which posts the completions.
+            match self.ring.submit().map_err(Errno::from) {
+                Ok(_) | Err(Errno(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut helper_ready = false;
+        for completion in self.ring.completion() {
+            match (completion.user_data(), completion.result()) {
+                (HELPER_POLL, _) => helper_ready = true,
+                (key, result) => {
+                    let key = u32::try_from(key).expect("bug: a completion of nothing that was submitted");
+                    let result = u32::try_from(result).map_err(|_| Errno(-result));
+                    answers.push(Answer { key, result });
+                }
+            }
+        }
+        if helper_ready {
+            self.helper_polled = false;
+            if let Some(helper) = &mut self.helper {
+                helper.collect(answers);
+            }
+            // Waits again if the helper still has work.
+            self.submit()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn event_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the ring, which the result borrows.
+        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+}
+
+/// The cheapest mode that works here.
+fn set_up(notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
+    let mut first_error = None;
+    for mode in [Mode::Deferred, Mode::Cooperative, Mode::Plain] {
+        let mut builder = IoUring::builder();
+        builder.dontfork().setup_cqsize(COMPLETION_ENTRIES);
+        match mode {
+            Mode::Deferred => builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag(),
+            Mode::Cooperative => builder.setup_coop_taskrun().setup_taskrun_flag(),
+            Mode::Plain => &mut builder,
+        };
+        match builder.build(SUBMISSION_ENTRIES).map_err(Errno::from).and_then(wakes_up) {
+            Ok(ring) => return Ok((ring, mode)),
+            // A kernel that does not know the mode says EINVAL; that is no news for anybody.
+            Err(Errno(libc::EINVAL)) => {}
+            Err(error) => {
+                first_error.get_or_insert(error);
+                if matches!(error.0, libc::EPERM | libc::ENOSYS | libc::EACCES) {
+                    break;
+                }
+                notes.push(Note(format!("io_uring's mode {mode:?} does not work here ({error})")));
+            }
+        }
+    }
+    Err(first_error.unwrap_or(Errno(libc::EINVAL)))
+}
+
+/// Does a completion that comes later make the ring readable?
+fn wakes_up(mut ring: IoUring) -> Result<IoUring, Errno> {
+    let time = types::Timespec::new().nsec(TRIAL_TIMER_NS);
+    let timer = opcode::Timeout::new(&raw const time).build().user_data(TRIAL);
+    // SAFETY: the kernel reads `time` while the entry is submitted, a few lines below.
+    let pushed = unsafe { ring.submission().push(&timer) };
+    assert!(pushed.is_ok(), "bug: a new ring is full");
+    ring.submit()?;
+    let mut poll = libc::pollfd { fd: ring.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let deadline = crate::clock::now() + openraid_units::Nanos::from_millis(TRIAL_WAIT_MS as u64);
+    loop {
+        // SAFETY: one pollfd, as said.
+        let ready = unsafe { libc::poll(&raw mut poll, 1, TRIAL_WAIT_MS) };
+        if ready > 0 {
+            ring.submit()?;
+            if ring.completion().any(|completion| completion.user_data() == TRIAL) {
+                return Ok(ring);
+            }
+        }
+        if ready == 0 || crate::clock::now() > deadline {
+            return Err(Errno(libc::ETIME));
+        }
+    }
+}

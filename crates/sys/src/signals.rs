@@ -1,0 +1,78 @@
+//! Signals as something to wait for, instead of handlers that run anywhere.
+
+use crate::errno::{check, check_size, Errno};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// The signals that mean something to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// Ctrl-C: stop.
+    Interrupt,
+    /// A service manager's stop.
+    Terminate,
+    /// The terminal is gone, or "read the configuration again".
+    HangUp,
+}
+
+/// A queue of the signals above. While one exists, they no longer end the process.
+#[derive(Debug)]
+pub struct Signals {
+    fd: OwnedFd,
+}
+
+impl Signals {
+    /// Take over SIGINT, SIGTERM and SIGHUP. Call it before any other thread is made: signals are blocked in the
+    /// calling thread and the threads it makes later, and one that is blocked nowhere else would still end the process.
+    ///
+    /// # Errors
+    /// The kernel's error: no descriptors or no memory left.
+    pub fn take_over() -> Result<Self, Errno> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set, sigaddset changes it.
+        let set = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            set.assume_init()
+        };
+        // SAFETY: reads the set; the old mask is not asked for.
+        let masked = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+        if masked != 0 {
+            return Err(Errno(masked));
+        }
+        // SAFETY: reads the set.
+        let fd = check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+        // SAFETY: a descriptor just made, owned by nobody else.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// The next signal that came, if any. Does not wait.
+    pub fn next_signal(&self) -> Option<Signal> {
+        loop {
+            let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+            let size = size_of::<libc::signalfd_siginfo>();
+            // SAFETY: `info` has room for the `size` bytes that are asked for.
+            match check_size(unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size) }) {
+                Ok(read) if read == size => {}
+                Err(Errno(libc::EINTR)) => continue,
+                _ => return None,
+            }
+            // SAFETY: the kernel filled all of it.
+            let number = unsafe { info.assume_init() }.ssi_signo;
+            match libc::c_int::try_from(number) {
+                Ok(libc::SIGINT) => return Some(Signal::Interrupt),
+                Ok(libc::SIGTERM) => return Some(Signal::Terminate),
+                Ok(libc::SIGHUP) => return Some(Signal::HangUp),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,249 @@
+//! Commands by blocking calls on threads: the engine where io_uring is refused, and the helper for ioctls beside it.
+//!
+//! Each member has its own few threads and its own queue. That is more threads than one shared pool would have, but
+//! a member that hangs can then block only its own.
+//!
+//! A thread owns what it works on (the member, the pool's mapping), so an engine can be dropped while a thread is
+//! stuck in the kernel: the thread ends when the kernel lets it go.
+
+use crate::command::{Answer, Command, Opcode, WORKERS_PER_MEMBER};
+use crate::errno::{check, check_size, Errno};
+use crate::member::Member;
+use crate::pool::Mapping;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// From linux/fs.h: `_IO(0x12, 119)`, takes two u64: start and length in bytes.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+
+/// Finished commands and the eventfd that says there are some.
+struct Finished {
+    answers: Mutex<Vec<Answer>>,
+    event: OwnedFd,
+}
+
+impl Finished {
+    fn add(&self, answer: Answer) {
+        let mut answers = lock(&self.answers);
+        let first = answers.is_empty();
+        answers.push(answer);
+        drop(answers);
+        if first {
+            ring_event(self.event.as_fd());
+        }
+    }
+}
+
+/// The queue of one member.
+struct Lane {
+    member: Arc<Member>,
+    shared: Arc<LaneShared>,
+    workers: usize,
+    staged: Vec<Command>,
+}
+
+struct LaneShared {
+    state: Mutex<LaneState>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct LaneState {
+    queue: VecDeque<Command>,
+    idle: usize,
+    closed: bool,
+}
+
+/// The thread engine.
+pub(crate) struct Threads {
+    lanes: Vec<Option<Lane>>,
+    finished: Arc<Finished>,
+    mapping: Arc<Mapping>,
+    outstanding: usize,
+}
+
+impl Threads {
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Self, Errno> {
+        let finished = Arc::new(Finished { answers: Mutex::new(Vec::new()), event: event_fd()? });
+        Ok(Self { lanes: Vec::new(), finished, mapping, outstanding: 0 })
+    }
+
+    /// Commands taken and not yet collected.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    pub(crate) fn attach(&mut self, slot: usize, member: Arc<Member>) {
+        if self.lanes.len() <= slot {
+            self.lanes.resize_with(slot + 1, || None);
+        }
+        let shared = Arc::new(LaneShared { state: Mutex::default(), work: Condvar::new() });
+        self.lanes[slot] = Some(Lane { member, shared, workers: 0, staged: Vec::new() });
+    }
+
+    pub(crate) fn detach(&mut self, slot: usize) {
+        if let Some(lane) = self.lanes.get_mut(slot).and_then(Option::take) {
+            lane.close();
+        }
+    }
+
+    pub(crate) fn start(&mut self, command: Command) {
+        let lane = self.lanes[command.slot].as_mut().expect("bug: a command to a member that is not attached");
+        lane.staged.push(command);
+        self.outstanding += 1;
+    }
+
+    pub(crate) fn submit(&mut self) {
+        for lane in self.lanes.iter_mut().flatten().filter(|lane| !lane.staged.is_empty()) {
+            lane.submit(&self.finished, &self.mapping);
+        }
+    }
+
+    pub(crate) fn collect(&mut self, answers: &mut Vec<Answer>) {
+        drain_event(self.finished.event.as_fd());
+        let before = answers.len();
+        answers.append(&mut lock(&self.finished.answers));
+        self.outstanding -= answers.len() - before;
+    }
+
+    pub(crate) fn event_fd(&self) -> BorrowedFd<'_> {
+        self.finished.event.as_fd()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for lane in self.lanes.iter().flatten() {
+            lane.close();
+        }
+    }
+}
+
+impl Lane {
+    fn submit(&mut self, finished: &Arc<Finished>, mapping: &Arc<Mapping>) {
+        let mut state = lock(&self.shared.state);
+        state.queue.extend(self.staged.drain(..));
+        let waiting = state.queue.len();
+        let wanted = waiting.saturating_sub(state.idle).min(WORKERS_PER_MEMBER - self.workers);
+        for _ in 0..state.idle.min(waiting) {
+            self.shared.work.notify_one();
+        }
+        drop(state);
+        for _ in 0..wanted {
+            if !self.spawn(finished, mapping) {
+                break;
+            }
+        }
+        if self.workers == 0 {
+            // No thread to be had at all: say so instead of waiting for one.
+            for command in lock(&self.shared.state).queue.drain(..) {
+                finished.add(Answer { key: command.key, result: Err(Errno(libc::EAGAIN)) });
+            }
+        }
+    }
+
+    fn spawn(&mut self, finished: &Arc<Finished>, mapping: &Arc<Mapping>) -> bool {
+        let (shared, member) = (Arc::clone(&self.shared), Arc::clone(&self.member));
+        let (finished, mapping) = (Arc::clone(finished), Arc::clone(mapping));
+        let thread = std::thread::Builder::new().name("member-io".into());
+        let spawned = thread.spawn(move || {
+            // Held, not used: the memory of the commands must stay mapped while this thread is in the kernel.
+            let _mapping = mapping;
+            while let Some(command) = shared.next() {
+                let result = execute(&command, member.as_fd().as_raw_fd());
+                finished.add(Answer { key: command.key, result });
+            }
+        });
+        self.workers += usize::from(spawned.is_ok());
+        spawned.is_ok()
+    }
+
+    /// Let the threads end; commands that no thread has begun are dropped.
+    fn close(&self) {
+        let mut state = lock(&self.shared.state);
+        state.closed = true;
+        state.queue.clear();
+        drop(state);
+        self.shared.work.notify_all();
+    }
+}
+
+impl LaneShared {
+    fn next(&self) -> Option<Command> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(command) = state.queue.pop_front() {
+                return Some(command);
+            }
+            if state.closed {
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+/// One attempt at a command, by blocking calls.
+fn execute(command: &Command, fd: RawFd) -> Result<u32, Errno> {
+    let at = i64::try_from(command.at).map_err(|_| Errno(libc::EFBIG))?;
+    let len = i64::try_from(command.len).map_err(|_| Errno(libc::EFBIG))?;
+    match command.opcode {
+        Opcode::Read => {
+            let len = command.transfer_len() as usize;
+            // SAFETY: the memory of a command is valid, and lent to the kernel to write, until it is collected.
+            transferred(check_size(unsafe { libc::pread64(fd, command.address.cast(), len, at) }))
+        }
+        Opcode::Write { fua } => {
+            let vector = libc::iovec { iov_base: command.address.cast(), iov_len: command.transfer_len() as usize };
+            let flags = if fua { libc::RWF_DSYNC } else { 0 };
+            // SAFETY: the memory of a command is valid, and lent to the kernel to read, until it is collected.
+            transferred(check_size(unsafe { libc::pwritev2(fd, &raw const vector, 1, at, flags) }))
+        }
+        // SAFETY: no memory involved.
+        Opcode::Flush => check(unsafe { libc::fdatasync(fd) }).map(|_| 0),
+        // SAFETY: no memory involved.
+        Opcode::Allocate { mode } => check(unsafe { libc::fallocate64(fd, mode, at, len) }).map(|_| 0),
+        Opcode::DiscardDevice => {
+            let range = [command.at, command.len];
+            // SAFETY: BLKDISCARD reads two u64.
+            check(unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }).map(|_| 0)
+        }
+    }
+}
+
+fn transferred(size: Result<usize, Errno>) -> Result<u32, Errno> {
+    size.map(|size| u32::try_from(size).expect("the kernel transfers no more than it was asked to"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds one of these locks can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A non-blocking event counter.
+pub(crate) fn event_fd() -> Result<OwnedFd, Errno> {
+    // SAFETY: no memory involved.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: a descriptor just made, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Make the counter readable.
+pub(crate) fn ring_event(event: BorrowedFd<'_>) {
+    let one: u64 = 1;
+    // SAFETY: reads eight bytes of `one`.
+    let wrote = unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
+    // A counter that is full is readable, which is all that is wanted.
+    assert!(wrote == 8 || Errno::last().0 == libc::EAGAIN, "bug: an event counter of ours cannot be written");
+}
+
+/// Make the counter unreadable.
+pub(crate) fn drain_event(event: BorrowedFd<'_>) {
+    let mut count: u64 = 0;
+    // SAFETY: fills eight bytes of `count`.
+    let read = unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
+    assert!(read == 8 || Errno::last().0 == libc::EAGAIN, "bug: an event counter of ours cannot be read");
+}
