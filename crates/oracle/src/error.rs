@@ -44,6 +44,8 @@ pub enum OracleError {
     NoValue {
         /// The key asked for.
         key: String,
+        /// The end of the job's output.
+        log: String,
     },
     /// Member images do not have the form that the caller described; the sentence says where.
     Layout(String),
@@ -69,7 +71,7 @@ impl fmt::Display for OracleError {
             Self::NoResult { console } => write!(f, "the guest ended before its job did; its console: {console}"),
             Self::JobFailed { code, log } => write!(f, "the guest's job ended with {code}: {log}"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::NoValue { key } => write!(f, "the guest's job did not report '{key}'"),
+            Self::NoValue { key, log } => write!(f, "the guest's job did not report '{key}'; it said: {log}"),
             Self::Layout(what) => write!(f, "unexpected content of member images: {what}"),
         }
     }

@@ -204,6 +204,12 @@ impl Running {
         Ok(GuestOutput { values, log: work.read("job.log")?, took, work })
     }
 
+    /// The process group of the guest.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Wait until the job has reported `key`, and return its value.
     ///
     /// # Errors
@@ -214,7 +220,7 @@ impl Running {
                 return Ok(value);
             }
             if self.child.try_wait().map_err(|error| self.work.error("console.log", error))?.is_some() {
-                return Err(OracleError::NoValue { key: key.to_owned() });
+                return Err(OracleError::NoValue { key: key.to_owned(), log: self.work.tail("job.log") });
             }
             if self.start.elapsed() > timeout {
                 self.kill();
@@ -237,11 +243,15 @@ impl Running {
         self.kill();
     }
 
+    /// End all processes of the guest, and return when they are gone: one that is still dying may still write.
     fn kill(&mut self) {
-        // The group keeps its number until its last process is gone, whether or not the first one is reaped.
-        let group = format!("kill -9 -{} 2>/dev/null", self.child.id());
-        let _ = Command::new("sh").args(["-c", &group]).status();
+        let group = self.child.id();
+        let _ = Command::new("sh").args(["-c", &format!("kill -9 -{group} 2>/dev/null")]).status();
         let _ = self.child.wait();
+        // Dead processes that nobody reaps keep the group alive, so this has an end.
+        let gone =
+            format!("n=0; while kill -0 -{group} && [ $n -lt 200 ]; do n=$((n+1)); sleep 0.01; done 2>/dev/null");
+        let _ = Command::new("sh").args(["-c", &gone]).stderr(Stdio::null()).status();
     }
 }
 
@@ -259,7 +269,10 @@ impl GuestOutput {
     /// # Errors
     /// The job did not report it.
     pub fn value(&self, key: &str) -> Result<&str, OracleError> {
-        self.values.get(key).map(String::as_str).ok_or_else(|| OracleError::NoValue { key: key.to_owned() })
+        self.values
+            .get(key)
+            .map(String::as_str)
+            .ok_or_else(|| OracleError::NoValue { key: key.to_owned(), log: self.work.tail("job.log") })
     }
 
     /// A file that the job left in its folder; empty where there is none.
