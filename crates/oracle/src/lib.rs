@@ -12,15 +12,20 @@
 
 pub mod churn;
 mod error;
+pub mod golden;
 mod guest;
 pub mod layout;
 pub mod stamp;
+pub mod survey;
 
 pub use error::OracleError;
 pub use guest::{Guest, GuestOutput, Running};
 
 /// Set by whoever makes sure that all packages are installed: a test must then not pass by being skipped.
 pub const REQUIRE_PEERS: &str = "OPENRAID_REQUIRE_PEERS";
+
+/// Set for a soak: tests that take a slice of their cases then take all of them.
+pub const SOAK: &str = "OPENRAID_SOAK";
 
 /// For tests: what an oracle answered, or `None`, with a message, where its package is not installed.
 ///
