@@ -13,18 +13,34 @@
 #[cfg(test)]
 extern crate std;
 
+mod badblocks;
+mod bitmap;
 mod check;
+mod create;
 mod feature;
 mod identity;
+mod layout_words;
 mod le;
 mod level;
+mod ppl;
+mod raid5_journal;
 mod role;
 mod superblock;
 
+pub use badblocks::{BadBlockError, BadBlockTable, BadRange, BAD_BLOCKS_MAX, BAD_BLOCK_LENGTH_MAX};
+pub use bitmap::{
+    chunk_for as bitmap_chunk_for, events_are_acceptable as bitmap_events_are_acceptable, sync_size, BitmapError,
+    BitmapGeometry, BitmapHeader, BitmapState, BitmapVersion, BITMAP_CHUNK_DEFAULT, BITMAP_DAEMON_SLEEP_DEFAULT,
+    BITMAP_HEADER_BYTES, BITMAP_MAGIC, BITMAP_WRITE_BEHIND_MAX,
+};
 pub use check::{MetadataArea, SuperblockError};
+pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
+pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
+pub use ppl::{ppl_signature, PplEntry, PplError, PplHeader, PPL_ENTRIES_MAX, PPL_HEADER_BYTES};
+pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
 pub use role::{Role, RoleTable, ROLES_MAX};
 pub use superblock::{
     superblock_lba, BadBlockPlace, MinorVersion, PplPlace, Reshape, Superblock, Unassigned, SUPERBLOCK_BYTES_MAX,

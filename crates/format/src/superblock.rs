@@ -447,6 +447,17 @@ impl Superblock {
     pub fn raid10_layout(&self) -> Option<Raid10Layout> {
         (self.level == MdLevel::Raid10).then(|| Raid10Layout::from_number(self.layout)).flatten()
     }
+    /// Where the write-intent bitmap stands and how many sectors it may have before it meets something else on a
+    /// drive of this size; `None` where there is no bitmap.
+    #[must_use]
+    pub fn bitmap_room(&self, drive_size: Sectors) -> Option<(DriveLba, Sectors)> {
+        let start = self.place(self.bitmap_offset()?)?;
+        let log = self.bad_block_log().and_then(|log| self.place(log.offset));
+        let data = (!self.data_size.is_zero()).then_some(self.data_offset);
+        let next = [log, data, Some(self.super_offset), Some(DriveLba(drive_size.get()))];
+        let end = next.into_iter().flatten().filter(|&place| place >= start).min()?;
+        Some((start, end - start))
+    }
     /// Sector at `offset` sectors from this superblock, where that is on a drive at all.
     #[must_use]
     pub fn place(&self, offset: i32) -> Option<DriveLba> {

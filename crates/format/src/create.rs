@@ -1,0 +1,307 @@
+//! Where a new array puts what on a member.
+//!
+//! ```text
+//!  1.2   0      8 superblock  16 bitmap's room   | bad-block log |  ...  | data_offset: data        to the end
+//!  1.1          0 superblock   8 bitmap's room   | bad-block log |  ...  | data_offset: data        to the end
+//!  1.0   0 data ...            | bitmap's room   | bad-block log | superblock | 8 sectors or a few more
+//! ```
+//!
+//! The rules are mdadm's, found by having it lay out members from 1 MiB to 15 TiB, with two differences: the
+//! bitmap's room is set aside even where no bitmap is wanted yet, and the bad-block log always stands behind the
+//! whole room. md takes both; a bitmap can be added or grown later without moving anything.
+//!
+//! - Room for the bitmap: 4 KiB, from 8 GiB of drive on 64 KiB, from 200 GiB on 128 KiB; none for levels without
+//!   redundancy.
+//! - Headroom before the data, so that a later change of shape can move them: 128 MiB, halved until it is at most
+//!   a thousandth of the drive or less than four chunks. `data_offset` is superblock, room and headroom rounded up
+//!   to 1 MiB; 264192 sectors on every drive from 128 GiB on.
+
+use crate::bitmap::{chunk_for, BitmapError};
+use crate::check::{chunk_is_sane, BAD_BLOCK_LOG_MAX};
+use crate::feature::{DeviceFlags, FeatureMap};
+use crate::identity::{SetName, Timestamp, Uuid};
+use crate::level::MdLevel;
+use crate::role::{Role, RoleTable, ROLES_MAX};
+use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, Reshape, Superblock, Unassigned};
+use core::fmt;
+use openraid_units::{Bytes, DriveLba, Sectors};
+
+/// What members of levels without chunks are rounded to: 64 KiB.
+pub const ROUNDING: Sectors = Sectors::kib(64);
+
+const HEADROOM_MAX: Sectors = Sectors::mib(128);
+/// The headroom takes at most one part in so many of the drive.
+const HEADROOM_SHARE: u64 = 1024;
+/// The headroom is not halved below so many chunks.
+const HEADROOM_CHUNKS: u64 = 4;
+/// Superblock and what stands around it in any case.
+const FIXED: Sectors = Sectors(24);
+const DATA_ALIGN: Sectors = Sectors::mib(1);
+/// First sector behind the superblock, counted from it, that something else may use.
+const BEHIND_SUPERBLOCK: Sectors = Sectors::kib(4);
+
+/// What is to be laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlacementRequest {
+    /// Where the superblock is to stand.
+    pub minor: MinorVersion,
+    /// Level of the array.
+    pub level: MdLevel,
+    /// Chunk of the array; ignored for level 1.
+    pub chunk: Sectors,
+    /// Size of the drive.
+    pub drive_size: Sectors,
+}
+
+/// Where everything stands on one member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// Version, which says the superblock's place.
+    pub minor: MinorVersion,
+    /// Sector of the superblock.
+    pub super_offset: DriveLba,
+    /// First sector of the data area.
+    pub data_offset: DriveLba,
+    /// Sectors of the data area.
+    pub data_size: Sectors,
+    /// Sectors of the data area that an array of this level and chunk can use. The least of all members is the
+    /// `size` of the array; RAID 0 and linear use each member's own.
+    pub usable: Sectors,
+    /// Sectors from the superblock to the bitmap's room, `None` for levels without redundancy.
+    pub bitmap_offset: Option<i32>,
+    /// Sectors set aside for the bitmap.
+    pub bitmap_room: Sectors,
+    /// The bad-block log.
+    pub bad_blocks: BadBlockPlace,
+}
+
+/// Why a member cannot be laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlacementError {
+    /// The drive cannot hold the metadata and at least one chunk.
+    TooSmall {
+        /// Its size.
+        drive_size: Sectors,
+        /// The least size that would do.
+        need: Sectors,
+    },
+    /// The level cannot have this chunk.
+    BadChunk {
+        /// The level.
+        level: MdLevel,
+        /// The chunk.
+        chunk: Sectors,
+    },
+}
+
+impl fmt::Display for PlacementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooSmall { drive_size, need } => write!(
+                f,
+                "the member is too small: it has {} KiB, metadata and one chunk need {} KiB; use a larger member or a smaller chunk",
+                drive_size.0 / 2,
+                need.0.div_ceil(2)
+            ),
+            Self::BadChunk { level, chunk } => write!(
+                f,
+                "{level} cannot have a chunk of {chunk}; use a power of two from 4 KiB to 1 GiB (raid0 takes any number of sectors)"
+            ),
+        }
+    }
+}
+impl core::error::Error for PlacementError {}
+
+impl Placement {
+    /// Lay out one member.
+    ///
+    /// # Errors
+    /// See [`PlacementError`].
+    pub fn new(request: PlacementRequest) -> Result<Self, PlacementError> {
+        let PlacementRequest { minor, level, chunk, drive_size } = request;
+        if !chunk_is_sane(level, chunk) {
+            return Err(PlacementError::BadChunk { level, chunk });
+        }
+        let unit = if level.is_striped() { chunk } else { ROUNDING };
+        let room = bitmap_room(level, drive_size);
+        let log = BAD_BLOCK_LOG_MAX;
+        let data_offset = match minor {
+            MinorVersion::V1_0 => DriveLba(0),
+            MinorVersion::V1_1 | MinorVersion::V1_2 => data_offset(room, headroom_unit(level, chunk), drive_size),
+        };
+        let super_offset = superblock_lba(minor, drive_size);
+        let data_end = match minor {
+            MinorVersion::V1_0 => super_offset.map(|at| at.offset().saturating_sub(room + log)),
+            MinorVersion::V1_1 | MinorVersion::V1_2 => Some(drive_size),
+        };
+        let data_size = data_end.map_or(Sectors(0), |end| end.saturating_sub(data_offset.offset()));
+        let Some(super_offset) = super_offset.filter(|_| data_size >= unit) else {
+            let metadata = if minor == MinorVersion::V1_0 { FIXED + room + log } else { data_offset.offset() };
+            return Err(PlacementError::TooSmall { drive_size, need: metadata + unit });
+        };
+        let usable = if level.is_redundant() { data_size.round_down(unit) } else { data_size };
+        let (bitmap_offset, log_offset) = match minor {
+            MinorVersion::V1_0 => (-offset(room + log), -offset(log)),
+            MinorVersion::V1_1 | MinorVersion::V1_2 => (offset(BEHIND_SUPERBLOCK), offset(BEHIND_SUPERBLOCK + room)),
+        };
+        Ok(Self {
+            minor,
+            super_offset,
+            data_offset,
+            data_size,
+            usable,
+            bitmap_offset: level.is_redundant().then_some(bitmap_offset),
+            bitmap_room: room,
+            bad_blocks: BadBlockPlace { shift: 0, size: u16::try_from(log.0).expect("8 sectors"), offset: log_offset },
+        })
+    }
+
+    /// The chunk, in bytes, for a bitmap that covers `sync_size` in this member's room.
+    ///
+    /// # Errors
+    /// [`BitmapError::DoesNotFit`], also where the level has no bitmap.
+    pub fn bitmap_chunk(&self, sync_size: Sectors) -> Result<u32, BitmapError> {
+        chunk_for(sync_size, self.bitmap_room)
+    }
+}
+
+fn bitmap_room(level: MdLevel, drive_size: Sectors) -> Sectors {
+    const LARGE: Sectors = Bytes::gib(200).sectors_floor();
+    const MIDDLE: Sectors = Bytes::gib(8).sectors_floor();
+    match drive_size {
+        _ if !level.is_redundant() => Sectors(0),
+        size if size >= LARGE => Sectors::kib(128),
+        size if size >= MIDDLE => Sectors::kib(64),
+        _ => Sectors::kib(4),
+    }
+}
+
+/// Levels that have no chunk do not hold the headroom up.
+fn headroom_unit(level: MdLevel, chunk: Sectors) -> Sectors {
+    if level.is_striped() {
+        chunk
+    } else {
+        Sectors(0)
+    }
+}
+
+fn data_offset(room: Sectors, unit: Sectors, drive_size: Sectors) -> DriveLba {
+    let mut headroom = HEADROOM_MAX;
+    while !headroom.is_zero() && headroom * HEADROOM_SHARE > drive_size && headroom >= unit * HEADROOM_CHUNKS {
+        headroom = headroom / 2;
+    }
+    let start = (FIXED + room + headroom).checked_round_up(DATA_ALIGN).expect("far below 2^64");
+    DriveLba(start.0)
+}
+
+fn offset(sectors: Sectors) -> i32 {
+    i32::try_from(sectors.0).expect("metadata stand within a few hundred KiB")
+}
+
+/// What all members of a new array have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewSet {
+    /// Identity.
+    pub uuid: Uuid,
+    /// Name.
+    pub name: SetName,
+    /// Now.
+    pub created: Timestamp,
+    /// Level.
+    pub level: MdLevel,
+    /// Layout number.
+    pub layout: u32,
+    /// Chunk; for linear what member sizes are rounded to.
+    pub chunk: Sectors,
+    /// Sectors used on each member; 0 for linear and RAID 0.
+    pub size: Sectors,
+    /// Number of slots.
+    pub raid_disks: u16,
+    /// `None` when all redundancy is in place already, else the sector from which it has to be made.
+    pub resync_from: Option<Sectors>,
+    /// Is the bitmap's room in use?
+    pub bitmap: bool,
+}
+
+/// What is one member's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewMember {
+    /// Index in the role table.
+    pub dev_number: u32,
+    /// Identity.
+    pub uuid: Uuid,
+    /// Flags.
+    pub flags: DeviceFlags,
+}
+
+/// Entries of the role table of a new array: 128, which fills one sector, or as many sectors as the devices need.
+///
+/// # Panics
+/// More than [`ROLES_MAX`] devices.
+#[must_use]
+pub fn role_table_len(devices: usize) -> usize {
+    const FIRST: usize = 128;
+    const FURTHER: usize = 256;
+    assert!(devices <= ROLES_MAX, "an array has at most {ROLES_MAX} devices");
+    FIRST + devices.saturating_sub(FIRST).next_multiple_of(FURTHER)
+}
+
+impl NewSet {
+    /// The first superblock of a member, `events` 0. `roles` has been made by the caller: a slot without a device
+    /// belongs to a device number that is [`Role::Faulty`].
+    ///
+    /// The RAID 0 layout bit is set where `layout` is not 0: kernels before 5.4 refuse it, so it is for arrays
+    /// whose members differ in size.
+    #[must_use]
+    pub fn superblock(&self, member: NewMember, placement: &Placement, roles: RoleTable) -> Superblock {
+        let mut superblock = Superblock {
+            minor: placement.minor,
+            features: FeatureMap::NONE,
+            set_uuid: self.uuid,
+            set_name: self.name,
+            created: self.created,
+            level: self.level,
+            layout: self.layout,
+            size: self.size,
+            chunk: self.chunk,
+            raid_disks: self.raid_disks,
+            bitmap_or_ppl: 0,
+            reshape: Reshape::default(),
+            data_offset: placement.data_offset,
+            data_size: placement.data_size,
+            super_offset: placement.super_offset,
+            recovery_or_tail: 0,
+            dev_number: member.dev_number,
+            corrected_reads: 0,
+            device_uuid: member.uuid,
+            device_flags: member.flags,
+            bad_blocks: placement.bad_blocks,
+            updated: self.created,
+            events: 0,
+            resync_offset: self.resync_from.map_or(u64::MAX, Sectors::get),
+            logical_block_size: 0,
+            roles,
+            unassigned: Unassigned::default(),
+        };
+        let says_layout = self.level == MdLevel::Raid0 && self.layout != 0;
+        superblock.features.set(FeatureMap::RAID0_LAYOUT, says_layout);
+        if self.bitmap {
+            superblock.set_bitmap_offset(placement.bitmap_offset);
+        }
+        superblock
+    }
+
+    /// A role table with a device for every slot, in order, and `spares` behind them.
+    ///
+    /// # Panics
+    /// More than [`ROLES_MAX`] devices together.
+    #[must_use]
+    pub fn roles(&self, spares: usize) -> RoleTable {
+        let devices = usize::from(self.raid_disks) + spares;
+        let mut roles = RoleTable::new(role_table_len(devices));
+        for slot in 0..self.raid_disks {
+            roles.set(usize::from(slot), Role::Active(openraid_units::Slot(slot)));
+        }
+        roles
+    }
+}

@@ -1,0 +1,190 @@
+//! Words for levels and layouts, as mdadm's command line has them.
+//!
+//! ```text
+//!  level   linear | raid0 0 stripe | raid1 1 mirror | raid4 4 | raid5 5 | raid6 6 | raid10 10
+//!  raid0   original alternate
+//!  raid5   left-asymmetric la, right-asymmetric ra, left-symmetric ls (default), right-symmetric rs,
+//!          parity-first, parity-last
+//!  raid6   those of raid5, ddf-zero-restart, ddf-N-restart, ddf-N-continue, and the first five of raid5
+//!          with "-6" appended, whose Q stands on the last member
+//!  raid10  n2 f2 o2: near, far or offset copies and their number
+//! ```
+
+use crate::level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
+use core::fmt;
+
+/// Layouts with one parity block, by number.
+const PARITY: [(&str, u32); 6] = [
+    ("left-asymmetric", 0),
+    ("right-asymmetric", 1),
+    ("left-symmetric", 2),
+    ("right-symmetric", 3),
+    ("parity-first", 4),
+    ("parity-last", 5),
+];
+const PARITY_SHORT: [(&str, u32); 4] = [("la", 0), ("ra", 1), ("ls", 2), ("rs", 3)];
+/// Layouts that only RAID 6 has.
+const PARITY_AND_Q: [(&str, u32); 8] = [
+    ("ddf-zero-restart", 8),
+    ("ddf-N-restart", 9),
+    ("ddf-N-continue", 10),
+    ("left-asymmetric-6", 16),
+    ("right-asymmetric-6", 17),
+    ("left-symmetric-6", 18),
+    ("right-symmetric-6", 19),
+    ("parity-first-6", 20),
+];
+const LEFT_SYMMETRIC: u32 = 2;
+const NEAR_2: u32 = 0x102;
+
+/// The level a word stands for.
+#[must_use]
+pub fn level_from_word(word: &str) -> Option<MdLevel> {
+    match word {
+        "stripe" => Some(MdLevel::Raid0),
+        "mirror" => Some(MdLevel::Raid1),
+        "linear" => Some(MdLevel::Linear),
+        "-1" => None,
+        _ => {
+            let digits = word.strip_prefix("raid").unwrap_or(word);
+            let plain = digits == "0" || !digits.starts_with(['0', '+', '-']);
+            digits.parse().ok().filter(|_| plain).and_then(MdLevel::from_number)
+        }
+    }
+}
+
+/// The layout number a word stands for at a level; `None` for a word that the level does not have.
+#[must_use]
+pub fn layout_from_word(level: MdLevel, word: &str) -> Option<u32> {
+    let find = |table: &[(&str, u32)]| table.iter().find(|(known, _)| *known == word).map(|&(_, number)| number);
+    let parity = || find(&PARITY).or_else(|| find(&PARITY_SHORT));
+    match level {
+        MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 => None,
+        MdLevel::Raid0 => match word {
+            "original" => Some(Raid0Layout::Original.number()),
+            "alternate" => Some(Raid0Layout::Alternate.number()),
+            _ => None,
+        },
+        MdLevel::Raid5 => parity(),
+        MdLevel::Raid6 => parity().or_else(|| find(&PARITY_AND_Q)),
+        MdLevel::Raid10 => raid10_from_word(word),
+    }
+}
+
+fn raid10_from_word(word: &str) -> Option<u32> {
+    let copies = word.get(1..).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))?;
+    let copies: u8 = copies.parse().ok()?;
+    let (near, far, offset) = match word.get(..1)? {
+        "n" => (copies, 1, false),
+        "f" => (1, copies, false),
+        "o" => (1, copies, true),
+        _ => return None,
+    };
+    let number = Raid10Layout { near, far, offset, far_sets: FarSets::Whole }.number();
+    Raid10Layout::from_number(number).map(Raid10Layout::number)
+}
+
+/// The layout a new array of this level gets when none is asked for: left-symmetric for 5 and 6, two near
+/// copies for 10, 0 for the others.
+#[must_use]
+pub const fn default_layout(level: MdLevel) -> u32 {
+    match level {
+        MdLevel::Raid5 | MdLevel::Raid6 => LEFT_SYMMETRIC,
+        MdLevel::Raid10 => NEAR_2,
+        MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid4 => 0,
+    }
+}
+
+/// A layout to be shown as its word; where it has none, as its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LayoutWord {
+    /// The level that gives the number its meaning.
+    pub level: MdLevel,
+    /// The number.
+    pub layout: u32,
+}
+
+impl LayoutWord {
+    /// The fixed word of a layout that has one.
+    fn fixed(self) -> Option<&'static str> {
+        let find = |table: &[(&'static str, u32)]| {
+            table.iter().find(|&&(_, number)| number == self.layout).map(|&(word, _)| word)
+        };
+        match self.level {
+            MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 | MdLevel::Raid10 => None,
+            MdLevel::Raid0 => match Raid0Layout::from_number(self.layout)? {
+                Raid0Layout::Original => Some("original"),
+                Raid0Layout::Alternate => Some("alternate"),
+            },
+            MdLevel::Raid5 => find(&PARITY),
+            MdLevel::Raid6 => find(&PARITY).or_else(|| find(&PARITY_AND_Q)),
+        }
+    }
+}
+
+impl fmt::Display for LayoutWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(word) = self.fixed() {
+            return f.write_str(word);
+        }
+        match (self.level, Raid10Layout::from_number(self.layout)) {
+            (MdLevel::Raid10, Some(Raid10Layout { near, far: 1, offset: false, far_sets: FarSets::Whole })) => {
+                write!(f, "n{near}")
+            }
+            (MdLevel::Raid10, Some(Raid10Layout { near: 1, far, offset, far_sets: FarSets::Whole })) => {
+                write!(f, "{}{far}", if offset { "o" } else { "f" })
+            }
+            _ => write!(f, "0x{:x}", self.layout),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn every_word_of_a_level_comes_back_as_itself() {
+        let raid6 = PARITY.iter().chain(&PARITY_AND_Q);
+        for (level, words) in [(MdLevel::Raid5, PARITY.iter().chain(&[])), (MdLevel::Raid6, raid6)] {
+            for &(word, number) in words {
+                assert_eq!(layout_from_word(level, word), Some(number));
+                assert_eq!(LayoutWord { level, layout: number }.to_string(), word);
+                assert!(level.layout_is_known(number, 5));
+            }
+        }
+        for (word, number) in [("n2", 0x102), ("f2", 0x201), ("o2", 0x10201), ("n3", 0x103), ("f3", 0x301)] {
+            assert_eq!(layout_from_word(MdLevel::Raid10, word), Some(number));
+            assert_eq!(LayoutWord { level: MdLevel::Raid10, layout: number }.to_string(), word);
+        }
+        assert_eq!(layout_from_word(MdLevel::Raid0, "alternate"), Some(2));
+        assert_eq!(layout_from_word(MdLevel::Raid5, "rs"), Some(3));
+    }
+
+    #[test]
+    fn words_of_other_levels_and_nonsense_are_refused() {
+        for word in ["", "n", "n1", "n0", "n256", "n+2", "x2", "2n", "n2 ", "\u{e9}2"] {
+            assert_eq!(layout_from_word(MdLevel::Raid10, word), None, "{word:?}");
+        }
+        assert_eq!(layout_from_word(MdLevel::Raid5, "ddf-N-restart"), None);
+        assert_eq!(layout_from_word(MdLevel::Raid1, "n2"), None);
+    }
+
+    #[test]
+    fn levels_have_their_words_and_no_others() {
+        for (word, level) in [
+            ("linear", MdLevel::Linear),
+            ("stripe", MdLevel::Raid0),
+            ("0", MdLevel::Raid0),
+            ("mirror", MdLevel::Raid1),
+            ("raid10", MdLevel::Raid10),
+            ("6", MdLevel::Raid6),
+        ] {
+            assert_eq!(level_from_word(word), Some(level), "{word}");
+        }
+        for word in ["", "raid", "-1", "raid-1", "2", "3", "7", "05", "+5", "raid50", "linear "] {
+            assert_eq!(level_from_word(word), None, "{word:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The partial parity log of RAID 5: for each stripe being written, the parity of what is not being written, so
+//! that a cut during the write leaves a stripe that can be put right.
+//!
+//! ```text
+//!  header, 4096 bytes
+//!    0     512 bytes of ff
+//!  512     signature u32          CRC-32C of the set's UUID
+//!  516     zero u32
+//!  520     generation u64         grows with every log written; where several logs stand, the highest counts
+//!  528     entries u32            at most 148
+//!  532     checksum u32           CRC-32C of the 4096 bytes with this field zero
+//!  536     entries, 24 bytes each
+//!            0  data_sector u64   first array sector of the write
+//!            8  pp_size u32       bytes of partial parity, 0 for a full stripe
+//!           12  data_size u32     bytes of data
+//!           16  parity_disk u32   slot that holds the parity of the stripe
+//!           20  checksum u32      CRC-32C of the partial parity
+//!  then the partial parity of all entries, in their order
+//! ```
+//!
+//! Nothing here recovers; a set with such a log is refused until that exists. The log must never be skipped.
+//!
+//! Source: kernel `Documentation/driver-api/md/raid5-ppl.rst`, checked against images made by Linux 6.1.
+
+use crate::identity::Uuid;
+use crate::le;
+use core::fmt;
+use openraid_units::SetLba;
+
+/// Bytes of a header.
+pub const PPL_HEADER_BYTES: usize = 4096;
+/// Entries of a header at most.
+pub const PPL_ENTRIES_MAX: usize = (PPL_HEADER_BYTES - at::ENTRIES) / ENTRY_BYTES;
+
+const ENTRY_BYTES: usize = 24;
+const _: () = assert!(PPL_ENTRIES_MAX == 148);
+
+mod at {
+    pub const SIGNATURE: usize = 512;
+    pub const ZERO: usize = 516;
+    pub const GENERATION: usize = 520;
+    pub const COUNT: usize = 528;
+    pub const CHECKSUM: usize = 532;
+    pub const ENTRIES: usize = 536;
+    pub const DATA_SECTOR: usize = 0;
+    pub const PP_SIZE: usize = 8;
+    pub const DATA_SIZE: usize = 12;
+    pub const PARITY_DISK: usize = 16;
+    pub const PP_CHECKSUM: usize = 20;
+}
+
+/// One write that the log covers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PplEntry {
+    /// First array sector of the write.
+    pub data_sector: SetLba,
+    /// Bytes of partial parity behind the header; 0 where whole stripes are written.
+    pub pp_size: u32,
+    /// Bytes of data.
+    pub data_size: u32,
+    /// Slot that holds the parity.
+    pub parity_disk: u32,
+    /// CRC-32C of the partial parity.
+    pub checksum: u32,
+}
+
+/// The header of a partial parity log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PplHeader {
+    /// CRC-32C of the set's UUID, see [`ppl_signature`].
+    pub signature: u32,
+    /// Grows with every log written.
+    pub generation: u64,
+    entries: [PplEntry; PPL_ENTRIES_MAX],
+    len: usize,
+}
+
+/// Why bytes are no partial parity log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PplError {
+    /// Fewer bytes than a header has.
+    Truncated(usize),
+    /// The checksum does not match: not written whole, or never written.
+    Checksum {
+        /// What the header says.
+        stored: u32,
+        /// What its bytes give.
+        computed: u32,
+    },
+    /// More entries than fit.
+    TooManyEntries(u32),
+    /// The log of another set; its signature.
+    OtherSet(u32),
+    /// Bytes that md fills with a fixed value have another one.
+    UnknownContent,
+}
+
+impl fmt::Display for PplError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Truncated(have) => {
+                write!(
+                    f,
+                    "the partial parity log is cut off: {have} bytes could be read, its header has {PPL_HEADER_BYTES}"
+                )
+            }
+            Self::Checksum { stored, computed } => {
+                write!(f, "no valid partial parity log: its checksum is {stored:08x}, its bytes give {computed:08x}")
+            }
+            Self::TooManyEntries(count) => {
+                write!(f, "damaged partial parity log: {count} entries, at most {PPL_ENTRIES_MAX} are possible")
+            }
+            Self::OtherSet(signature) => write!(f, "the partial parity log belongs to another array ({signature:08x})"),
+            Self::UnknownContent => f.write_str("the partial parity log has content that is not known here"),
+        }
+    }
+}
+impl core::error::Error for PplError {}
+
+/// What marks the logs of a set as its own.
+#[must_use]
+pub fn ppl_signature(set_uuid: Uuid) -> u32 {
+    !crc32c(!0, &set_uuid.0)
+}
+
+impl PplHeader {
+    /// A log without entries.
+    #[must_use]
+    pub fn new(set_uuid: Uuid, generation: u64) -> Self {
+        let none = PplEntry { data_sector: SetLba(0), pp_size: 0, data_size: 0, parity_disk: 0, checksum: 0 };
+        Self { signature: ppl_signature(set_uuid), generation, entries: [none; PPL_ENTRIES_MAX], len: 0 }
+    }
+
+    /// The entries in their order.
+    #[must_use]
+    pub fn entries(&self) -> &[PplEntry] {
+        &self.entries[..self.len]
+    }
+
+    /// Add an entry; gives it back where the header is full.
+    ///
+    /// # Errors
+    /// The header already has [`PPL_ENTRIES_MAX`] entries.
+    pub fn push(&mut self, entry: PplEntry) -> Result<(), PplEntry> {
+        let slot = self.entries.get_mut(self.len).ok_or(entry)?;
+        *slot = entry;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Read the header of a log of this set.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; see [`PplError`].
+    pub fn decode(bytes: &[u8], set_uuid: Uuid) -> Result<Self, PplError> {
+        let bytes: &[u8; PPL_HEADER_BYTES] = bytes.first_chunk().ok_or(PplError::Truncated(bytes.len()))?;
+        let stored = le::u32_at(bytes, at::CHECKSUM);
+        let computed = checksum(bytes);
+        if stored != computed {
+            return Err(PplError::Checksum { stored, computed });
+        }
+        let signature = le::u32_at(bytes, at::SIGNATURE);
+        if signature != ppl_signature(set_uuid) {
+            return Err(PplError::OtherSet(signature));
+        }
+        let count = le::u32_at(bytes, at::COUNT);
+        let len = usize::try_from(count).unwrap_or(usize::MAX);
+        if len > PPL_ENTRIES_MAX {
+            return Err(PplError::TooManyEntries(count));
+        }
+        let fixed = bytes[..at::SIGNATURE].iter().all(|&byte| byte == 0xff) && le::u32_at(bytes, at::ZERO) == 0;
+        if !fixed {
+            return Err(PplError::UnknownContent);
+        }
+        let mut header = Self::new(set_uuid, le::u64_at(bytes, at::GENERATION));
+        for entry in bytes[at::ENTRIES..].chunks_exact(ENTRY_BYTES).take(len) {
+            header.entries[header.len] = PplEntry {
+                data_sector: SetLba(le::u64_at(entry, at::DATA_SECTOR)),
+                pp_size: le::u32_at(entry, at::PP_SIZE),
+                data_size: le::u32_at(entry, at::DATA_SIZE),
+                parity_disk: le::u32_at(entry, at::PARITY_DISK),
+                checksum: le::u32_at(entry, at::PP_CHECKSUM),
+            };
+            header.len += 1;
+        }
+        Ok(header)
+    }
+
+    /// Write the header, checksum included. What lies behind the last entry is zeroed.
+    ///
+    /// # Panics
+    /// `out` is shorter than [`PPL_HEADER_BYTES`].
+    pub fn encode(&self, out: &mut [u8]) {
+        let out: &mut [u8; PPL_HEADER_BYTES] = out.first_chunk_mut().expect("room for a whole header");
+        let count = u32::try_from(self.len).expect("at most 148 entries");
+        out.fill(0);
+        out[..at::SIGNATURE].fill(0xff);
+        le::put(out, at::SIGNATURE, &self.signature.to_le_bytes());
+        le::put(out, at::GENERATION, &self.generation.to_le_bytes());
+        le::put(out, at::COUNT, &count.to_le_bytes());
+        for (slot, entry) in out[at::ENTRIES..].chunks_exact_mut(ENTRY_BYTES).zip(self.entries()) {
+            le::put(slot, at::DATA_SECTOR, &entry.data_sector.0.to_le_bytes());
+            le::put(slot, at::PP_SIZE, &entry.pp_size.to_le_bytes());
+            le::put(slot, at::DATA_SIZE, &entry.data_size.to_le_bytes());
+            le::put(slot, at::PARITY_DISK, &entry.parity_disk.to_le_bytes());
+            le::put(slot, at::PP_CHECKSUM, &entry.checksum.to_le_bytes());
+        }
+        let checksum = checksum(out);
+        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+    }
+}
+
+fn checksum(bytes: &[u8; PPL_HEADER_BYTES]) -> u32 {
+    let before = crc32c(!0, &bytes[..at::CHECKSUM]);
+    let field = crc32c(before, &[0; 4]);
+    !crc32c(field, &bytes[at::ENTRIES..])
+}
+
+/// CRC-32C (Castagnoli), bit by bit: headers are read once in an array's life. Starts from and gives the plain
+/// register; the usual value is `!crc32c(!0, bytes)`.
+pub(crate) fn crc32c(register: u32, bytes: &[u8]) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    bytes.iter().fold(register, |register, &byte| {
+        (0..8).fold(register ^ u32::from(byte), |register, _| {
+            let carry = register & 1;
+            register >> 1 ^ (POLYNOMIAL & carry.wrapping_neg())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_castagnolis() {
+        assert_eq!(!crc32c(!0, b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn a_header_comes_back_with_all_its_entries() {
+        let uuid = Uuid([3; 16]);
+        let mut header = PplHeader::new(uuid, 9);
+        for index in 0..148 {
+            header.push(PplEntry { data_sector: SetLba(index), pp_size: 512, ..PplEntry::default() }).unwrap();
+        }
+        assert!(header.push(PplEntry::default()).is_err());
+        let mut bytes = [0; PPL_HEADER_BYTES];
+        header.encode(&mut bytes);
+        assert_eq!(PplHeader::decode(&bytes, uuid), Ok(header));
+        assert!(matches!(PplHeader::decode(&bytes, Uuid([4; 16])), Err(PplError::OtherSet(_))));
+        bytes[4095] ^= 1;
+        assert!(matches!(PplHeader::decode(&bytes, uuid), Err(PplError::Checksum { .. })));
+        assert_eq!(PplHeader::decode(&bytes[1..], uuid), Err(PplError::Truncated(4095)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Golden images: what the real md driver wrote, and what mdadm says about it. The form of the files is in
+//! `tests/golden/README.md`.
+#![allow(dead_code)] // each test file uses a part of this
+
+use openraid_format::{superblock_lba, MinorVersion, Superblock, SuperblockError};
+use openraid_units::Sectors;
+use std::fs;
+use std::path::Path;
+
+/// A stretch of a drive that was kept.
+pub struct Area {
+    /// First byte on the drive.
+    pub start: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// One member of a golden array.
+pub struct Member {
+    pub case: String,
+    pub index: usize,
+    pub size: Sectors,
+    pub areas: Vec<Area>,
+    pub examine: Vec<String>,
+    pub bitmap: Vec<String>,
+    pub bad_blocks: Vec<String>,
+}
+
+impl Member {
+    /// The kept bytes from this byte of the drive on, to the end of their area.
+    pub fn at(&self, start: u64) -> Option<&[u8]> {
+        self.areas.iter().find(|area| area.start == start).map(|area| &area.bytes[..])
+    }
+
+    /// The place where this member has its superblock.
+    pub fn minor(&self) -> MinorVersion {
+        let version = self.said("Version").expect("every member has a version");
+        *MinorVersion::ALL.iter().find(|minor| minor.to_string() == version).expect("a known version")
+    }
+
+    pub fn superblock_bytes(&self) -> &[u8] {
+        let lba = superblock_lba(self.minor(), self.size).expect("members are large enough");
+        self.at(lba.offset().bytes().get()).expect("the superblock was kept")
+    }
+
+    pub fn superblock(&self) -> Result<Superblock, SuperblockError> {
+        Superblock::decode(self.superblock_bytes(), self.minor(), self.size)
+    }
+
+    /// What mdadm prints behind `key : ` in its examination.
+    pub fn said(&self, key: &str) -> Option<&str> {
+        value(&self.examine, key)
+    }
+}
+
+/// The text behind `key : ` in some lines.
+pub fn value<'a>(lines: &'a [String], key: &str) -> Option<&'a str> {
+    lines.iter().find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(": ")).map(str::trim)
+}
+
+/// The number at the start of a text.
+pub fn number(text: &str) -> i64 {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '-').unwrap_or(text.len());
+    text[..end].parse().expect("a number")
+}
+
+/// Every member of every golden array, in the order of file names.
+pub fn golden() -> Vec<Member> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    assert!(paths.len() >= 50, "golden images are missing");
+    paths.iter().flat_map(|path| parse(path)).collect()
+}
+
+/// The members of one golden array.
+pub fn case(name: &str) -> Vec<Member> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
+    parse(&path)
+}
+
+fn parse(path: &Path) -> Vec<Member> {
+    let case = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let text = fs::read_to_string(path).unwrap();
+    let mut members: Vec<Member> = Vec::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        if let Some(said) = line.strip_prefix("| ") {
+            let member = members.last_mut().unwrap();
+            let lines = match section.as_str() {
+                "examine" => &mut member.examine,
+                "bitmap" => &mut member.bitmap,
+                "badblocks" => &mut member.bad_blocks,
+                other => panic!("unknown section {other}"),
+            };
+            lines.push(said.to_string());
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["member", index, size] => members.push(Member {
+                case: case.clone(),
+                index: index.parse().unwrap(),
+                size: Sectors(size.parse().unwrap()),
+                areas: Vec::new(),
+                examine: Vec::new(),
+                bitmap: Vec::new(),
+                bad_blocks: Vec::new(),
+            }),
+            ["area", start, len] => {
+                let area = Area { start: start.parse().unwrap(), bytes: vec![0; len.parse().unwrap()] };
+                members.last_mut().unwrap().areas.push(area);
+            }
+            [kind] => section = kind.to_string(),
+            [at, row, ..] => {
+                let area = members.last_mut().unwrap().areas.last_mut().unwrap();
+                let times = words.get(2).map_or(1, |times| times[1..].parse().unwrap());
+                let row: Vec<u8> =
+                    (0..row.len() / 2).map(|at| u8::from_str_radix(&row[2 * at..2 * at + 2], 16).unwrap()).collect();
+                let mut at = usize::try_from(at.parse::<u64>().unwrap() - area.start).unwrap();
+                for _ in 0..times {
+                    area.bytes[at..at + row.len()].copy_from_slice(&row);
+                    at += row.len();
+                }
+            }
+            [] => {}
+        }
+    }
+    members
+}
+
+/// A small deterministic source of numbers for mutations: the same seed gives the same run everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap()
+    }
+}

@@ -1,0 +1,188 @@
+//! Superblocks that the real md driver wrote: decoding says what mdadm says, encoding gives the same bytes.
+
+mod common;
+
+use common::{golden, Member};
+use openraid_format::{
+    BadBlockPlace, DeviceFlags, FarSets, FeatureMap, LayoutWord, MdLevel, Raid10Layout, Role, Superblock,
+};
+
+#[test]
+fn encoding_what_was_decoded_gives_identical_bytes() {
+    for member in golden() {
+        let superblock =
+            member.superblock().unwrap_or_else(|error| panic!("{} {}: {error}", member.case, member.index));
+        let expected = member.superblock_bytes();
+        let mut out = [0xa5; 4096];
+        let len = superblock.encode(&mut out);
+        assert_eq!(&out[..len], expected, "{} {}", member.case, member.index);
+        assert!(out[len..].iter().all(|&byte| byte == 0xa5), "nothing behind the last sector is touched");
+    }
+}
+
+#[test]
+fn decoding_says_what_mdadm_says() {
+    for member in golden() {
+        let superblock = member.superblock().unwrap();
+        let said = mdadm_lines(&member);
+        let ours = our_lines(&member, &superblock);
+        assert_eq!(ours, said, "{} {}", member.case, member.index);
+    }
+}
+
+/// Lines of the examination that state a field of the superblock; the others are computed from several fields.
+fn mdadm_lines(member: &Member) -> Vec<String> {
+    const DERIVED: [&str; 6] = ["/dev/", "Magic", "Version", "Array Size", "Unused Space", "Creation Time"];
+    let lines = member.examine.iter().map(|line| line.trim().to_string());
+    lines.filter(|line| !DERIVED.iter().any(|word| line.starts_with(word)) && !line.starts_with("Update")).collect()
+}
+
+/// The same lines in the same order, from the decoded superblock.
+fn our_lines(member: &Member, sb: &Superblock) -> Vec<String> {
+    let mut lines = vec![
+        format!("Feature Map : 0x{:x}", sb.features.0),
+        format!("Array UUID : {}", sb.set_uuid),
+        format!("Name : {}", sb.set_name),
+        format!("Raid Level : {}", sb.level),
+        format!("Raid Devices : {}", sb.raid_disks),
+    ];
+    lines.extend(area_lines(member, sb));
+    let clean = sb.resync_position().is_none();
+    lines.push(format!("State : {}", if clean { "clean" } else { "active" }));
+    lines.push(format!("Device UUID : {}", sb.device_uuid));
+    if let Some(offset) = sb.bitmap_offset() {
+        lines.push(format!("Internal Bitmap : {offset} sectors from superblock"));
+    }
+    if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
+        lines.push(format!("Reshape pos'n : {}", sb.reshape.position / 2));
+        let (now, delta) = (i32::from(sb.raid_disks), sb.reshape.delta_disks);
+        lines.push(format!("Delta Devices : {delta} ({}->{now})", now - delta));
+    }
+    let flags = [(DeviceFlags::WRITE_MOSTLY, "write-mostly"), (DeviceFlags::FAIL_FAST, "failfast")];
+    let flags: Vec<&str> =
+        flags.iter().filter(|(flag, _)| sb.device_flags.contains(*flag)).map(|(_, word)| *word).collect();
+    if !flags.is_empty() {
+        lines.push(format!("Flags : {}", flags.join(" ")));
+    }
+    if let Some(ppl) = sb.ppl() {
+        lines.push(format!("PPL : {} sectors at offset {} sectors from superblock", ppl.size, ppl.offset));
+    }
+    if let Some(BadBlockPlace { size, offset, .. }) = sb.bad_block_log() {
+        let present = if sb.features.contains(FeatureMap::BAD_BLOCKS) { " - bad blocks present." } else { "" };
+        lines.push(format!(
+            "Bad Block Log : {} entries available at offset {offset} sectors{present}",
+            u32::from(size) * 64
+        ));
+    }
+    lines.extend(state_lines(sb));
+    lines
+}
+
+fn area_lines(member: &Member, sb: &Superblock) -> Vec<String> {
+    // The size in other units is mdadm's own reckoning and is taken over.
+    let sizes = |sectors: u64| {
+        let said = member.examine.iter().find_map(|line| line.split_once(&format!(": {sectors} sectors (")));
+        said.map_or(format!("{sectors} sectors"), |(_, text)| format!("{sectors} sectors ({text}"))
+    };
+    let mut lines = vec![format!("Avail Dev Size : {}", sizes(sb.data_size.get()))];
+    if member.said("Used Dev Size").is_some() {
+        lines.push(format!("Used Dev Size : {}", sizes(sb.size.get())));
+    }
+    if sb.data_offset.get() != 0 {
+        lines.push(format!("Data Offset : {} sectors", sb.data_offset.get()));
+    }
+    if sb.features.contains(FeatureMap::NEW_OFFSET) {
+        let new = sb.data_offset.get().checked_add_signed(i64::from(sb.reshape.new_offset)).unwrap();
+        lines.push(format!("New Offset : {new} sectors"));
+    }
+    lines.push(format!("Super Offset : {} sectors", sb.super_offset.get()));
+    if let Some(done) = sb.recovery_offset() {
+        lines.push(format!("Recovery Offset : {} sectors", done.get()));
+    }
+    lines
+}
+
+fn state_lines(sb: &Superblock) -> Vec<String> {
+    let mut out = [0; 4096];
+    sb.encode(&mut out);
+    let checksum = u32::from_le_bytes(out[216..220].try_into().unwrap());
+    let mut lines = vec![format!("Checksum : {checksum:x} - correct"), format!("Events : {}", sb.events)];
+    match (sb.level, sb.raid10_layout()) {
+        (_, Some(layout)) => lines.push(format!("Layout : {}", raid10_words(layout))),
+        (MdLevel::Raid5 | MdLevel::Raid6, None) => {
+            lines.push(format!("Layout : {}", LayoutWord { level: sb.level, layout: sb.layout }));
+        }
+        (MdLevel::Raid0, None) if sb.raid0_layout().is_some() => {
+            lines.push(format!("Layout : {}", LayoutWord { level: sb.level, layout: sb.layout }));
+        }
+        _ => {}
+    }
+    match sb.level {
+        MdLevel::Linear => lines.push(format!("Rounding : {}K", sb.chunk.get() / 2)),
+        MdLevel::Raid1 => {}
+        _ => lines.push(format!("Chunk Size : {}K", sb.chunk.get() / 2)),
+    }
+    lines.push(match sb.role() {
+        Role::Active(slot) if sb.features.contains(FeatureMap::REPLACEMENT) => {
+            format!("Device Role : Replacement device {slot}")
+        }
+        Role::Active(slot) => format!("Device Role : Active device {slot}"),
+        Role::Spare | Role::Faulty => String::from("Device Role : spare"),
+        Role::Journal => String::from("Device Role : Journal"),
+    });
+    lines.push(format!("Array State : {} ('A' == active, '.' == missing, 'R' == replacing)", slots(sb)));
+    lines
+}
+
+fn raid10_words(layout: Raid10Layout) -> String {
+    assert_eq!(layout.far_sets, FarSets::Whole);
+    match layout {
+        Raid10Layout { near, far: 1, .. } => format!("near={near}"),
+        Raid10Layout { far, offset: true, .. } => format!("offset={far}"),
+        Raid10Layout { far, .. } => format!("far={far}"),
+    }
+}
+
+/// One letter for each slot.
+fn slots(sb: &Superblock) -> String {
+    let holders = |slot: u16| sb.roles.iter().filter(|role| matches!(role, Role::Active(it) if it.0 == slot)).count();
+    (0..sb.raid_disks)
+        .map(|slot| match holders(slot) {
+            0 => '.',
+            1 => 'A',
+            _ => 'R',
+        })
+        .collect()
+}
+
+#[test]
+fn the_golden_images_cover_every_level_place_and_state() {
+    let all: Vec<_> = golden().iter().map(|member| member.superblock().unwrap()).collect();
+    for level in MdLevel::ALL {
+        assert!(all.iter().any(|sb| sb.level == level), "{level}");
+    }
+    let features = all.iter().fold(FeatureMap::NONE, |seen, sb| seen | sb.features);
+    for bit in [1, 2, 4, 8, 16, 64, 512, 1024, 4096] {
+        assert!(features.contains(FeatureMap(bit)), "{}", FeatureMap(bit));
+    }
+    assert!(all.iter().any(|sb| sb.role() == Role::Faulty || sb.role() == Role::Spare));
+    assert!(all.iter().any(|sb| sb.role() == Role::Journal && sb.journal_tail().is_some()));
+    assert!(all.iter().any(|sb| sb.resync_position().is_some_and(|at| at.get() > 0)));
+}
+
+#[test]
+fn arrays_with_features_we_cannot_serve_are_named() {
+    for (case, text) in [
+        ("raid5-journal", "raid5 journal (512)"),
+        ("raid5-ppl", "partial parity log (1024)"),
+        ("raid5-reshape", "reshape in progress (4), new data offset (64)"),
+    ] {
+        let refused = common::case(case)[0].superblock().unwrap().unsupported_features();
+        assert_eq!(refused.to_string(), text);
+    }
+    for member in golden() {
+        let sb = member.superblock().unwrap();
+        let expected = sb.features & FeatureMap(0xf64);
+        assert_eq!(sb.unsupported_features(), expected, "{}", member.case);
+    }
+}
