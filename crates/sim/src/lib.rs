@@ -1,1 +1,19 @@
-//! openraid-sim
+//! Drives the core in virtual time: the machine in which the engine is tested and measured.
+//!
+//! A [`World`] holds a controller, its frames, drives in memory and hosts, and lets them act on each other at
+//! times that are numbers. The engine under test is the one that serves: there is no second one for
+//! simulation. Nothing here may use a clock, a thread, the environment or the order of a hash map; the same
+//! seed is the same run.
+
+#![forbid(unsafe_code)]
+
+pub mod claims;
+pub mod digest;
+pub mod drive;
+pub mod jobs;
+pub mod random;
+pub mod record;
+pub mod world;
+
+pub use random::Random;
+pub use world::{World, WorldSpec};

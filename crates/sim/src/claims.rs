@@ -1,0 +1,108 @@
+//! Who uses which bytes of the frame pool right now: the simulation's own account of what the engine promises.
+//!
+//! Every action in flight claims the bytes it reads and the bytes it writes. Bytes that somebody writes belong
+//! to nobody else, and the zero region is never written. A broken claim is a bug of the engine: panic.
+
+use std::ops::Range;
+
+use openraid_core::limits::ZERO_REGION_BYTES;
+use openraid_units::{PoolOffset, Tag};
+
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    tag: Tag,
+    start: u64,
+    end: u64,
+    writes: bool,
+}
+
+/// The claims of all actions in flight.
+#[derive(Debug)]
+pub struct Claims {
+    claims: Vec<Claim>,
+    pool_bytes: u64,
+}
+
+impl Claims {
+    /// No claims yet on a pool of this size.
+    #[must_use]
+    pub fn new(pool_bytes: u64) -> Self {
+        Self { claims: Vec::new(), pool_bytes }
+    }
+
+    /// The action reads these bytes.
+    pub fn read(&mut self, tag: Tag, at: PoolOffset, len: u64) {
+        self.add(Claim { tag, start: at.get(), end: at.get() + len, writes: false });
+    }
+    /// The action writes these bytes.
+    pub fn write(&mut self, tag: Tag, at: PoolOffset, len: u64) {
+        assert!(at.get() >= ZERO_REGION_BYTES, "{tag:?} writes to the zero region");
+        self.add(Claim { tag, start: at.get(), end: at.get() + len, writes: true });
+    }
+
+    fn add(&mut self, new: Claim) {
+        assert!(new.end <= self.pool_bytes, "{:?} points beyond the frame pool", new.tag);
+        for old in &self.claims {
+            let apart = old.end <= new.start || new.end <= old.start;
+            // Within one action, a source may be its own destination.
+            let allowed = apart || old.tag == new.tag || !(old.writes || new.writes);
+            assert!(allowed, "two actions use the same frames, and one of them writes: {old:?} and {new:?}");
+        }
+        self.claims.push(new);
+    }
+
+    /// The action ended: its bytes that it read, so that they can be compared with what they were.
+    pub fn drop_all(&mut self, tag: Tag) {
+        self.claims.retain(|claim| claim.tag != tag);
+    }
+
+    /// What the action reads.
+    pub fn read_by(&self, tag: Tag) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.claims.iter().filter(move |claim| claim.tag == tag && !claim.writes).map(|claim| claim.start..claim.end)
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty()
+    }
+
+    /// Forget all: the power went.
+    pub fn clear(&mut self) {
+        self.claims.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::TagKind;
+
+    const A: Tag = Tag::new(TagKind::Drive, 1, 0);
+    const B: Tag = Tag::new(TagKind::Job, 1, 0);
+    const AT: PoolOffset = PoolOffset(ZERO_REGION_BYTES);
+
+    #[test]
+    fn many_may_read_the_same_bytes() {
+        let mut claims = Claims::new(1 << 20);
+        claims.read(A, AT, 512);
+        claims.read(B, AT, 4096);
+        claims.drop_all(A);
+        claims.drop_all(B);
+        assert!(claims.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "one of them writes")]
+    fn what_is_written_belongs_to_nobody_else() {
+        let mut claims = Claims::new(1 << 20);
+        claims.read(A, AT, 4096);
+        claims.write(B, PoolOffset(ZERO_REGION_BYTES + 4095), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "zero region")]
+    fn nobody_writes_the_source_of_zeroes() {
+        Claims::new(1 << 20).write(A, PoolOffset(ZERO_REGION_BYTES - 1), 1);
+    }
+}

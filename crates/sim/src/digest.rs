@@ -1,0 +1,147 @@
+//! A running hash of everything a controller decides: equal hashes mean byte-identical actions.
+//!
+//! Every field of every action goes in, in order. It is not a cryptographic hash: it tells bugs apart, not
+//! attackers.
+
+use openraid_core::actions::{Actions, Data, DriveCommand, DriveOp, JobKind, Notice, ParityJob, Reply, Transfer};
+use openraid_units::{Instant, PoolOffset};
+
+use crate::random::mix;
+
+/// The hash so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Digest {
+    state: u64,
+    /// Actions taken in.
+    pub actions: u64,
+}
+
+impl Digest {
+    /// The hash as a number.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        mix(self.state ^ self.actions)
+    }
+
+    /// Take in a number.
+    pub fn number(&mut self, number: u64) {
+        self.state = mix(self.state ^ number).rotate_left(23);
+    }
+
+    /// Take in bytes and their count.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        for piece in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            self.number(u64::from_le_bytes(word));
+        }
+    }
+
+    /// Take in all actions of one [`openraid_core::Controller::advance`].
+    pub fn advance(&mut self, now: Instant, actions: &Actions) {
+        self.number(now.0);
+        actions.drive.iter().for_each(|command| self.drive(command, actions));
+        actions.transfers.iter().for_each(|transfer| self.transfer(transfer));
+        actions.jobs.iter().for_each(|job| self.job(job, actions));
+        actions.replies.iter().for_each(|reply| self.reply(reply));
+        actions.notices.iter().for_each(|notice| self.notice(notice));
+        for answer in &actions.admin {
+            self.actions += 1;
+            self.number(answer.token.0);
+            self.text(&answer.result);
+        }
+        self.number(actions.notices_dropped);
+    }
+
+    /// Rare values go in as their debug text, which names every field.
+    fn text(&mut self, value: &impl std::fmt::Debug) {
+        self.bytes(format!("{value:?}").as_bytes());
+    }
+
+    fn place(&mut self, at: Option<PoolOffset>) {
+        self.number(at.map_or(u64::MAX, PoolOffset::get));
+    }
+
+    fn drive(&mut self, command: &DriveCommand, actions: &Actions) {
+        self.actions += 1;
+        self.number(command.tag.0);
+        let op = match command.op {
+            DriveOp::Read => 1,
+            DriveOp::Write { fua } => 2 + u64::from(fua),
+            DriveOp::Flush => 4,
+            DriveOp::Discard => 5,
+            DriveOp::WriteZeroes => 6,
+        };
+        self.number(u64::from(command.drive.0) << 16 | op << 8 | command.class as u64);
+        self.number(command.lba.get());
+        self.number(command.len.get());
+        match command.data {
+            Data::None => self.number(1),
+            Data::Frames(at) => self.number(2 | at.get() << 2),
+            Data::Metadata(range) => {
+                self.number(3);
+                self.bytes(actions.metadata_of(range));
+            }
+        }
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) {
+        self.actions += 1;
+        self.number(transfer.tag.0);
+        self.number(transfer.token.0);
+        self.number((transfer.direction as u64) << 1 | u64::from(transfer.last));
+        self.number(transfer.at.get());
+        self.number(u64::from(transfer.offset) << 32 | u64::from(transfer.len));
+    }
+
+    fn job(&mut self, job: &ParityJob, actions: &Actions) {
+        self.actions += 1;
+        self.number(job.tag.0);
+        let kind = match job.kind {
+            JobKind::Generate => 1,
+            JobKind::Update => 2,
+            JobKind::Recover { lost } => 3 | u64::from(lost) << 8,
+            JobKind::Check => 4,
+            JobKind::Compare => 5,
+            JobKind::Copy => 6,
+        };
+        self.number(kind);
+        self.number(u64::from(job.len));
+        self.place(job.p);
+        self.place(job.q);
+        for column in actions.columns_of(job) {
+            self.number(u64::from(column.index));
+            self.number(column.at.get());
+            self.number(column.old.get());
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        self.actions += 1;
+        self.number(reply.token.0);
+        self.number(reply.status as u64);
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        self.actions += 1;
+        self.text(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_length_count() {
+        let of = |numbers: &[u64]| {
+            let mut digest = Digest::default();
+            numbers.iter().for_each(|number| digest.number(*number));
+            digest.value()
+        };
+        assert_ne!(of(&[1, 2]), of(&[2, 1]));
+        assert_ne!(of(&[0]), of(&[0, 0]));
+        assert_eq!(of(&[1, 2]), of(&[1, 2]));
+    }
+}

@@ -1,0 +1,86 @@
+//! What can go wrong with a drive, switched on and off while it runs.
+
+use std::collections::BTreeMap;
+
+use openraid_core::events::DriveError;
+use openraid_units::{DriveLba, Sectors};
+
+/// Whether writing heals a bad sector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Defect {
+    /// A latent error: writing the sector makes it good again.
+    UntilWritten,
+    /// The sector takes no write either.
+    Permanent,
+}
+
+/// The faults of one drive. All off is a good drive.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Bad sectors.
+    defects: BTreeMap<u64, Defect>,
+    /// The drive was pulled: every command ends with [`DriveError::Gone`].
+    pub gone: bool,
+    /// Commands are taken and never answered, until the fault is switched off.
+    pub hang: bool,
+    /// Every write, discard and zeroing ends with this.
+    pub writes: Option<DriveError>,
+    /// Every flush fails, and what was not yet flushed is in doubt from then on.
+    pub flushes: bool,
+    /// Every read ends with a media error at its first sector.
+    pub reads: bool,
+}
+
+impl Faults {
+    /// Make a range bad.
+    pub fn add_defects(&mut self, lba: DriveLba, len: Sectors, defect: Defect) {
+        self.defects.extend((lba.get()..(lba + len).get()).map(|sector| (sector, defect)));
+    }
+    /// Make every sector good.
+    pub fn clear_defects(&mut self) {
+        self.defects.clear();
+    }
+    /// Bad sectors left.
+    #[must_use]
+    pub fn defects(&self) -> usize {
+        self.defects.len()
+    }
+    /// The first bad sector of a range.
+    #[must_use]
+    pub fn first_defect(&self, lba: DriveLba, len: Sectors) -> Option<DriveLba> {
+        self.defects.range(lba.get()..(lba + len).get()).next().map(|(sector, _)| DriveLba(*sector))
+    }
+    /// The range was written as far as the medium lets it: heals what can be healed and names the first sector
+    /// that took no write.
+    pub fn write_over(&mut self, lba: DriveLba, len: Sectors) -> Option<DriveLba> {
+        let range = lba.get()..(lba + len).get();
+        let bad: Vec<u64> = self.defects.range(range).map(|(sector, _)| *sector).collect();
+        let mut permanent = None;
+        for sector in bad {
+            match self.defects[&sector] {
+                Defect::UntilWritten => {
+                    self.defects.remove(&sector);
+                }
+                Defect::Permanent => permanent = permanent.or(Some(DriveLba(sector))),
+            }
+        }
+        permanent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_heals_latent_errors_and_names_lasting_ones() {
+        let mut faults = Faults::default();
+        faults.add_defects(DriveLba(10), Sectors(3), Defect::UntilWritten);
+        faults.add_defects(DriveLba(20), Sectors(1), Defect::Permanent);
+        assert_eq!(faults.first_defect(DriveLba(0), Sectors(10)), None);
+        assert_eq!(faults.first_defect(DriveLba(11), Sectors(50)), Some(DriveLba(11)));
+        assert_eq!(faults.write_over(DriveLba(12), Sectors(20)), Some(DriveLba(20)));
+        assert_eq!(faults.first_defect(DriveLba(0), Sectors(100)), Some(DriveLba(10)));
+        assert_eq!(faults.defects(), 3);
+    }
+}

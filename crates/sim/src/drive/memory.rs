@@ -1,0 +1,616 @@
+//! A drive that holds bytes, in memory, with a volatile cache and every fault of [`Faults`].
+//!
+//! It is strict where real drives are lenient, because it is here to find bugs of the engine:
+//!
+//! - it panics on a command outside its range, off its block grid, of a kind it said it does not take, or
+//!   beyond its queue depth, and on a write that overlaps another write in flight (their order is undefined);
+//! - it takes a write's bytes when the command is issued and compares them when it completes: bytes that
+//!   changed in between mean that somebody gave the frames away;
+//! - it fills a read's frames with junk when the command is issued, so that nobody can use them too early.
+//!
+//! A power cut keeps or loses every sector that was not flushed by a coin of its own, whatever the order in which
+//! the writes came: torn and reordered at sector grain. A flush covers the writes that completed before it was
+//! issued, and no other.
+
+use std::collections::BTreeMap;
+
+use openraid_core::actions::{DriveCommand, DriveOp};
+use openraid_core::events::DriveError;
+use openraid_units::{DriveLba, Nanos, Sectors, Tag, SECTOR_BYTES};
+
+use super::fault::Faults;
+use super::image::{Fresh, Image};
+use super::DriveSpec;
+use crate::random::Random;
+
+/// Writes that the volatile cache holds; beyond that the oldest reach the medium by themselves.
+const CACHED_WRITES_MAX: usize = 4096;
+
+/// What a write leaves on the medium.
+#[derive(Clone, Debug)]
+enum Content {
+    Bytes(Box<[u8]>),
+    Zeroes,
+    Junk(u64),
+}
+
+/// A write that a power cut may undo.
+#[derive(Clone, Debug)]
+struct Cached {
+    /// Place in the order of completion.
+    sequence: u64,
+    lba: DriveLba,
+    len: Sectors,
+    content: Content,
+}
+
+impl Cached {
+    fn overlaps(&self, lba: DriveLba, len: Sectors) -> bool {
+        self.lba < lba + len && lba < self.lba + self.len
+    }
+    fn part(&self, lba: DriveLba, len: Sectors) -> Self {
+        let content = match &self.content {
+            Content::Bytes(bytes) => Content::Bytes(bytes[byte_count(lba - self.lba)..][..byte_count(len)].into()),
+            other => other.clone(),
+        };
+        Self { sequence: self.sequence, lba, len, content }
+    }
+    fn apply(&self, image: &mut Image) {
+        match &self.content {
+            Content::Bytes(bytes) => image.write(self.lba, bytes),
+            Content::Zeroes => image.zero(self.lba, self.len),
+            Content::Junk(seed) => {
+                let mut bytes = vec![0; byte_count(self.len)];
+                Image::new(Fresh::Junk(*seed)).read(self.lba, &mut bytes);
+                image.write(self.lba, &bytes);
+            }
+        }
+    }
+}
+
+/// A command that was issued and has not ended.
+#[derive(Clone, Debug)]
+struct Issued {
+    command: DriveCommand,
+    /// Bytes to write, taken at issue; of a read, the medium at issue where that is what the read will see.
+    bytes: Option<Box<[u8]>>,
+    /// Writes that a flush covers have a lower sequence.
+    covers: u64,
+    /// Nothing is scheduled that would end it.
+    stuck: bool,
+}
+
+/// Commands that ended, by kind, and their sectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards and zeroings.
+    pub ranges: u64,
+    /// Sectors read.
+    pub sectors_read: u64,
+    /// Sectors written.
+    pub sectors_written: u64,
+}
+
+/// A drive in memory.
+#[derive(Debug)]
+pub struct MemoryDrive {
+    spec: DriveSpec,
+    /// What reads see.
+    current: Image,
+    /// What a power cut leaves for certain.
+    durable: Image,
+    cached: Vec<Cached>,
+    sequence: u64,
+    issued: BTreeMap<u64, Issued>,
+    depth_max: u32,
+    random: Random,
+    counters: Counters,
+    /// What is wrong with it.
+    pub faults: Faults,
+}
+
+/// What became of a command at issue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Issue {
+    /// Ends after this time, by [`MemoryDrive::finish`].
+    After(Nanos),
+    /// Is stuck until [`MemoryDrive::release`].
+    Never,
+}
+
+impl MemoryDrive {
+    /// A drive whose chance comes from `random`, and that refuses more than `depth_max` commands at once.
+    #[must_use]
+    pub fn new(spec: DriveSpec, depth_max: u32, random: Random) -> Self {
+        let image = Image::new(spec.fresh);
+        Self {
+            spec,
+            current: image.clone(),
+            durable: image,
+            cached: Vec::new(),
+            sequence: 0,
+            issued: BTreeMap::new(),
+            depth_max,
+            random,
+            counters: Counters::default(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn spec(&self) -> &DriveSpec {
+        &self.spec
+    }
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// What reads see now.
+    #[must_use]
+    pub fn image(&self) -> &Image {
+        &self.current
+    }
+    /// Commands that have not ended.
+    pub fn outstanding(&self) -> impl Iterator<Item = &DriveCommand> {
+        self.issued.values().map(|issued| &issued.command)
+    }
+
+    /// Take a command. `payload` are its bytes in the frame pool (to be written) or its metadata bytes; of a
+    /// read, the frames, which are filled with junk.
+    ///
+    /// # Panics
+    /// A command that no engine without a bug issues.
+    pub fn issue(&mut self, command: &DriveCommand, payload: Payload<'_>) -> Issue {
+        self.check(command);
+        let bytes: Option<Box<[u8]>> = match payload {
+            Payload::None => None,
+            Payload::Write(bytes) => Some(bytes.into()),
+            Payload::Read(frames) => {
+                let early = self.random.chance(1, 2).then(|| {
+                    let mut bytes = vec![0; frames.len()];
+                    self.current.read(command.lba, &mut bytes);
+                    bytes.into_boxed_slice()
+                });
+                self.random.fill(frames);
+                early
+            }
+        };
+        let stuck = self.faults.hang && !self.faults.gone;
+        let issued = Issued { command: *command, bytes, covers: self.sequence, stuck };
+        let earlier = self.issued.insert(command.tag.0, issued);
+        assert!(earlier.is_none(), "{:?} was issued twice", command.tag);
+        if stuck {
+            Issue::Never
+        } else {
+            Issue::After(self.spec.latency.draw(&mut self.random))
+        }
+    }
+
+    fn check(&self, command: &DriveCommand) {
+        assert!(self.issued.len() < self.depth_max as usize, "deeper than the drive's queue: {command:?}");
+        let block = self.spec.block.sectors();
+        if command.op == DriveOp::Flush {
+            assert!(command.len.is_zero(), "a flush of a range: {command:?}");
+            return;
+        }
+        assert!(!command.len.is_zero(), "an empty command: {command:?}");
+        let end = command.lba.get().checked_add(command.len.get());
+        assert!(end.is_some_and(|end| end <= self.spec.capacity.get()), "beyond the drive's end: {command:?}");
+        assert!((command.lba.offset() % block).is_zero(), "off the block grid of {block:?}: {command:?}");
+        assert!((command.len % block).is_zero(), "not whole blocks of {block:?}: {command:?}");
+        match command.op {
+            DriveOp::Read => return,
+            DriveOp::Write { .. } | DriveOp::Flush => {}
+            DriveOp::Discard => assert!(self.spec.discard, "the drive takes no discard: {command:?}"),
+            DriveOp::WriteZeroes => assert!(self.spec.write_zeroes, "the drive zeroes nothing: {command:?}"),
+        }
+        for other in self.outstanding().filter(|other| !matches!(other.op, DriveOp::Read | DriveOp::Flush)) {
+            let apart = other.lba + other.len <= command.lba || command.lba + command.len <= other.lba;
+            assert!(apart, "two writes in flight overlap: {command:?} and {other:?}");
+        }
+    }
+
+    /// The time of a command has come: carry it out. `pool` are the same frames as at issue.
+    ///
+    /// # Errors
+    /// What the faults make of it.
+    ///
+    /// # Panics
+    /// No such command; frames that changed while they were being written.
+    pub fn finish(&mut self, tag: Tag, frames: Option<&mut [u8]>) -> Result<(), DriveError> {
+        let issued = self.issued.remove(&tag.0).expect("a command that was issued ends once");
+        let command = issued.command;
+        if let (DriveOp::Write { .. }, Some(frames), Some(bytes)) = (command.op, &frames, &issued.bytes) {
+            assert!(**frames == **bytes, "frames changed while they were written: {command:?}");
+        }
+        if self.faults.gone {
+            return Err(DriveError::Gone);
+        }
+        match command.op {
+            DriveOp::Read => self.read(&issued, frames.expect("a read has frames")),
+            DriveOp::Flush => self.flush(issued.covers),
+            DriveOp::Write { fua } => {
+                let bytes = issued.bytes.expect("a write has bytes");
+                self.counters.writes += 1;
+                self.counters.sectors_written += command.len.get();
+                self.write(&command, Content::Bytes(bytes), fua)
+            }
+            DriveOp::WriteZeroes => {
+                self.counters.ranges += 1;
+                self.write(&command, Content::Zeroes, false)
+            }
+            DriveOp::Discard => {
+                self.counters.ranges += 1;
+                let content =
+                    if self.spec.discard_zeroes { Content::Zeroes } else { Content::Junk(self.random.bits()) };
+                self.write(&command, content, false)
+            }
+        }
+    }
+
+    fn read(&mut self, issued: &Issued, frames: &mut [u8]) -> Result<(), DriveError> {
+        let command = &issued.command;
+        self.counters.reads += 1;
+        self.counters.sectors_read += command.len.get();
+        let bad = self.faults.first_defect(command.lba, command.len).or(self.faults.reads.then_some(command.lba));
+        let good = bad.map_or(command.len, |bad| bad - command.lba);
+        let good = &mut frames[..byte_count(good)];
+        match &issued.bytes {
+            Some(early) => good.copy_from_slice(&early[..good.len()]),
+            None => self.current.read(command.lba, good),
+        }
+        bad.map_or(Ok(()), |lba| Err(DriveError::Media { lba }))
+    }
+
+    fn write(&mut self, command: &DriveCommand, content: Content, fua: bool) -> Result<(), DriveError> {
+        let failed = self.faults.writes;
+        if failed.is_some() && self.random.chance(1, 2) {
+            return failed.map_or(Ok(()), Err);
+        }
+        // A write that fails may have happened all the same.
+        let refused = self.faults.write_over(command.lba, command.len);
+        let written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
+        self.sequence += 1;
+        written.apply(&mut self.current);
+        if fua || !self.spec.volatile_cache {
+            // What is under it in the cache must not come over it later.
+            self.drop_cached(command.lba, command.len);
+            written.apply(&mut self.durable);
+        } else {
+            self.cached.push(written);
+            if self.cached.len() > CACHED_WRITES_MAX {
+                let oldest = self.cached[CACHED_WRITES_MAX / 2].sequence;
+                self.destage_below(oldest);
+            }
+        }
+        let refused = refused.map(|lba| DriveError::Media { lba });
+        failed.or(refused).map_or(Ok(()), Err)
+    }
+
+    fn flush(&mut self, covers: u64) -> Result<(), DriveError> {
+        self.counters.flushes += 1;
+        if self.faults.flushes {
+            self.lose_cached();
+            return Err(DriveError::FlushFailed);
+        }
+        self.destage_below(covers);
+        Ok(())
+    }
+
+    fn destage_below(&mut self, sequence: u64) {
+        let split = self.cached.partition_point(|cached| cached.sequence < sequence);
+        for cached in self.cached.drain(..split) {
+            cached.apply(&mut self.durable);
+        }
+    }
+
+    /// Forget what the cache holds of a range; what stands around it stays.
+    fn drop_cached(&mut self, lba: DriveLba, len: Sectors) {
+        let end = lba + len;
+        for cached in std::mem::take(&mut self.cached) {
+            if !cached.overlaps(lba, len) {
+                self.cached.push(cached);
+                continue;
+            }
+            let cached_end = cached.lba + cached.len;
+            if cached.lba < lba {
+                self.cached.push(cached.part(cached.lba, lba - cached.lba));
+            }
+            if end < cached_end {
+                self.cached.push(cached.part(end, cached_end - end));
+            }
+        }
+    }
+
+    /// End all stuck commands: their tags, to be finished soon. New commands are answered again.
+    pub fn release(&mut self) -> Vec<Tag> {
+        self.faults.hang = false;
+        let stuck = self.issued.values_mut().filter(|issued| issued.stuck);
+        stuck
+            .map(|issued| {
+                issued.stuck = false;
+                issued.command.tag
+            })
+            .collect()
+    }
+
+    /// The drive is pulled: what is stuck ends as well. Returns the tags to be finished.
+    pub fn pull(&mut self) -> Vec<Tag> {
+        let stuck = self.release();
+        self.faults.gone = true;
+        stuck
+    }
+
+    /// The same drive is back, with what it held (its cache had power all the time).
+    pub fn put_back(&mut self) {
+        self.faults.gone = false;
+    }
+
+    /// Whoever gave the commands is gone, the drive is not: what was in flight is carried out or not.
+    pub fn forget_commands(&mut self) {
+        for tag in self.issued.keys().copied().collect::<Vec<_>>() {
+            if self.issued[&tag].command.op != DriveOp::Read && self.random.chance(1, 2) {
+                // Nobody hears how it ended.
+                let _ = self.finish(Tag(tag), None);
+            }
+        }
+        self.issued.clear();
+        self.faults.hang = false;
+    }
+
+    /// The power goes: every command is forgotten, and every sector that was not flushed is there or not.
+    pub fn cut_power(&mut self) {
+        for issued in std::mem::take(&mut self.issued).into_values() {
+            let command = issued.command;
+            let content = match command.op {
+                DriveOp::Read | DriveOp::Flush => continue,
+                DriveOp::Write { .. } => Content::Bytes(issued.bytes.expect("a write has bytes")),
+                DriveOp::WriteZeroes | DriveOp::Discard => Content::Zeroes,
+            };
+            self.cached.push(Cached { sequence: self.sequence, lba: command.lba, len: command.len, content });
+            self.sequence += 1;
+        }
+        self.lose_cached();
+        self.faults.hang = false;
+    }
+
+    /// Each sector of the cache reaches the medium or does not. How many do is drawn first, so that all and
+    /// none happen too.
+    fn lose_cached(&mut self) {
+        let kept = *self.random.pick(&[0, 1, 4, 7, 8]);
+        for cached in std::mem::take(&mut self.cached) {
+            for sector in 0..cached.len.get() {
+                if self.random.chance(kept, 8) {
+                    cached.part(cached.lba + Sectors(sector), Sectors(1)).apply(&mut self.durable);
+                }
+            }
+        }
+        self.current = self.durable.clone();
+    }
+
+    /// Turn over bits of one byte on the medium, silently.
+    pub fn flip(&mut self, lba: DriveLba, byte: usize, mask: u8) {
+        for image in [&mut self.current, &mut self.durable] {
+            let mut sector = [0; SECTOR_LEN];
+            image.read(lba, &mut sector);
+            sector[byte % SECTOR_LEN] ^= mask;
+            image.write(lba, &sector);
+        }
+    }
+
+    /// Read without a command.
+    pub fn peek(&self, lba: DriveLba, out: &mut [u8]) {
+        self.current.read(lba, out);
+    }
+
+    /// Write without a command, durable at once.
+    pub fn poke(&mut self, lba: DriveLba, bytes: &[u8]) {
+        self.drop_cached(lba, Sectors(bytes.len() as u64 / SECTOR_BYTES));
+        self.current.write(lba, bytes);
+        self.durable.write(lba, bytes);
+    }
+
+    /// Forget everything it holds, as if it came from the factory.
+    pub fn wipe(&mut self, fresh: Fresh) {
+        assert!(self.issued.is_empty(), "a drive with commands in flight is not wiped");
+        self.spec.fresh = fresh;
+        self.current = Image::new(fresh);
+        self.durable = Image::new(fresh);
+        self.cached.clear();
+        self.faults = Faults::default();
+    }
+}
+
+/// What a command points at.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// Nothing.
+    None,
+    /// Bytes to be written.
+    Write(&'a [u8]),
+    /// Where the bytes go.
+    Read(&'a mut [u8]),
+}
+
+#[allow(clippy::cast_possible_truncation)] // 512
+const SECTOR_LEN: usize = SECTOR_BYTES as usize;
+
+#[allow(clippy::cast_possible_truncation)] // the bytes of one command fit the memory
+fn byte_count(len: Sectors) -> usize {
+    len.bytes().get() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_core::actions::{Data, IoClass};
+    use openraid_units::{DriveId, PoolOffset, TagKind};
+
+    struct Bench {
+        drive: MemoryDrive,
+        next: u32,
+    }
+
+    impl Bench {
+        fn new(seed: u64, spec: DriveSpec) -> Self {
+            Self { drive: MemoryDrive::new(spec, 8, Random::new(seed)), next: 0 }
+        }
+        fn command(&mut self, op: DriveOp, lba: u64, len: u64) -> DriveCommand {
+            self.next += 1;
+            let tag = Tag::new(TagKind::Drive, self.next, 0);
+            let data = match op {
+                DriveOp::Read | DriveOp::Write { .. } => Data::Frames(PoolOffset(0)),
+                _ => Data::None,
+            };
+            let (lba, len) = (DriveLba(lba), Sectors(len));
+            DriveCommand { tag, drive: DriveId(0), op, lba, len, data, class: IoClass::Foreground }
+        }
+        fn issue_write(&mut self, lba: u64, fill: u8, fua: bool) -> Tag {
+            let command = self.command(DriveOp::Write { fua }, lba, 1);
+            self.drive.issue(&command, Payload::Write(&[fill; 512]));
+            command.tag
+        }
+        fn write(&mut self, lba: u64, fill: u8, fua: bool) -> Result<(), DriveError> {
+            let tag = self.issue_write(lba, fill, fua);
+            self.drive.finish(tag, Some(&mut [fill; 512]))
+        }
+        fn read(&mut self, lba: u64) -> Result<u8, DriveError> {
+            let command = self.command(DriveOp::Read, lba, 1);
+            let mut frames = [0; 512];
+            self.drive.issue(&command, Payload::Read(&mut frames));
+            self.drive.finish(command.tag, Some(&mut frames)).map(|()| frames[0])
+        }
+        fn flush(&mut self) -> Result<(), DriveError> {
+            let command = self.command(DriveOp::Flush, 0, 0);
+            self.drive.issue(&command, Payload::None);
+            self.drive.finish(command.tag, None)
+        }
+    }
+
+    fn spec() -> DriveSpec {
+        DriveSpec::new(Sectors::mib(1))
+    }
+
+    #[test]
+    fn what_was_flushed_or_forced_survives_every_cut_and_the_rest_is_old_or_new() {
+        let (mut old, mut new) = (0, 0);
+        for seed in 0..200 {
+            let mut bench = Bench::new(seed, spec());
+            bench.write(1, 1, false).unwrap();
+            bench.write(2, 1, false).unwrap();
+            bench.flush().unwrap();
+            bench.write(1, 2, false).unwrap();
+            bench.write(3, 1, false).unwrap();
+            bench.write(3, 2, true).unwrap();
+            bench.drive.cut_power();
+            match bench.read(1) {
+                Ok(1) => old += 1,
+                Ok(2) => new += 1,
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(bench.read(2), Ok(1));
+            assert_eq!(bench.read(3), Ok(2));
+        }
+        assert!(old > 20 && new > 20, "{old} old, {new} new");
+    }
+
+    #[test]
+    fn a_flush_does_not_cover_writes_that_end_after_it_was_issued() {
+        let lost = (0..50).filter(|seed| {
+            let mut bench = Bench::new(*seed, spec());
+            let flush = bench.command(DriveOp::Flush, 0, 0);
+            bench.drive.issue(&flush, Payload::None);
+            bench.write(5, 9, false).unwrap();
+            bench.drive.finish(flush.tag, None).unwrap();
+            bench.drive.cut_power();
+            bench.read(5) == Ok(0)
+        });
+        assert!(lost.count() > 5);
+    }
+
+    #[test]
+    fn a_write_in_flight_is_there_or_not_after_a_cut() {
+        let there = (0..100).filter(|seed| {
+            let mut bench = Bench::new(*seed, spec());
+            bench.issue_write(7, 3, true);
+            bench.drive.cut_power();
+            bench.read(7) == Ok(3)
+        });
+        let there = there.count();
+        assert!((10..90).contains(&there), "{there}");
+    }
+
+    #[test]
+    fn a_drive_without_a_volatile_cache_loses_nothing_that_completed() {
+        for seed in 0..50 {
+            let mut bench = Bench::new(seed, DriveSpec { volatile_cache: false, ..spec() });
+            bench.write(1, 1, false).unwrap();
+            bench.drive.cut_power();
+            assert_eq!(bench.read(1), Ok(1));
+        }
+    }
+
+    #[test]
+    fn faults_end_commands_the_way_they_say() {
+        let mut bench = Bench::new(1, spec());
+        bench.write(4, 8, false).unwrap();
+        bench.drive.faults.add_defects(DriveLba(4), Sectors(1), super::super::Defect::UntilWritten);
+        assert_eq!(bench.read(4), Err(DriveError::Media { lba: DriveLba(4) }));
+        bench.write(4, 9, false).unwrap();
+        assert_eq!(bench.read(4), Ok(9));
+        bench.drive.faults.flushes = true;
+        assert_eq!(bench.flush(), Err(DriveError::FlushFailed));
+        bench.drive.faults.writes = Some(DriveError::ReadOnly);
+        assert_eq!(bench.write(4, 1, false), Err(DriveError::ReadOnly));
+        bench.drive.pull();
+        assert_eq!(bench.read(4), Err(DriveError::Gone));
+        bench.drive.put_back();
+        bench.drive.flip(DriveLba(6), 3, 1);
+        assert_eq!(bench.read(6), Ok(0));
+        let mut sector = [0; 512];
+        bench.drive.peek(DriveLba(6), &mut sector);
+        assert_eq!(sector[3], 1);
+    }
+
+    #[test]
+    fn a_drive_that_hangs_answers_when_it_is_released() {
+        let mut bench = Bench::new(1, spec());
+        bench.drive.faults.hang = true;
+        let command = bench.command(DriveOp::Flush, 0, 0);
+        assert_eq!(bench.drive.issue(&command, Payload::None), Issue::Never);
+        assert_eq!(bench.drive.release(), [command.tag]);
+        bench.drive.finish(command.tag, None).unwrap();
+        let command = bench.command(DriveOp::Flush, 0, 0);
+        assert!(matches!(bench.drive.issue(&command, Payload::None), Issue::After(_)));
+    }
+
+    #[test]
+    #[should_panic(expected = "frames changed")]
+    fn frames_that_change_under_a_write_are_noticed() {
+        let mut bench = Bench::new(1, spec());
+        let tag = bench.issue_write(0, 1, false);
+        let _ = bench.drive.finish(tag, Some(&mut [2; 512]));
+    }
+
+    #[test]
+    #[should_panic(expected = "two writes in flight overlap")]
+    fn writes_whose_order_is_undefined_are_noticed() {
+        let mut bench = Bench::new(1, spec());
+        bench.issue_write(0, 1, false);
+        bench.issue_write(0, 1, false);
+    }
+
+    #[test]
+    #[should_panic(expected = "off the block grid")]
+    fn half_a_block_is_refused() {
+        Bench::new(1, DriveSpec { block: openraid_units::BlockSize::B4096, ..spec() }).issue_write(1, 1, false);
+    }
+}

@@ -1,0 +1,315 @@
+//! Carries out parity jobs on the frame pool, with the kernels of `openraid-parity`.
+//!
+//! Inputs are read in place; outputs are computed beside the pool and then copied in, so that a job that names
+//! one range twice still means what it says.
+
+use openraid_core::actions::{JobColumn, JobKind, ParityJob};
+use openraid_core::events::Verdict;
+use openraid_parity::{Change, Kernels, PqVerdict, SECTOR_BYTES};
+use openraid_units::PoolOffset;
+
+use crate::claims::Claims;
+
+/// The job claims what it reads and writes.
+pub fn claim(job: &ParityJob, columns: &[JobColumn], claims: &mut Claims) {
+    let len = u64::from(job.len);
+    let (tag, syndromes) = (job.tag, [job.p, job.q]);
+    let syndromes = syndromes.iter().flatten();
+    match job.kind {
+        JobKind::Generate => {
+            columns.iter().for_each(|column| claims.read(tag, column.at, len));
+            syndromes.for_each(|at| claims.write(tag, *at, len));
+        }
+        JobKind::Update => {
+            for column in columns {
+                claims.read(tag, column.at, len);
+                claims.read(tag, column.old, len);
+            }
+            syndromes.for_each(|at| claims.write(tag, *at, len));
+        }
+        JobKind::Recover { lost } => {
+            let (present, lost) = columns.split_at(columns.len() - usize::from(lost));
+            present.iter().for_each(|column| claims.read(tag, column.at, len));
+            syndromes.for_each(|at| claims.read(tag, *at, len));
+            lost.iter().for_each(|column| claims.write(tag, column.at, len));
+        }
+        JobKind::Check => {
+            columns.iter().for_each(|column| claims.read(tag, column.at, len));
+            syndromes.for_each(|at| claims.read(tag, *at, len));
+        }
+        JobKind::Compare => columns.iter().for_each(|column| claims.read(tag, column.at, len)),
+        JobKind::Copy => {
+            for column in columns {
+                claims.read(tag, column.old, len);
+                claims.write(tag, column.at, len);
+            }
+        }
+    }
+}
+
+/// Carry out a job.
+///
+/// # Panics
+/// A job that makes no sense: lengths, places or losses that cannot be.
+pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
+    assert!(sectors || job.kind == JobKind::Copy, "a job on part of a sector: {job:?}");
+    assert!(job.len > 0 && !columns.is_empty(), "an empty job: {job:?}");
+    match job.kind {
+        JobKind::Generate => generate(kernels, pool, job, columns),
+        JobKind::Update => update(kernels, pool, job, columns),
+        JobKind::Recover { lost } => recover(kernels, pool, job, columns, usize::from(lost)),
+        JobKind::Check => check(kernels, pool, job, columns),
+        JobKind::Compare => compare(pool, job, columns),
+        JobKind::Copy => {
+            for column in columns {
+                let from = range(column.old, job.len);
+                pool.copy_within(from, index(column.at));
+            }
+            Verdict::Done
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // the pool is in memory
+fn index(at: PoolOffset) -> usize {
+    at.get() as usize
+}
+fn range(at: PoolOffset, len: u32) -> std::ops::Range<usize> {
+    index(at)..index(at) + len as usize
+}
+fn bytes(pool: &[u8], at: PoolOffset, len: u32) -> &[u8] {
+    &pool[range(at, len)]
+}
+
+/// The columns by coefficient, zeroes where the job names none.
+fn row<'a>(pool: &'a [u8], job: &ParityJob, columns: &[JobColumn]) -> Vec<Option<&'a [u8]>> {
+    let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
+    let mut row = vec![None; count];
+    for column in columns {
+        let earlier = row[usize::from(column.index)].replace(bytes(pool, column.at, job.len));
+        assert!(earlier.is_none(), "coefficient {} twice in {job:?}", column.index);
+    }
+    row
+}
+
+fn generate(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let (mut p, mut q) = (vec![0; job.len as usize], vec![0; job.len as usize]);
+    // Distinct coefficients matter for Q only.
+    if job.q.is_some() {
+        kernels.pq_sparse(&mut p, &mut q, &row(pool, job, columns));
+    } else {
+        let sources: Vec<&[u8]> = columns.iter().map(|column| bytes(pool, column.at, job.len)).collect();
+        kernels.xor(&mut p, &sources);
+    }
+    put(pool, job.p, &p);
+    put(pool, job.q, &q);
+    assert!(job.p.is_some() || job.q.is_some(), "a job that computes nothing: {job:?}");
+    Verdict::Done
+}
+
+fn put(pool: &mut [u8], at: Option<PoolOffset>, result: &[u8]) {
+    if let Some(at) = at {
+        pool[index(at)..][..result.len()].copy_from_slice(result);
+    }
+}
+
+fn update(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let change = |column: &JobColumn| Change {
+        index: column.index,
+        old: bytes(pool, column.old, job.len),
+        new: bytes(pool, column.at, job.len),
+    };
+    let changes: Vec<_> = columns.iter().map(change).collect();
+    let mut p = job.p.map(|at| bytes(pool, at, job.len).to_vec());
+    let mut q = job.q.map(|at| bytes(pool, at, job.len).to_vec());
+    match (&mut p, &mut q) {
+        (Some(p), Some(q)) => kernels.pq_update(p, q, &changes),
+        (Some(p), None) => kernels.p_update(p, &changes),
+        (None, Some(q)) => kernels.q_update(q, &changes),
+        (None, None) => panic!("a job that updates nothing: {job:?}"),
+    }
+    put(pool, job.p, p.as_deref().unwrap_or_default());
+    put(pool, job.q, q.as_deref().unwrap_or_default());
+    Verdict::Done
+}
+
+fn recover(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn], lost: usize) -> Verdict {
+    assert!(lost <= columns.len(), "more lost than there are columns: {job:?}");
+    let (present, missing) = columns.split_at(columns.len() - lost);
+    let present: Vec<_> = present.iter().map(|column| (column.index, bytes(pool, column.at, job.len))).collect();
+    let mut results = vec![vec![0; job.len as usize]; lost];
+    let mut lost: Vec<_> =
+        missing.iter().zip(&mut results).map(|(column, out)| (column.index, out.as_mut_slice())).collect();
+    let (p, q) = (job.p.map(|at| bytes(pool, at, job.len)), job.q.map(|at| bytes(pool, at, job.len)));
+    kernels.recover(&present, p, q, &mut lost).unwrap_or_else(|error| panic!("{error}: {job:?}"));
+    for (column, result) in missing.iter().zip(&results) {
+        put(pool, Some(column.at), result);
+    }
+    Verdict::Done
+}
+
+fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let row = row(pool, job, columns);
+    let (p, q) = (job.p.map(|at| bytes(pool, at, job.len)), job.q.map(|at| bytes(pool, at, job.len)));
+    let zeroes = vec![0; job.len as usize];
+    let whole: Vec<&[u8]> = row.iter().map(|block| block.unwrap_or(&zeroes)).collect();
+    match (p, q) {
+        (Some(p), Some(q)) => {
+            let mut verdict = Verdict::Match;
+            kernels.check_pq_each(SECTOR_BYTES, p, q, &whole, |_, found| {
+                verdict = combine(verdict, of_row(found, columns));
+            });
+            verdict
+        }
+        (Some(p), None) => kernels.check_p(p, &whole).map_or(Verdict::Match, |_| Verdict::Unknown),
+        (None, Some(q)) => {
+            let mut expected = vec![0; job.len as usize];
+            kernels.q(&mut expected, &whole);
+            if expected == q {
+                Verdict::Match
+            } else {
+                Verdict::Unknown
+            }
+        }
+        (None, None) => panic!("a job that checks nothing: {job:?}"),
+    }
+}
+
+/// The kernels name a coefficient, the job wants the column's place.
+#[allow(clippy::cast_possible_truncation)] // a job has fewer than 2^16 columns
+fn of_row(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
+    match found {
+        PqVerdict::Match => Verdict::Match,
+        PqVerdict::PWrong => Verdict::PWrong,
+        PqVerdict::QWrong => Verdict::QWrong,
+        PqVerdict::Unknown => Verdict::Unknown,
+        PqVerdict::DataWrong { index } => columns
+            .iter()
+            .position(|column| column.index == index)
+            .map_or(Verdict::Unknown, |place| Verdict::ColumnWrong(place as u16)),
+    }
+}
+
+/// One verdict for all rows: the same one, or nobody is blamed.
+fn combine(before: Verdict, row: Verdict) -> Verdict {
+    match (before, row) {
+        (Verdict::Match, row) => row,
+        (before, Verdict::Match) => before,
+        (before, row) if before == row => before,
+        _ => Verdict::Unknown,
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // a job has fewer than 2^16 columns
+fn compare(pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let copies: Vec<&[u8]> = columns.iter().map(|column| bytes(pool, column.at, job.len)).collect();
+    let mut verdict = Verdict::Match;
+    for start in (0..job.len as usize).step_by(SECTOR_BYTES) {
+        let sectors: Vec<&[u8]> = copies.iter().map(|copy| &copy[start..start + SECTOR_BYTES]).collect();
+        let votes = |sector: &&[u8]| sectors.iter().filter(|other| *other == sector).count();
+        let Some(majority) = sectors.iter().find(|sector| votes(sector) * 2 > sectors.len()) else {
+            return Verdict::Unknown;
+        };
+        let mut odd = sectors.iter().enumerate().filter(|(_, sector)| *sector != majority);
+        let row = match (odd.next(), odd.next()) {
+            (None, _) => Verdict::Match,
+            (Some((place, _)), None) => Verdict::ColumnWrong(place as u16),
+            (Some(_), Some(_)) => Verdict::Unknown,
+        };
+        verdict = combine(verdict, row);
+    }
+    verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use openraid_units::{Tag, TagKind};
+
+    const LEN: u32 = 1024;
+
+    fn column(index: u8, place: u64, old: u64) -> JobColumn {
+        JobColumn { index, at: PoolOffset(place * u64::from(LEN)), old: PoolOffset(old * u64::from(LEN)) }
+    }
+    fn job(kind: JobKind, p: Option<u64>, q: Option<u64>, columns: &[JobColumn]) -> ParityJob {
+        let place = |at: Option<u64>| at.map(|at| PoolOffset(at * u64::from(LEN)));
+        let columns_len = u16::try_from(columns.len()).unwrap();
+        let tag = Tag::new(TagKind::Job, 0, 0);
+        ParityJob { tag, kind, len: LEN, columns_start: 0, columns_len, p: place(p), q: place(q) }
+    }
+    fn pool() -> Vec<u8> {
+        let mut pool = vec![0; 16 * LEN as usize];
+        Random::new(1).fill(&mut pool);
+        pool
+    }
+    fn block(pool: &[u8], place: usize) -> &[u8] {
+        &pool[place * LEN as usize..][..LEN as usize]
+    }
+
+    #[test]
+    fn generated_parity_is_checked_updated_and_recovered_from() {
+        let kernels = Kernels::reference();
+        let mut pool = pool();
+        let columns = [column(1, 1, 0), column(0, 2, 0), column(2, 3, 0)];
+        run(kernels, &mut pool, &job(JobKind::Generate, Some(4), Some(5), &columns), &columns);
+        let by_hand: Vec<u8> = (0..LEN as usize).map(|i| (1..4).fold(0, |sum, at| sum ^ block(&pool, at)[i])).collect();
+        assert_eq!(block(&pool, 4), by_hand);
+        let check = job(JobKind::Check, Some(4), Some(5), &columns);
+        assert_eq!(run(kernels, &mut pool, &check, &columns), Verdict::Match);
+
+        // Block 6 takes the place of block 2.
+        let change = [column(0, 6, 2)];
+        run(kernels, &mut pool, &job(JobKind::Update, Some(4), Some(5), &change), &change);
+        let columns = [column(1, 1, 0), column(0, 6, 0), column(2, 3, 0)];
+        assert_eq!(run(kernels, &mut pool, &check, &columns), Verdict::Match);
+
+        let damaged = [column(0, 6, 0), column(1, 8, 0), column(2, 9, 0)];
+        run(kernels, &mut pool, &job(JobKind::Recover { lost: 2 }, Some(4), Some(5), &damaged), &damaged);
+        assert_eq!(block(&pool, 8), block(&pool, 1));
+        assert_eq!(block(&pool, 9), block(&pool, 3));
+    }
+
+    #[test]
+    fn a_check_names_the_place_of_the_guilty_column() {
+        let kernels = Kernels::reference();
+        let mut pool = pool();
+        let columns = [column(2, 1, 0), column(0, 2, 0), column(1, 3, 0)];
+        run(kernels, &mut pool, &job(JobKind::Generate, Some(4), Some(5), &columns), &columns);
+        let check = job(JobKind::Check, Some(4), Some(5), &columns);
+        for (place, verdict) in [(1, Verdict::ColumnWrong(0)), (3, Verdict::ColumnWrong(2)), (5, Verdict::QWrong)] {
+            let mut hurt = pool.clone();
+            hurt[place * LEN as usize + 700] ^= 4;
+            assert_eq!(run(kernels, &mut hurt, &check, &columns), verdict);
+            // A second guilty one in another sector: nobody is to be blamed.
+            hurt[4 * LEN as usize] ^= 1;
+            assert_eq!(run(kernels, &mut hurt, &check, &columns), Verdict::Unknown);
+        }
+    }
+
+    #[test]
+    fn copies_are_judged_by_majority_only() {
+        let mut pool = vec![7; 16 * LEN as usize];
+        let three = [column(0, 1, 0), column(1, 2, 0), column(2, 3, 0)];
+        let compare = |pool: &mut Vec<u8>, columns: &[JobColumn]| {
+            run(Kernels::reference(), pool, &job(JobKind::Compare, None, None, columns), columns)
+        };
+        assert_eq!(compare(&mut pool, &three), Verdict::Match);
+        pool[2 * LEN as usize + 512] = 0;
+        assert_eq!(compare(&mut pool, &three), Verdict::ColumnWrong(1));
+        assert_eq!(compare(&mut pool, &three[..2]), Verdict::Unknown);
+        pool[3 * LEN as usize] = 0;
+        assert_eq!(compare(&mut pool, &three), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_copy_takes_any_number_of_bytes() {
+        let mut pool = pool();
+        let columns = [JobColumn { index: 0, at: PoolOffset(5), old: PoolOffset(2001) }];
+        let before = pool[2001..2004].to_vec();
+        let job = ParityJob { len: 3, ..job(JobKind::Copy, None, None, &columns) };
+        run(Kernels::reference(), &mut pool, &job, &columns);
+        assert_eq!(pool[5..8], before);
+    }
+}

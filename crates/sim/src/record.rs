@@ -1,0 +1,76 @@
+//! The stream of events that a controller was told, with their times: all that its decisions depend on.
+//!
+//! Told the same stream, a fresh controller with the same limits decides the same, byte for byte. The record is
+//! how a run of the service is looked at again, and how the promise is tested.
+
+use openraid_core::actions::Actions;
+use openraid_core::admin::AdminCommand;
+use openraid_core::events::{BlockRequest, Completion};
+use openraid_core::limits::Limits;
+use openraid_core::Controller;
+use openraid_units::{Instant, Token};
+
+use crate::digest::Digest;
+
+/// One call of the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// [`Controller::set_wall_clock`].
+    WallClock(u64),
+    /// [`Controller::submit`], taken or not.
+    Submit(BlockRequest),
+    /// [`Controller::complete`].
+    Complete(Completion),
+    /// [`Controller::admin`].
+    Admin(Token, Box<AdminCommand>),
+    /// [`Controller::advance`]; the actions were carried out and cleared.
+    Advance(Instant),
+}
+
+/// All calls of a controller since it was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The limits it was made with.
+    pub limits: Limits,
+    /// The calls in order.
+    pub entries: Vec<Entry>,
+}
+
+impl Record {
+    /// The record of a controller that was just made.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, entries: Vec::new() }
+    }
+
+    /// One more call.
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Tell it all to a fresh controller, and hash what it decides.
+    ///
+    /// # Panics
+    /// Limits that cannot work, and whatever the controller panics of.
+    #[must_use]
+    pub fn replay(&self) -> Digest {
+        let mut controller = Controller::new(self.limits.clone()).unwrap_or_else(|error| panic!("{error}"));
+        let mut actions = Actions::new(&self.limits);
+        let mut digest = Digest::default();
+        for entry in &self.entries {
+            match entry {
+                Entry::WallClock(seconds) => controller.set_wall_clock(*seconds),
+                // A refusal is part of the record: the same request is refused again.
+                Entry::Submit(request) => drop(controller.submit(*request)),
+                Entry::Complete(completion) => controller.complete(*completion),
+                Entry::Admin(token, command) => controller.admin(*token, (**command).clone()),
+                Entry::Advance(now) => {
+                    controller.advance(*now, &mut actions);
+                    digest.advance(*now, &actions);
+                    actions.clear();
+                }
+            }
+        }
+        digest
+    }
+}

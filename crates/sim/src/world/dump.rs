@@ -1,0 +1,44 @@
+//! What is outstanding, in words: the end of a run that got stuck.
+
+use std::fmt::Write;
+
+use openraid_units::ArrayId;
+
+use super::World;
+
+/// Lines of one kind that are worth reading.
+const LINES_MAX: usize = 40;
+
+impl World {
+    /// Everything that somebody waits for.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| {
+            text.push_str(&line);
+            text.push('\n');
+        };
+        line(format!("seed {}, at {:?}, {} actions so far", self.spec.seed, self.now, self.digest.actions));
+        line(format!("next deadline {:?}", self.controller.next_deadline()));
+        for (token, host) in self.hosts.iter().take(LINES_MAX) {
+            line(format!("host {token:?} since {:?}: {:?}, {} bytes moved", host.submitted, host.request, host.issued));
+        }
+        for (token, since) in self.admin_waiting.iter().take(LINES_MAX) {
+            line(format!("admin {token:?} since {since:?}"));
+        }
+        for action in self.in_flight.values().take(LINES_MAX) {
+            line(format!("in flight {action:?}"));
+        }
+        for array in (0..16).map(ArrayId) {
+            if let Some(status) = self.status(array) {
+                let mut short = status;
+                short.superblock = None;
+                line(format!("array {short:#?}"));
+            }
+        }
+        for notice in self.notices.iter().rev().take(LINES_MAX) {
+            let _ = writeln!(text, "notice {notice:?}");
+        }
+        text
+    }
+}

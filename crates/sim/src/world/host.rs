@@ -1,0 +1,202 @@
+//! Host requests: what goes in, what comes back.
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::events::{BlockRequest, RequestKind};
+use openraid_units::{ArrayId, ArrayOffset, Instant, Token};
+
+use super::World;
+use crate::record::Entry;
+
+/// A request inside the controller.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// What was asked.
+    pub request: BlockRequest,
+    /// When.
+    pub submitted: Instant,
+    /// Bytes to be written, or bytes read so far.
+    pub(super) payload: Vec<u8>,
+    /// Bytes of the payload that transfers were issued for.
+    pub(super) issued: u64,
+    /// When the last transfer that was issued ends: the next must not overtake it.
+    pub(super) transfer_end: Instant,
+    /// The host went away.
+    pub(super) gone: bool,
+}
+
+/// A request that ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// What was asked.
+    pub request: BlockRequest,
+    /// How it ended.
+    pub status: ReplyStatus,
+    /// Bytes read; of other requests, what was written.
+    pub payload: Vec<u8>,
+    /// When it began.
+    pub submitted: Instant,
+    /// When it ended.
+    pub ended: Instant,
+}
+
+impl World {
+    /// Hand in a request; `payload` are the bytes of a write.
+    ///
+    /// # Errors
+    /// The controller is full; the payload comes back.
+    ///
+    /// # Panics
+    /// A payload that does not fit the request.
+    pub fn try_submit(
+        &mut self,
+        array: ArrayId,
+        kind: RequestKind,
+        offset: u64,
+        len: u64,
+        payload: Vec<u8>,
+    ) -> Result<Token, Vec<u8>> {
+        let writes = matches!(kind, RequestKind::Write { .. });
+        assert!(!writes || payload.len() as u64 == len, "a write carries its bytes");
+        let token = self.new_token();
+        let request = BlockRequest { token, array, kind, offset: ArrayOffset(offset), len };
+        let taken = self.controller.submit(request).is_ok();
+        self.note(|| Entry::Submit(request));
+        // A refusal is an answer too: the controller may have noted it.
+        self.stirred = true;
+        if !taken {
+            return Err(payload);
+        }
+        let payload = if kind == RequestKind::Read { vec![0; payload_len(len)] } else { payload };
+        let now = self.now;
+        let host = Host { request, submitted: now, payload, issued: 0, transfer_end: now, gone: false };
+        self.hosts.insert(token, host);
+        Ok(token)
+    }
+
+    /// Hand in a request, waiting for a place in the controller where there is none.
+    pub fn submit(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> Token {
+        let mut payload = payload;
+        loop {
+            match self.try_submit(array, kind, offset, len, payload) {
+                Ok(token) => return token,
+                Err(back) => payload = back,
+            }
+            self.must_step("the controller is full");
+        }
+    }
+
+    /// The host of a request goes away: its transfers fail from now on, and no answer is kept.
+    pub fn abandon(&mut self, token: Token) {
+        if let Some(host) = self.hosts.get_mut(&token) {
+            host.gone = true;
+        }
+    }
+
+    /// Requests without an answer.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The requests that ended and were not asked for yet, in the order of their end.
+    pub fn take_finished(&mut self) -> impl Iterator<Item = (Token, Finished)> + '_ {
+        self.finished.drain(..)
+    }
+
+    /// Wait for the end of a request.
+    ///
+    /// # Panics
+    /// The request is not in the controller and its end was asked for before.
+    pub fn run_until(&mut self, token: Token) -> Finished {
+        loop {
+            if let Some(at) = self.finished.iter().position(|(done, _)| *done == token) {
+                return self.finished.remove(at).expect("it was found there").1;
+            }
+            assert!(self.hosts.contains_key(&token), "{token:?} is not outstanding");
+            self.must_step("a request has no answer");
+        }
+    }
+
+    fn one(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> Finished {
+        let token = self.submit(array, kind, offset, len, payload);
+        self.run_until(token)
+    }
+
+    /// Read and wait.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn read(&mut self, array: ArrayId, offset: u64, len: u64) -> Result<Vec<u8>, ReplyStatus> {
+        let finished = self.one(array, RequestKind::Read, offset, len, Vec::new());
+        match finished.status {
+            ReplyStatus::Ok => Ok(finished.payload),
+            status => Err(status),
+        }
+    }
+
+    /// Write and wait.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn write(&mut self, array: ArrayId, offset: u64, bytes: &[u8]) -> Result<(), ReplyStatus> {
+        let len = bytes.len() as u64;
+        ended(&self.one(array, RequestKind::Write { fua: false }, offset, len, bytes.to_vec()))
+    }
+
+    /// Flush and wait.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn flush(&mut self, array: ArrayId) -> Result<(), ReplyStatus> {
+        ended(&self.one(array, RequestKind::Flush, 0, 0, Vec::new()))
+    }
+
+    /// Trim and wait.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn trim(&mut self, array: ArrayId, offset: u64, len: u64) -> Result<(), ReplyStatus> {
+        ended(&self.one(array, RequestKind::Trim { fua: false }, offset, len, Vec::new()))
+    }
+
+    /// Write zeroes and wait.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn zero(&mut self, array: ArrayId, offset: u64, len: u64, may_discard: bool) -> Result<(), ReplyStatus> {
+        ended(&self.one(array, RequestKind::WriteZeroes { fua: false, may_discard }, offset, len, Vec::new()))
+    }
+
+    /// The request ended.
+    pub(super) fn finish(&mut self, token: Token, status: ReplyStatus) {
+        let Some(host) = self.hosts.remove(&token) else {
+            panic!("{token:?} ended twice or was never there");
+        };
+        if host.gone {
+            return;
+        }
+        let with_payload = matches!(host.request.kind, RequestKind::Read | RequestKind::Write { .. });
+        if status == ReplyStatus::Ok && with_payload {
+            assert_eq!(host.issued, host.request.len, "{:?} ended well without all of its bytes", host.request);
+        }
+        let Host { request, submitted, payload, .. } = host;
+        self.finished.push_back((token, Finished { request, status, payload, submitted, ended: self.now }));
+    }
+}
+
+fn ended(finished: &Finished) -> Result<(), ReplyStatus> {
+    match finished.status {
+        ReplyStatus::Ok => Ok(()),
+        status => Err(status),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // a payload is in memory
+fn payload_len(len: u64) -> usize {
+    // A length that no controller takes gets no payload.
+    if len > openraid_core::limits::REQUEST_BYTES_MAX {
+        0
+    } else {
+        len as usize
+    }
+}

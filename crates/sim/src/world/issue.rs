@@ -1,0 +1,195 @@
+//! Actions: taken from the controller, carried out when their time has come.
+
+use openraid_core::actions::{
+    Data, Direction, DriveCommand, DriveOp, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer,
+};
+use openraid_core::events::{Completion, HostGone};
+use openraid_units::{PoolOffset, Tag};
+
+use super::{InFlight, World};
+use crate::digest::Digest;
+use crate::drive::memory::{Issue, Payload};
+use crate::jobs;
+
+#[allow(clippy::cast_possible_truncation)] // the pool is in memory
+fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {
+    at.get() as usize..(at.get() + len) as usize
+}
+
+impl World {
+    /// Take all actions that the controller left, and forget them.
+    pub(super) fn issue_all(&mut self) {
+        let mut actions = std::mem::replace(&mut self.actions, no_actions());
+        for command in &actions.drive {
+            let metadata = match command.data {
+                Data::Metadata(range) => Some(actions.metadata_of(range)),
+                Data::None | Data::Frames(_) => None,
+            };
+            self.issue_command(command, metadata);
+        }
+        for transfer in &actions.transfers {
+            self.issue_transfer(transfer);
+        }
+        for job in &actions.jobs {
+            self.issue_job(job, actions.columns_of(job));
+        }
+        for reply in &actions.replies {
+            self.finish(reply.token, reply.status);
+        }
+        for answer in actions.admin.drain(..) {
+            let waited = self.admin_waiting.remove(&answer.token);
+            assert!(waited.is_some(), "an answer that nobody waits for: {answer:?}");
+            self.admin_answers.insert(answer.token, answer);
+        }
+        self.notices.extend(actions.notices.iter().copied());
+        actions.clear();
+        self.actions = actions;
+    }
+
+    fn fly(&mut self, tag: Tag, action: InFlight) {
+        let earlier = self.in_flight.insert(tag.0, action);
+        assert!(earlier.is_none(), "{tag:?} is in flight already");
+    }
+
+    fn issue_command(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
+        let len = command.len.bytes().get();
+        let drive = self.drives[command.drive.index()].as_mut().expect("commands go to drives that are there");
+        let payload = match (command.op, command.data, metadata) {
+            (DriveOp::Read, Data::Frames(at), _) => {
+                self.claims.write(command.tag, at, len);
+                Payload::Read(&mut self.pool[range(at, len)])
+            }
+            (DriveOp::Write { .. }, Data::Frames(at), _) => {
+                self.claims.read(command.tag, at, len);
+                Payload::Write(&self.pool[range(at, len)])
+            }
+            (DriveOp::Write { .. }, Data::Metadata(_), Some(bytes)) => {
+                assert_eq!(bytes.len() as u64, len, "metadata and command differ in length: {command:?}");
+                Payload::Write(bytes)
+            }
+            (DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes, Data::None, _) => Payload::None,
+            _ => panic!("a command with the wrong kind of payload: {command:?}"),
+        };
+        let issue = drive.issue(command, payload);
+        self.fly(command.tag, InFlight::Drive(*command));
+        if let Issue::After(time) = issue {
+            self.schedule(command.tag, self.now + time);
+        }
+    }
+
+    fn issue_transfer(&mut self, transfer: &Transfer) {
+        let (at, len) = (transfer.at, u64::from(transfer.len));
+        match transfer.direction {
+            Direction::FromHost => {
+                self.claims.write(transfer.tag, at, len);
+                let junk = self.random.bits().to_le_bytes()[0];
+                self.pool[range(at, len)].fill(junk);
+            }
+            Direction::ToHost => self.claims.read(transfer.tag, at, len),
+        }
+        let delay = self.spec.transfers.draw(&mut self.random);
+        let host = self.hosts.get_mut(&transfer.token);
+        let host = host.unwrap_or_else(|| panic!("a transfer of a request that ended: {transfer:?}"));
+        assert_eq!(u64::from(transfer.offset), host.issued, "transfers come in order: {transfer:?}");
+        host.issued += len;
+        assert!(host.issued <= host.request.len, "more than was asked for: {transfer:?}");
+        // Carried out in order, whatever the time drawn.
+        let end = host.transfer_end.max(self.now + delay);
+        host.transfer_end = end;
+        self.fly(transfer.tag, InFlight::Transfer(*transfer));
+        self.schedule(transfer.tag, end);
+    }
+
+    fn issue_job(&mut self, job: &ParityJob, columns: &[JobColumn]) {
+        jobs::claim(job, columns, &mut self.claims);
+        self.spoil_outputs(job, columns);
+        let inputs = self.hash_inputs(job.tag);
+        self.fly(job.tag, InFlight::Job(*job, columns.to_vec(), inputs));
+        let delay = self.spec.jobs.draw(&mut self.random);
+        self.schedule(job.tag, self.now + delay);
+    }
+
+    /// What a job will only write is junk until then.
+    fn spoil_outputs(&mut self, job: &ParityJob, columns: &[JobColumn]) {
+        let junk = self.random.bits().to_le_bytes()[0];
+        let len = u64::from(job.len);
+        match job.kind {
+            JobKind::Generate => {
+                for at in [job.p, job.q].into_iter().flatten() {
+                    self.pool[range(at, len)].fill(junk);
+                }
+            }
+            JobKind::Recover { lost } => {
+                for column in &columns[columns.len() - usize::from(lost)..] {
+                    self.pool[range(column.at, len)].fill(junk);
+                }
+            }
+            JobKind::Update | JobKind::Check | JobKind::Compare | JobKind::Copy => {}
+        }
+    }
+
+    fn hash_inputs(&self, tag: Tag) -> u64 {
+        let mut digest = Digest::default();
+        for read in self.claims.read_by(tag) {
+            digest.bytes(&self.pool[range(PoolOffset(read.start), read.end - read.start)]);
+        }
+        digest.value()
+    }
+
+    /// The time of an action has come.
+    pub(super) fn carry_out(&mut self, tag: Tag) -> Completion {
+        let action = self.in_flight.remove(&tag.0).expect("what is scheduled is in flight");
+        let completion = match action {
+            InFlight::Drive(command) => {
+                let frames = match command.data {
+                    Data::Frames(at) => Some(&mut self.pool[range(at, command.len.bytes().get())]),
+                    Data::None | Data::Metadata(_) => None,
+                };
+                let drive = self.drives[command.drive.index()].as_mut().expect("the drive is there");
+                Completion::Drive { tag, result: drive.finish(tag, frames) }
+            }
+            InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
+            InFlight::Job(job, columns, inputs) => {
+                assert_eq!(self.hash_inputs(tag), inputs, "the inputs of a job changed while it ran: {job:?}");
+                let verdict = jobs::run(self.kernels, &mut self.pool, &job, &columns);
+                Completion::Job { tag, verdict }
+            }
+        };
+        self.claims.drop_all(tag);
+        completion
+    }
+
+    fn carry_out_transfer(&mut self, transfer: &Transfer) -> Completion {
+        let (tag, len) = (transfer.tag, u64::from(transfer.len));
+        let host = self.hosts.get_mut(&transfer.token);
+        let host = host.unwrap_or_else(|| panic!("the request ended before its transfer: {transfer:?}"));
+        if host.gone {
+            return Completion::Transfer { tag, result: Err(HostGone) };
+        }
+        let frames = &mut self.pool[range(transfer.at, len)];
+        let payload = &mut host.payload[transfer.offset as usize..][..transfer.len as usize];
+        match transfer.direction {
+            Direction::FromHost => frames.copy_from_slice(payload),
+            Direction::ToHost => payload.copy_from_slice(frames),
+        }
+        if transfer.last && transfer.direction == Direction::ToHost {
+            self.finish(transfer.token, ReplyStatus::Ok);
+        }
+        Completion::Transfer { tag, result: Ok(()) }
+    }
+}
+
+/// Stands in while the real actions are worked on; takes no memory.
+fn no_actions() -> openraid_core::actions::Actions {
+    openraid_core::actions::Actions {
+        drive: Vec::new(),
+        transfers: Vec::new(),
+        jobs: Vec::new(),
+        replies: Vec::new(),
+        notices: Vec::new(),
+        notices_dropped: 0,
+        admin: Vec::new(),
+        columns: Vec::new(),
+        metadata: Vec::new(),
+    }
+}

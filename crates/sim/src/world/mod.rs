@@ -1,0 +1,417 @@
+//! A machine in virtual time: one controller, its frame pool, its drives, its hosts.
+//!
+//! The world is a driver of the core like the service, but the time is a number and chance comes from one seed:
+//! the same seed gives the same run, action for action. It carries real bytes, so what hosts read can be
+//! compared with what they wrote. What happens at the same time happens in the order in which it was
+//! scheduled, and everything of one instant is handed to the controller before it is asked to advance.
+//!
+//! It never lets a wait go on without end: a request that takes longer than [`REQUEST_TIME_MAX`] of virtual
+//! time, or that nothing can end any more, is a panic with a list of what is outstanding.
+
+mod dump;
+mod host;
+mod issue;
+mod power;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use openraid_core::actions::{Actions, DriveCommand, JobColumn, Notice, ParityJob, Transfer};
+use openraid_core::admin::{AdminCommand, AdminOutcome, AdminReply, ArrayStatus};
+use openraid_core::events::Completion;
+use openraid_core::limits::Limits;
+use openraid_core::Controller;
+use openraid_parity::Kernels;
+use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
+
+use crate::claims::Claims;
+use crate::digest::Digest;
+use crate::drive::{DriveSpec, Latency, MemoryDrive};
+use crate::random::Random;
+use crate::record::{Entry, Record};
+pub use host::{Finished, Host};
+
+/// The longest a host request may take: many command timeouts of 30 seconds in a row.
+pub const REQUEST_TIME_MAX: Nanos = Nanos::from_secs(600);
+/// The longest an administrative command may take: stopping waits for requests.
+pub const ADMIN_TIME_MAX: Nanos = Nanos::from_secs(1200);
+/// The longest until everything has come to rest: rebuilds of small arrays at low rates.
+pub const IDLE_TIME_MAX: Nanos = Nanos::from_secs(24 * 3600);
+/// Calls of `advance` at one instant that change nothing; more are an endless loop.
+const EMPTY_ADVANCES_MAX: u32 = 1000;
+/// Seconds since 1970 at the world's zero: the start of 2026.
+pub const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
+
+/// How a world is made.
+#[derive(Clone, Debug)]
+pub struct WorldSpec {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// Sizes of the controller's tables.
+    pub limits: Limits,
+    /// Times of transfers.
+    pub transfers: Latency,
+    /// Times of parity jobs.
+    pub jobs: Latency,
+    /// Keep a record of all events.
+    pub record: bool,
+}
+
+impl WorldSpec {
+    /// Small limits: everything that can run out does.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let quick = Latency { least: Nanos::ZERO, most: Nanos::from_micros(20), grain: Nanos::from_micros(5) };
+        Self { seed, limits: Limits::small(), transfers: quick, jobs: quick, record: false }
+    }
+}
+
+/// Something that ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Due {
+    at: Instant,
+    /// Breaks ties: first scheduled, first served.
+    sequence: u64,
+    tag: u64,
+}
+
+/// An action that was issued and has not ended.
+#[derive(Clone, Debug)]
+enum InFlight {
+    Drive(DriveCommand),
+    Transfer(Transfer),
+    /// The job, its columns, and a hash of its inputs when it was issued.
+    Job(ParityJob, Vec<JobColumn>, u64),
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct World {
+    spec: WorldSpec,
+    controller: Controller,
+    actions: Actions,
+    kernels: Kernels,
+    pool: Vec<u8>,
+    claims: Claims,
+    drives: Vec<Option<MemoryDrive>>,
+    now: Instant,
+    sequence: u64,
+    due: BinaryHeap<Reverse<Due>>,
+    in_flight: BTreeMap<u64, InFlight>,
+    hosts: BTreeMap<Token, Host>,
+    finished: VecDeque<(Token, Finished)>,
+    next_token: u64,
+    admin_waiting: BTreeMap<Token, Instant>,
+    admin_answers: BTreeMap<Token, AdminReply>,
+    notices: Vec<Notice>,
+    random: Random,
+    digest: Digest,
+    record: Option<Record>,
+    /// Something was handed in since the last `advance`.
+    stirred: bool,
+}
+
+/// Users of the run's seed.
+mod user {
+    pub const WORLD: u64 = 1 << 32;
+    pub const DRIVE: u64 = 2 << 32;
+}
+
+#[allow(clippy::cast_possible_truncation)] // the pool is in memory
+fn new_pool(limits: &Limits) -> Vec<u8> {
+    vec![0; limits.pool.get() as usize]
+}
+
+impl World {
+    /// A machine without drives.
+    ///
+    /// # Panics
+    /// Limits that cannot work.
+    #[must_use]
+    pub fn new(spec: WorldSpec) -> Self {
+        let controller = Controller::new(spec.limits.clone()).unwrap_or_else(|error| panic!("{error}"));
+        let mut world = Self {
+            controller,
+            actions: Actions::new(&spec.limits),
+            kernels: Kernels::detect(),
+            pool: new_pool(&spec.limits),
+            claims: Claims::new(spec.limits.pool.get()),
+            drives: Vec::new(),
+            now: Instant::ZERO,
+            sequence: 0,
+            due: BinaryHeap::new(),
+            in_flight: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            finished: VecDeque::new(),
+            next_token: 1,
+            admin_waiting: BTreeMap::new(),
+            admin_answers: BTreeMap::new(),
+            notices: Vec::new(),
+            random: Random::derived(spec.seed, user::WORLD),
+            digest: Digest::default(),
+            record: spec.record.then(|| Record::new(spec.limits.clone())),
+            stirred: false,
+            spec,
+        };
+        world.set_wall_clock();
+        world
+    }
+
+    fn set_wall_clock(&mut self) {
+        self.controller.set_wall_clock(WALL_CLOCK_AT_ZERO);
+        self.note(|| Entry::WallClock(WALL_CLOCK_AT_ZERO));
+    }
+
+    fn note(&mut self, entry: impl FnOnce() -> Entry) {
+        if let Some(record) = &mut self.record {
+            record.push(entry());
+        }
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+    /// The engine, to be looked at.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+    /// The limits of the engine.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.spec.limits
+    }
+    /// The hash of all decisions so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+    /// The record so far, where one is kept; later events begin a new one only in a new controller.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+    /// The news since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Put a drive in and tell the controller.
+    ///
+    /// # Panics
+    /// The controller does not take it.
+    pub fn add_drive(&mut self, spec: DriveSpec) -> DriveId {
+        let drive = DriveId(u16::try_from(self.drives.len()).expect("a world has few drives"));
+        let random = Random::derived(self.spec.seed, user::DRIVE + u64::from(drive.0));
+        self.drives.push(Some(MemoryDrive::new(spec, self.spec.limits.drive_depth_max, random)));
+        self.attach(drive);
+        drive
+    }
+
+    fn attach(&mut self, drive: DriveId) {
+        let info = self.drive(drive).spec().info();
+        let result = self.admin(AdminCommand::AttachDrive { drive, info });
+        result.unwrap_or_else(|error| panic!("drive {drive} is not taken: {error}"));
+    }
+
+    /// How many drives were put in.
+    #[must_use]
+    pub fn drives_len(&self) -> usize {
+        self.drives.len()
+    }
+    /// A drive.
+    ///
+    /// # Panics
+    /// There is no such drive.
+    #[must_use]
+    pub fn drive(&self, drive: DriveId) -> &MemoryDrive {
+        self.drives[drive.index()].as_ref().expect("the drive is there")
+    }
+    /// A drive, to switch its faults.
+    ///
+    /// # Panics
+    /// There is no such drive.
+    pub fn drive_mut(&mut self, drive: DriveId) -> &mut MemoryDrive {
+        self.drives[drive.index()].as_mut().expect("the drive is there")
+    }
+
+    /// Pull a drive: what it has in flight and all that comes ends with an error.
+    pub fn pull(&mut self, drive: DriveId) {
+        let stuck = self.drive_mut(drive).pull();
+        self.soon(&stuck);
+    }
+    /// A drive that hung answers again, late.
+    pub fn release(&mut self, drive: DriveId) {
+        let stuck = self.drive_mut(drive).release();
+        self.soon(&stuck);
+    }
+    fn soon(&mut self, tags: &[Tag]) {
+        for tag in tags {
+            let delay = self.spec.transfers.draw(&mut self.random);
+            self.schedule(*tag, self.now + delay);
+        }
+    }
+
+    fn schedule(&mut self, tag: Tag, at: Instant) {
+        self.sequence += 1;
+        self.due.push(Reverse(Due { at, sequence: self.sequence, tag: tag.0 }));
+    }
+
+    /// What the controller tells about an array.
+    #[must_use]
+    pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
+        self.controller.status(array)
+    }
+
+    /// Hand in a command; the answer comes later.
+    pub fn start_admin(&mut self, command: AdminCommand) -> Token {
+        let token = self.new_token();
+        self.admin_waiting.insert(token, self.now);
+        self.note(|| Entry::Admin(token, Box::new(command.clone())));
+        self.controller.admin(token, command);
+        self.stirred = true;
+        token
+    }
+
+    /// The answer to a command, once.
+    pub fn take_answer(&mut self, token: Token) -> Option<AdminReply> {
+        self.admin_answers.remove(&token)
+    }
+
+    /// Hand in a command and wait for its answer.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    ///
+    /// # Panics
+    /// No answer in [`ADMIN_TIME_MAX`].
+    pub fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, openraid_core::admin::AdminError> {
+        let token = self.start_admin(command);
+        loop {
+            if let Some(answer) = self.take_answer(token) {
+                return answer.result;
+            }
+            self.must_step("an administrative command has no answer");
+        }
+    }
+
+    fn new_token(&mut self) -> Token {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        token
+    }
+
+    /// The next thing happens: the controller answers what was handed in, or time goes on to what comes next.
+    /// False where nothing is left that could happen.
+    pub fn step(&mut self) -> bool {
+        if !self.stirred && !self.deadline_is_due() {
+            let Some(next) = self.next_time() else {
+                return false;
+            };
+            self.now = self.now.max(next);
+            self.complete_due();
+        }
+        self.advance();
+        self.check_patience();
+        true
+    }
+
+    fn must_step(&mut self, what: &str) {
+        if !self.step() {
+            panic!("{what}, and nothing is left to happen\n{}", self.dump());
+        }
+    }
+
+    fn deadline_is_due(&self) -> bool {
+        self.controller.next_deadline().is_some_and(|(at, _)| at <= self.now)
+    }
+
+    /// When something happens next by itself.
+    fn next_time(&self) -> Option<Instant> {
+        let due = self.due.peek().map(|Reverse(due)| due.at);
+        let deadline = self.controller.next_deadline().map(|(at, _)| at);
+        due.into_iter().chain(deadline).min()
+    }
+
+    fn complete_due(&mut self) {
+        while let Some(Reverse(due)) = self.due.peek().copied() {
+            if due.at > self.now {
+                break;
+            }
+            self.due.pop();
+            let completion = self.carry_out(Tag(due.tag));
+            self.tell(completion);
+        }
+    }
+
+    fn tell(&mut self, completion: Completion) {
+        self.note(|| Entry::Complete(completion));
+        self.controller.complete(completion);
+        self.stirred = true;
+    }
+
+    fn advance(&mut self) {
+        self.stirred = false;
+        let mut empty = 0;
+        loop {
+            let now = self.now;
+            self.note(|| Entry::Advance(now));
+            self.controller.advance(now, &mut self.actions);
+            self.digest.advance(now, &self.actions);
+            if self.actions.is_empty() {
+                empty += 1;
+                assert!(empty < EMPTY_ADVANCES_MAX, "the controller is due and does nothing\n{}", self.dump());
+            } else {
+                empty = 0;
+                self.issue_all();
+            }
+            if !self.deadline_is_due() {
+                return;
+            }
+        }
+    }
+
+    fn check_patience(&self) {
+        let too_old = |since: Instant, limit: Nanos| self.now.since(since) > limit;
+        // Tokens rise with time: the first is the oldest.
+        let host = self.hosts.values().next().is_some_and(|host| too_old(host.submitted, REQUEST_TIME_MAX));
+        let admin = self.admin_waiting.values().next().is_some_and(|since| too_old(*since, ADMIN_TIME_MAX));
+        assert!(!host && !admin, "somebody waits too long\n{}", self.dump());
+    }
+
+    /// Let time pass.
+    pub fn run_for(&mut self, time: Nanos) {
+        let end = self.now + time;
+        while self.stirred || self.next_time().is_some_and(|next| next <= end) {
+            self.must_step("time stands still");
+        }
+        self.now = end;
+    }
+
+    /// Is no action and no request in flight?
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        !self.stirred && self.in_flight.is_empty() && self.hosts.is_empty() && self.admin_waiting.is_empty()
+    }
+
+    /// Until all requests and commands have ended; background work may go on.
+    pub fn run_until_answered(&mut self) {
+        while !self.hosts.is_empty() || !self.admin_waiting.is_empty() {
+            self.must_step("requests have no answer");
+        }
+    }
+
+    /// Until everything has come to rest: nothing in flight, and the controller waits for no time.
+    ///
+    /// # Panics
+    /// No rest in [`IDLE_TIME_MAX`].
+    pub fn run_until_idle(&mut self) {
+        let begin = self.now;
+        while !self.is_quiet() || self.controller.next_deadline().is_some() {
+            self.must_step("requests have no answer");
+            assert!(self.now.since(begin) <= IDLE_TIME_MAX, "no rest\n{}", self.dump());
+        }
+    }
+}
