@@ -1,15 +1,16 @@
 //! Every map against the one read off real members that the Linux md driver wrote: `layouts.txt` of the oracle
-//! crate, whose header says how it came about and what its lines mean.
+//! crate and `md_mixed_layouts.txt` here, whose headers say how they came about and what their lines mean.
 
 use openraid_core::geometry::{Geometry, Level, Parity, Rotation, SetSpec, StripeRole};
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
 use std::collections::BTreeMap;
 
-const GOLDEN: &str = include_str!("../../oracle/golden/layouts.txt");
+/// What mdadm makes, and what only the kernel takes.
+const GOLDEN: [&str; 2] = [include_str!("../../oracle/golden/layouts.txt"), include_str!("md_mixed_layouts.txt")];
 /// Unit of the map where the level has no chunks: 4 KiB.
 const LINEAR_UNIT: u64 = 8;
-/// Fewer arrays than this, and the file is not the whole one.
-const ARRAYS_MIN: usize = 100;
+/// Fewer arrays than this, and the files are not whole.
+const ARRAYS_MIN: usize = 150;
 
 /// Slot and sector of one copy.
 type Place = (u16, u64);
@@ -49,6 +50,7 @@ impl Golden {
             (Level::Raid0, "original") => 1,
             (Level::Raid0, "alternate") => 2,
             (_, "-") => 0,
+            (Level::Raid10, _) if word.starts_with("0x") => u32::from_str_radix(&word[2..], 16).unwrap(),
             (Level::Raid10, _) => match &word[..1] {
                 "n" => 0x100 + copies(),
                 "f" => 1 + (copies() << 8),
@@ -82,7 +84,7 @@ impl Golden {
 
 fn parse() -> Vec<Golden> {
     let mut arrays: Vec<Golden> = Vec::new();
-    for line in GOLDEN.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+    for line in GOLDEN.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let mut words = line.split(' ');
         let kind = words.next().unwrap();
         if kind == "array" {
@@ -105,7 +107,7 @@ fn parse() -> Vec<Golden> {
             other => panic!("{}: a line of unknown kind {other}", array.name),
         }
     }
-    assert!(arrays.len() >= ARRAYS_MIN, "the file holds {} arrays only", arrays.len());
+    assert!(arrays.len() >= ARRAYS_MIN, "the files hold {} arrays only", arrays.len());
     arrays
 }
 
@@ -237,4 +239,17 @@ fn a_rest_of_the_member_that_holds_no_chunk_changes_nothing() {
         let (exact, grown) = (array.geometry(Sectors::ZERO), array.geometry(Sectors(array.number("chunk") - 1)));
         assert_eq!(exact, grown, "{}", array.name);
     }
+}
+
+#[test]
+fn preferred_sizes_are_those_of_md() {
+    let mut compared = 0;
+    for array in parse() {
+        let Some(sizes) = array.fields.get("io_bytes") else { continue };
+        let set = array.geometry(Sectors::ZERO);
+        let found = format!("{},{}", set.io_min().bytes().get(), set.full_stripe().bytes().get());
+        assert_eq!(found, *sizes, "{}", array.name);
+        compared += 1;
+    }
+    assert!(compared > 30, "only {compared} were compared");
 }
