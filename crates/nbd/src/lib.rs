@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 mod error;
 mod export;
 mod flags;
@@ -28,6 +29,7 @@ pub mod limits;
 mod request;
 pub mod server;
 mod status;
+mod uri;
 mod wire;
 
 pub use error::NbdError;
@@ -35,3 +37,4 @@ pub use export::{BlockSizes, BlockSizesError, ContextSet, ExportError, ExportInf
 pub use flags::ExportFlags;
 pub use request::{Command, Cookie, Request, REQUEST_BYTES};
 pub use status::Extent;
+pub use uri::{NbdUri, Transport, UriError, PORT_DEFAULT};

@@ -345,7 +345,7 @@ fn announced_payload_takes_memory_only_as_it_arrives() {
     assert!(peer.handshake.held_bytes() <= 64, "{}", peer.handshake.held_bytes());
     for sent in 1..OPTION_PAYLOAD_MAX {
         assert_eq!(peer.send(&[0]).0, HandshakeEvent::NeedMore);
-        assert!(peer.handshake.held_bytes() <= (2 * sent).max(64).min(OPTION_PAYLOAD_MAX));
+        assert!(peer.handshake.held_bytes() <= (2 * sent).clamp(64, OPTION_PAYLOAD_MAX));
     }
 }
 
