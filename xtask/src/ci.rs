@@ -1,26 +1,54 @@
 //! The chores that consist of other programs' runs.
 
-use crate::step::{cargo, run_all, Outcome};
+use crate::deny::deny;
+use crate::purity::purity;
+use crate::step::{cargo, cargo_output, run_all, Outcome};
+use crate::tidy::tidy;
+
+/// Tells tests that the packages of foreign programs are installed, so that none may skip itself.
+const REQUIRE_PEERS: (&str, &str) = ("OPENRAID_REQUIRE_PEERS", "1");
+/// Tells tests that take a slice of their cases to take all.
+const SOAK: (&str, &str) = ("OPENRAID_SOAK", "1");
 
 /// Everything that must hold before a change lands. Cheap steps come first, so that a slip shows early.
 pub fn ci() -> Outcome {
-    run_all(&[("format", &format), ("clippy", &clippy), ("tests", &tests)])
+    run_all(&[
+        ("lock file", &lock),
+        ("format", &format),
+        ("tidy", &tidy),
+        ("purity", &purity),
+        ("clippy", &clippy),
+        ("deny", &deny),
+        ("tests", &tests),
+    ])
 }
 
 /// The sources alone.
 pub fn lint() -> Outcome {
-    run_all(&[("format", &format), ("clippy", &clippy)])
+    run_all(&[
+        ("lock file", &lock),
+        ("format", &format),
+        ("tidy", &tidy),
+        ("purity", &purity),
+        ("clippy", &clippy),
+        ("deny", &deny),
+    ])
 }
 
-/// All tests with the optimiser on; `OPENRAID_SOAK` tells sliced tests to do the whole.
+/// All tests with the optimiser on, the long ones included.
 pub fn soak() -> Outcome {
     let arguments = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--include-ignored"];
-    run_all(&[("soak", &|| cargo(&arguments, &[("OPENRAID_SOAK", "1")]))])
+    run_all(&[("soak", &|| cargo(&arguments, &[SOAK, REQUIRE_PEERS]))])
 }
 
 /// Every benchmark of the workspace.
 pub fn bench() -> Outcome {
     run_all(&[("benchmarks", &|| cargo(&["bench", "--workspace", "--benches"], &[]))])
+}
+
+/// Does Cargo.lock fit the manifests? Otherwise every machine would test other dependencies.
+fn lock() -> Outcome {
+    cargo_output(&["metadata", "--locked", "--format-version", "1"]).map(drop)
 }
 
 fn format() -> Outcome {
@@ -32,5 +60,7 @@ fn clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    cargo(&["test", "--workspace", "--no-fail-fast"], &[])
+    // Programs first: tests run programs of other packages, which cargo does not build for them.
+    cargo(&["build", "--workspace", "--bins"], &[])?;
+    cargo(&["test", "--workspace", "--no-fail-fast"], &[REQUIRE_PEERS])
 }

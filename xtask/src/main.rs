@@ -5,15 +5,27 @@
 
 #![forbid(unsafe_code)]
 
+mod bless;
 mod ci;
+mod deny;
+mod purity;
+mod rust;
 mod step;
+mod tidy;
+mod tree;
 
 use std::process::ExitCode;
 
-/// What the program can do: name, function, one sentence.
-const COMMANDS: &[(&str, fn() -> step::Outcome, &str)] = &[
+/// A chore: its name, its function, one sentence.
+type Chore = (&'static str, fn() -> step::Outcome, &'static str);
+
+const COMMANDS: &[Chore] = &[
     ("ci", ci::ci, "everything that must hold before a change lands"),
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
+    ("tidy", tidy::tidy, "style that can be checked"),
+    ("purity", purity::purity, "who may import whom, and what the core must not know"),
+    ("deny", deny::deny, "licences and bans of dependencies"),
+    ("bless", bless::bless, "make golden files anew from their oracles"),
     ("soak", ci::soak, "all tests, the long ones included, with the optimiser on"),
     ("bench", ci::bench, "every benchmark of the workspace"),
 ];

@@ -13,8 +13,11 @@ pub fn root() -> PathBuf {
     here.parent().expect("xtask stands in the root of the repository").to_path_buf()
 }
 
+/// A step's name and work.
+pub type Step<'a> = (&'a str, &'a dyn Fn() -> Outcome);
+
 /// Run the steps in order, stop at the first that fails, and say how long each took.
-pub fn run_all(steps: &[(&str, &dyn Fn() -> Outcome)]) -> Outcome {
+pub fn run_all(steps: &[Step<'_>]) -> Outcome {
     let mut times = Vec::new();
     for (name, work) in steps {
         println!("\n==== {name} ====");

@@ -1,0 +1,287 @@
+//! Who may import whom, and what the core must not know.
+//!
+//! The table below is the architecture. A crate that is not in it, or an import that is not in its line, is an
+//! error: whoever needs one changes the table, in the open. Dev-dependencies are free.
+
+use crate::rust::Code;
+use crate::step::{cargo, cargo_output, root, run_all, Outcome};
+use crate::tree::files;
+use std::fs;
+use std::process::Command;
+
+/// A crate, the workspace's crates that it may import, and external ones.
+struct Imports {
+    package: &'static str,
+    own: &'static [&'static str],
+    external: &'static [&'static str],
+}
+
+const TABLE: &[Imports] = &[
+    Imports { package: "openraid-units", own: &[], external: &[] },
+    Imports { package: "openraid-format", own: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-core", own: &["openraid-units", "openraid-format"], external: &[] },
+    Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
+    Imports {
+        package: "openraid-sim",
+        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity"],
+        external: &["serde", "toml"],
+    },
+    Imports {
+        package: "openraid-runtime",
+        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-nbd", "openraid-sys"],
+        external: &[],
+    },
+    Imports {
+        package: "openraid",
+        own: &[
+            "openraid-units",
+            "openraid-format",
+            "openraid-core",
+            "openraid-parity",
+            "openraid-nbd",
+            "openraid-sys",
+            "openraid-sim",
+            "openraid-runtime",
+        ],
+        external: &[],
+    },
+    // For tests only: nothing may import it but as a dev-dependency.
+    Imports { package: "openraid-oracle", own: &[], external: &[] },
+    Imports { package: "xtask", own: &[], external: &[] },
+];
+
+/// Crates that must build without the standard library.
+const NO_STD: &[&str] = &["crates/units/", "crates/format/", "crates/core/"];
+/// What the code of these must not name: the world (std), time, threads, chance, floating point, iteration
+/// orders that differ between runs, byte orders that differ between machines.
+const IMPURE_WORDS: &[&str] = &[
+    "std",
+    "f32",
+    "f64",
+    "HashMap",
+    "HashSet",
+    "SystemTime",
+    "thread_local",
+    "rand",
+    "asm",
+    "to_ne_bytes",
+    "from_ne_bytes",
+];
+/// The only crates with unsafe code.
+const UNSAFE: &[&str] = &["crates/parity/", "crates/sys/"];
+
+/// All checks of purity.
+pub fn purity() -> Outcome {
+    run_all(&[("purity: imports", &imports), ("purity: words", &words), ("purity: no std", &no_std)])
+}
+
+fn imports() -> Outcome {
+    let arguments = [
+        "tree",
+        "--workspace",
+        "--edges",
+        "normal,build",
+        "--target",
+        "all",
+        "--depth",
+        "1",
+        "--prefix",
+        "depth",
+        "--no-dedupe",
+        "--all-features",
+        "--format",
+        "|{p}",
+    ];
+    let output = cargo_output(&arguments)?;
+    let complaints = foreign_imports(&String::from_utf8_lossy(&output));
+    verdict(&complaints)
+}
+
+/// Imports outside of the table, in the output of `cargo tree`: `0|package version`, then `1|import version`.
+fn foreign_imports(tree: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut package = "";
+    for (depth, rest) in tree.lines().filter_map(|line| line.split_once('|')) {
+        let name = rest.split(' ').next().unwrap_or_default();
+        let entry = |name: &str| TABLE.iter().find(|entry| entry.package == name);
+        if depth == "0" {
+            package = name;
+            if entry(name).is_none() {
+                complaints.push(format!("{name} is not in the table of xtask/src/purity.rs; add what it may import"));
+            }
+        } else if let Some(entry) = entry(package) {
+            if !entry.own.contains(&name) && !entry.external.contains(&name) {
+                complaints.push(format!("{package} must not import {name} (table in xtask/src/purity.rs)"));
+            }
+        }
+    }
+    complaints
+}
+
+fn words() -> Outcome {
+    let mut complaints = Vec::new();
+    for file in files()?.iter().filter(|file| file.is("rs")) {
+        let Some(text) = file.text() else { continue };
+        let within = |folders: &[&str]| folders.iter().any(|folder| file.path.starts_with(folder));
+        let pure = within(NO_STD) && file.path.contains("/src/") && !file.path.ends_with("tests.rs");
+        if pure {
+            complaints.extend(impure_words(&file.path, text));
+        }
+        if file.path.ends_with("/src/lib.rs") && within(NO_STD) && !has_line(text, "#![no_std]") {
+            complaints.push(format!("{}: #![no_std] is missing", file.path));
+        }
+        if within(UNSAFE) {
+            continue;
+        }
+        let found = Code::of(text).words().into_iter().filter(|(_, word)| word == "unsafe");
+        complaints
+            .extend(found.map(|(line, _)| format!("{}:{line}: unsafe code belongs into parity or sys", file.path)));
+        let root = file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs");
+        if root && !has_line(text, "#![forbid(unsafe_code)]") {
+            complaints.push(format!("{}: #![forbid(unsafe_code)] is missing", file.path));
+        }
+    }
+    verdict(&complaints)
+}
+
+fn has_line(text: &str, wanted: &str) -> bool {
+    text.lines().any(|line| line.trim() == wanted)
+}
+
+fn impure_words(path: &str, text: &str) -> Vec<String> {
+    let code = without_tests(&Code::of(text).lines());
+    let mut complaints = Vec::new();
+    for (number, line) in (1..).zip(code) {
+        for word in line.split(|c: char| !(c == '_' || c.is_alphanumeric())) {
+            if IMPURE_WORDS.contains(&word) {
+                complaints
+                    .push(format!("{path}:{number}: '{word}' has no place in a crate without std, clock and chance"));
+            }
+        }
+    }
+    complaints
+}
+
+/// The lines of code, with everything behind `#[cfg(test)]` up to the end of that item made empty.
+fn without_tests(lines: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut lines = lines.iter();
+    while let Some(line) = lines.next() {
+        kept.push(String::new());
+        if line.trim() != "#[cfg(test)]" {
+            kept.pop();
+            kept.push(line.clone());
+            continue;
+        }
+        let mut depth = 0;
+        for inner in lines.by_ref() {
+            kept.push(String::new());
+            let opened = inner.matches('{').count();
+            depth += opened;
+            depth -= inner.matches('}').count().min(depth);
+            let over = opened > 0 || inner.contains('}') || inner.trim_end().ends_with(';');
+            if depth == 0 && over {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+/// Build the pure crates where there is no standard library: for WebAssembly where that target is installed.
+/// Otherwise the host's compiler proves it: a program that brings its own panic handler and imports the crates
+/// is refused if one of them brings std's.
+fn no_std() -> Outcome {
+    let target = "wasm32-unknown-unknown";
+    if has_target(target) {
+        println!("building for {target}");
+        return cargo(&["check", "-p", "openraid-core", "-p", "openraid-format", "--target", target], &[]);
+    }
+    println!("{target} is not installed; checking on the host, against a panic handler of our own");
+    let folder = root().join("target/no-std-probe");
+    let manifest = folder.join("Cargo.toml");
+    let complain = |error: std::io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder.join("src")).map_err(complain)?;
+    fs::write(&manifest, probe_manifest()).map_err(complain)?;
+    fs::write(folder.join("src/lib.rs"), PROBE).map_err(complain)?;
+    let target_folder = folder.join("target");
+    let manifest = manifest.to_string_lossy();
+    let target_folder = target_folder.to_string_lossy();
+    cargo(&["check", "--quiet", "--offline", "--manifest-path", &manifest, "--target-dir", &target_folder], &[])
+        .map_err(|error| format!("core or format imports the standard library ({error})"))
+}
+
+fn has_target(target: &str) -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
+    let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    !folder.is_empty() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn probe_manifest() -> String {
+    let crates = root().join("crates");
+    format!(
+        "[workspace]\n[package]\nname = \"no-std-probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+         [profile.dev]\npanic = \"abort\"\n[dependencies]\n\
+         openraid-core = {{ path = \"{0}/core\" }}\nopenraid-format = {{ path = \"{0}/format\" }}\n",
+        crates.display()
+    )
+}
+
+/// Two panic handlers in one program are a compile error; std has one.
+const PROBE: &str = "\
+#![no_std]
+extern crate openraid_core;
+extern crate openraid_format;
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+";
+
+fn verdict(complaints: &[String]) -> Outcome {
+    for complaint in complaints {
+        println!("{complaint}");
+    }
+    match complaints.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} complaints, see above")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_outside_of_the_table_is_found() {
+        let tree = "0|openraid-core v0.1.0 (x)\n1|openraid-units v0.1.0 (x)\n1|serde v1.0.0\n\n0|stranger v0.1.0\n";
+        let found = foreign_imports(tree);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("openraid-core must not import serde"));
+        assert!(found[1].contains("stranger is not in the table"));
+    }
+
+    #[test]
+    fn impure_words_are_found_outside_of_tests_and_comments_only() {
+        let text =
+            "// std\nuse core::fmt;\n#[cfg(test)]\nmod tests {\n    use std::vec;\n    fn f() {}\n}\nfn g(x: f64) {}\n";
+        let found = impure_words("a.rs", text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("a.rs:8: 'f64'"));
+        assert_eq!(impure_words("a.rs", "#[cfg(test)]\nextern crate std;\nuse std::x;\n").len(), 1);
+        assert_eq!(impure_words("a.rs", "#[cfg(test)]\nmod tests;\nuse std::x;\n").len(), 1);
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        // Each crate may import only crates that stand above it.
+        for (n, entry) in TABLE.iter().enumerate() {
+            for own in entry.own {
+                assert!(TABLE[..n].iter().any(|above| above.package == *own), "{} -> {own}", entry.package);
+            }
+        }
+    }
+}
