@@ -297,9 +297,11 @@ impl Iterator for CopyIter<'_> {
 
     fn next(&mut self) -> Option<Fragment> {
         let Some(rows) = &self.mirror.rows else {
-            let slot = Slot(self.slot);
+            if self.slot == self.mirror.members {
+                return None;
+            }
             self.slot += 1;
-            return (slot.0 < self.mirror.members).then_some(Fragment { slot, lba: self.lba, len: self.len });
+            return Some(Fragment { slot: Slot(self.slot - 1), lba: self.lba, len: self.len });
         };
         if self.near == rows.near {
             return None;
@@ -322,7 +324,7 @@ impl Iterator for CopyIter<'_> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let done = match &self.mirror.rows {
-            None => self.slot.min(self.mirror.members),
+            None => self.slot,
             Some(rows) => self.near * rows.far + self.far,
         };
         let left = usize::from(self.mirror.copies - done);

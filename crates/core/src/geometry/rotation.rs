@@ -182,15 +182,9 @@ impl Rotation {
             Self::DdfNContinue => (p + members - 1) % members,
             _ => (p + 1) % members,
         });
-        let first = match (self.symmetric(), q) {
-            (false, _) => 0,
-            (true, Some(q)) if q == (p + 1) % members && !self.q_apart() => q + 1,
-            (true, _) => p + 1,
-        };
-        let weights_from = match q {
-            Some(q) if !self.weights_of_ddf() => q + 1,
-            _ => 0,
-        };
+        // Both walks pass over P and Q, so they may begin on one.
+        let first = if self.symmetric() { p } else { 0 };
+        let weights_from = if self.weights_of_ddf() { 0 } else { q.unwrap_or(0) };
         Placement { members, ring, p, q, first, weights_from, count_parity: self.weights_of_ddf() }
     }
 }
@@ -224,7 +218,7 @@ impl Placement {
     }
     /// The exponent of the generator that the data in `slot` has in Q.
     pub fn weight(&self, slot: u16) -> u16 {
-        let before = (slot + self.members - self.weights_from % self.members) % self.members;
+        let before = (slot + self.members - self.weights_from) % self.members;
         let round = (0..before).map(|step| (self.weights_from + step) % self.members);
         let skipped = round.filter(|slot| self.is_parity(*slot)).count();
         match self.count_parity {
