@@ -1,2 +1,5 @@
 //! The openraid command.
+
+#![forbid(unsafe_code)]
+
 fn main() {}

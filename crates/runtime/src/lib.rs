@@ -1,1 +1,3 @@
 //! openraid-runtime
+
+#![forbid(unsafe_code)]
