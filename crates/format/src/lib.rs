@@ -18,6 +18,7 @@ mod bitmap;
 mod check;
 mod create;
 mod feature;
+mod foreign;
 mod identity;
 mod layout_words;
 mod le;
@@ -36,6 +37,9 @@ pub use bitmap::{
 pub use check::{MetadataArea, SuperblockError};
 pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
+pub use foreign::{
+    detect as detect_foreign, Finding, Findings, ForeignKind, Stretch, FINDINGS_MAX, FOREIGN_HEAD, FOREIGN_TAIL,
+};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
 pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};

@@ -4,8 +4,9 @@
 
 use openraid_format::{superblock_lba, MinorVersion, Superblock, SuperblockError};
 use openraid_units::Sectors;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 /// A stretch of a drive that was kept.
 pub struct Area {
@@ -144,4 +145,49 @@ impl Random {
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
+}
+
+/// A folder that goes away with the test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("openraid-format-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+    /// A sparse file of this many bytes.
+    pub fn image(&self, name: &str, size: u64) -> PathBuf {
+        let path = self.0.join(name);
+        File::create(&path).unwrap().set_len(size).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sh(line: &str) -> Output {
+    let path = std::env::var("PATH").unwrap_or_default();
+    Command::new("sh").arg("-c").arg(line).env("PATH", format!("{path}:/sbin:/usr/sbin")).output().unwrap()
+}
+
+/// Is this tool installed? Says so where it is not.
+pub fn has(tool: &str) -> bool {
+    let found = sh(&format!("command -v {tool}")).status.success();
+    if !found {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    found
+}
+
+/// Run a shell line that has to succeed, and give its output.
+pub fn run(line: &str) -> String {
+    let output = sh(line);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{line}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
