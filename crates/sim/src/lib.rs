@@ -11,6 +11,7 @@ pub mod claims;
 pub mod digest;
 pub mod drive;
 pub mod jobs;
+pub mod oracle;
 pub mod random;
 pub mod record;
 pub mod world;

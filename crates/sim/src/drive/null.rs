@@ -1,2 +1,174 @@
 //! A machine without bytes and without time: every action is done at once. It is there to see what the engine
-//! itself costs, and takes no memory after its start.
+//! itself costs, and takes no memory after its start. Reads give nothing, checks always match.
+
+use openraid_core::actions::{Actions, Direction, JobKind};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
+use openraid_core::limits::{Limits, LimitsError};
+use openraid_core::Controller;
+use openraid_units::{ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, Instant, Nanos, Sectors, Token};
+
+/// Time passes by this much for each turn, so that what waits for time comes to pass.
+const TURN: Nanos = Nanos::from_micros(1);
+/// Turns that one command may take.
+const ADMIN_TURNS_MAX: u32 = 10_000_000;
+
+/// A controller whose drives, hosts and kernels answer at once.
+#[derive(Debug)]
+pub struct NullMachine {
+    controller: Controller,
+    actions: Actions,
+    now: Instant,
+    next_token: u64,
+    drives: u16,
+    answer: Option<Result<AdminOutcome, AdminError>>,
+    /// Requests that ended.
+    pub ended: u64,
+    /// Requests inside the controller.
+    pub inside: u32,
+    /// Drive commands carried out: reads, and others.
+    pub commands: [u64; 2],
+}
+
+impl NullMachine {
+    /// A machine without drives.
+    ///
+    /// # Errors
+    /// Limits that cannot work.
+    pub fn new(limits: &Limits) -> Result<Self, LimitsError> {
+        Ok(Self {
+            controller: Controller::new(limits.clone())?,
+            actions: Actions::new(limits),
+            now: Instant::ZERO,
+            next_token: 1,
+            drives: 0,
+            answer: None,
+            ended: 0,
+            inside: 0,
+            commands: [0; 2],
+        })
+    }
+
+    /// Put a drive in.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    pub fn add_drive(&mut self, capacity: Sectors) -> Result<DriveId, AdminError> {
+        let drive = DriveId(self.drives);
+        let info = Self::info(capacity);
+        self.drives += 1;
+        self.admin(AdminCommand::AttachDrive { drive, info })?;
+        Ok(drive)
+    }
+
+    /// What its drives are.
+    #[must_use]
+    pub fn info(capacity: Sectors) -> DriveInfo {
+        DriveInfo {
+            capacity,
+            block: BlockSize::B512,
+            rotational: false,
+            discard: false,
+            discard_zeroes: false,
+            write_zeroes: false,
+        }
+    }
+
+    /// Size of an array.
+    #[must_use]
+    pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
+        self.controller.capacity(array)
+    }
+
+    /// Carry out a command.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    ///
+    /// # Panics
+    /// No answer after very many turns.
+    pub fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, AdminError> {
+        let token = self.token();
+        self.controller.admin(token, command);
+        for _ in 0..ADMIN_TURNS_MAX {
+            self.turn();
+            if let Some(answer) = self.answer.take() {
+                return answer;
+            }
+        }
+        panic!("an administrative command has no answer");
+    }
+
+    fn token(&mut self) -> Token {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        token
+    }
+
+    /// Hand in a request.
+    ///
+    /// # Errors
+    /// The controller is full.
+    pub fn submit(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64) -> Result<(), QueueFull> {
+        let token = self.token();
+        self.controller.submit(BlockRequest { token, array, kind, offset: ArrayOffset(offset), len })?;
+        self.inside += 1;
+        Ok(())
+    }
+
+    /// The controller advances once, and everything it wants is done.
+    pub fn turn(&mut self) {
+        self.now = self.now + TURN;
+        self.actions.clear();
+        self.controller.advance(self.now, &mut self.actions);
+        let mut ended = self.actions.replies.len();
+        for command in &self.actions.drive {
+            self.commands[usize::from(command.op != openraid_core::actions::DriveOp::Read)] += 1;
+            self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
+        }
+        for transfer in &self.actions.transfers {
+            ended += usize::from(transfer.last && transfer.direction == Direction::ToHost);
+            self.controller.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
+        }
+        for job in &self.actions.jobs {
+            let verdict = match job.kind {
+                JobKind::Check | JobKind::Compare => Verdict::Match,
+                JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => Verdict::Done,
+            };
+            self.controller.complete(Completion::Job { tag: job.tag, verdict });
+        }
+        for answer in self.actions.admin.drain(..) {
+            self.answer = Some(answer.result);
+        }
+        self.ended += ended as u64;
+        self.inside -= u32::try_from(ended).expect("no more end than are inside");
+    }
+
+    /// Until nothing is inside.
+    pub fn drain(&mut self) {
+        while self.inside > 0 {
+            self.turn();
+        }
+    }
+
+    /// Keep `depth` requests inside until so many have ended; offsets come from `next`.
+    pub fn run(
+        &mut self,
+        array: ArrayId,
+        kind: RequestKind,
+        len: u64,
+        depth: u32,
+        requests: u64,
+        mut next: impl FnMut() -> u64,
+    ) {
+        let end = self.ended + requests;
+        while self.ended < end {
+            while self.inside < depth {
+                if self.submit(array, kind, next(), len).is_err() {
+                    break;
+                }
+            }
+            self.turn();
+        }
+    }
+}

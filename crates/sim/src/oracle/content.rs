@@ -1,0 +1,98 @@
+//! Bytes that can be recomputed: what a write leaves, without keeping it.
+
+use std::rc::Rc;
+
+use crate::random::mix;
+
+/// What a version of a range holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Zeroes.
+    Zeroes,
+    /// A stamp: every eight bytes are a function of this number and their place in the array.
+    Stamp(u64),
+    /// A copy of the whole array as it was once.
+    Image(Rc<Vec<u8>>),
+    /// Nobody promised anything.
+    Anything,
+}
+
+impl Content {
+    /// The bytes of the array from `offset` on. Not for [`Content::Anything`].
+    ///
+    /// # Panics
+    /// [`Content::Anything`], or beyond the end of an image.
+    pub fn fill(&self, offset: u64, out: &mut [u8]) {
+        match self {
+            Self::Zeroes => out.fill(0),
+            Self::Stamp(stamp) => fill_stamp(*stamp, offset, out),
+            Self::Image(image) => out.copy_from_slice(&image[index(offset)..][..out.len()]),
+            Self::Anything => panic!("anything has no bytes of its own"),
+        }
+    }
+
+    /// Could the bytes of the array from `offset` on be these?
+    #[must_use]
+    pub fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Zeroes => bytes.iter().all(|byte| *byte == 0),
+            Self::Image(image) => &image[index(offset)..][..bytes.len()] == bytes,
+            Self::Stamp(stamp) => {
+                const STEP: usize = 512;
+                let mut expected = [0; STEP];
+                (offset..).step_by(STEP).zip(bytes.chunks(STEP)).all(|(at, piece)| {
+                    let expected = &mut expected[..piece.len()];
+                    fill_stamp(*stamp, at, expected);
+                    expected == piece
+                })
+            }
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // images are in memory
+fn index(offset: u64) -> usize {
+    offset as usize
+}
+
+/// The bytes of a stamp at a place of the array, any alignment.
+pub fn fill_stamp(stamp: u64, offset: u64, out: &mut [u8]) {
+    let mut at = offset;
+    let mut rest = out;
+    while !rest.is_empty() {
+        let within = index(at % 8);
+        let count = (8 - within).min(rest.len());
+        let word = mix(stamp.rotate_left(32) ^ (at / 8)).to_le_bytes();
+        let (piece, more) = rest.split_at_mut(count);
+        piece.copy_from_slice(&word[within..within + count]);
+        rest = more;
+        at += count as u64;
+    }
+}
+
+/// The bytes of a stamp for one request.
+#[must_use]
+pub fn stamped(stamp: u64, offset: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    fill_stamp(stamp, offset, &mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_the_same_from_whichever_byte_it_is_begun() {
+        let whole = stamped(5, 1000, 3000);
+        for start in [0, 1, 7, 8, 100, 511] {
+            assert_eq!(stamped(5, 1000 + start as u64, 1500), whole[start..start + 1500]);
+        }
+        assert!(Content::Stamp(5).matches(1003, &whole[3..]));
+        assert!(!Content::Stamp(6).matches(1003, &whole[3..]));
+        let mut hurt = whole.clone();
+        hurt[2999] ^= 1;
+        assert!(!Content::Stamp(5).matches(1000, &hurt));
+    }
+}

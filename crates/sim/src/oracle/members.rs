@@ -1,0 +1,218 @@
+//! Redundancy, judged on the members' bytes: parity fits, copies are equal, data stand where they belong.
+//!
+//! Nothing of the engine is asked but who its members are: the set is described by the superblocks on the
+//! drives, the map comes from the geometry (which is checked against the real md driver by tests of its own),
+//! and parity is computed by the plain reference kernels.
+
+use openraid_core::admin::MemberState;
+use openraid_core::geometry::{Geometry, Level, Mirror, Parity, SetSpec};
+use openraid_format::{superblock_lba, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_parity::Kernels;
+use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot, StripeIndex};
+
+use crate::world::World;
+
+/// Complaints that are kept; one is enough to fail.
+const COMPLAINTS_MAX: usize = 8;
+
+/// The members of an array as they lie there.
+pub struct Members<'a> {
+    world: &'a World,
+    geometry: Geometry,
+    /// Drive and start of its data area, for slots whose member is in sync.
+    places: Vec<Option<(DriveId, DriveLba)>>,
+}
+
+/// The superblock of a drive as it reads now.
+#[must_use]
+pub fn superblock_on(world: &World, drive: DriveId) -> Option<Superblock> {
+    let drive = world.drive(drive);
+    let capacity = drive.spec().capacity;
+    MinorVersion::ALL.into_iter().find_map(|minor| {
+        let lba = superblock_lba(minor, capacity)?;
+        let len = SUPERBLOCK_BYTES_MAX as u64 / 512;
+        let len = len.min(capacity.get() - lba.get());
+        let mut bytes = vec![0; byte_count(Sectors(len))];
+        drive.peek(lba, &mut bytes);
+        Superblock::decode(&bytes, minor, capacity).ok()
+    })
+}
+
+impl<'a> Members<'a> {
+    /// The members of a running array that is not nested.
+    ///
+    /// # Panics
+    /// The array does not run, or its drives contradict it.
+    #[must_use]
+    pub fn of(world: &'a World, array: ArrayId) -> Self {
+        let status = world.status(array).expect("the array runs");
+        assert!(status.legs.is_empty(), "a nested array has no members of its own");
+        let members: Vec<_> = status.members.iter().filter(|member| !member.replacement).collect();
+        let slots = members.iter().filter_map(|member| member.slot).map(|slot| slot.0 + 1).max().unwrap_or(0);
+        let mut places = vec![None; usize::from(slots)];
+        let mut sizes = vec![Sectors(0); usize::from(slots)];
+        let mut common = None;
+        for member in members {
+            let (Some(slot), Some(drive), MemberState::InSync) = (member.slot, member.drive, member.state) else {
+                continue;
+            };
+            match superblock_on(world, drive) {
+                Some(superblock) => {
+                    places[slot.index()] = Some((drive, superblock.data_offset));
+                    sizes[slot.index()] = superblock.data_size;
+                    common = Some(superblock);
+                }
+                None => places[slot.index()] = Some((drive, DriveLba(0))),
+            }
+        }
+        let geometry = match &common {
+            Some(superblock) => Geometry::new(&SetSpec {
+                level: Level::from_md(superblock.level.number()).expect("a level of md"),
+                members: superblock.raid_disks,
+                chunk: superblock.chunk,
+                layout: superblock.layout,
+                member_size: superblock.size,
+                member_sizes: &sizes,
+            }),
+            None => Geometry::new(&SetSpec {
+                level: Level::Passthrough,
+                members: 1,
+                chunk: Sectors(0),
+                layout: 0,
+                member_size: status.capacity,
+                member_sizes: &[],
+            }),
+        };
+        let geometry = geometry.unwrap_or_else(|error| panic!("the superblocks describe no array: {error}"));
+        assert_eq!(geometry.capacity(), status.capacity, "the array is as large as its superblocks say");
+        Self { world, geometry, places }
+    }
+
+    /// The map of the array.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The drive and the sector at which a place of a member stands; nothing where the member is not in sync.
+    #[must_use]
+    pub fn place(&self, slot: Slot, at: MemberLba) -> Option<(DriveId, DriveLba)> {
+        self.places[slot.index()].map(|(drive, start)| (drive, start + at.offset()))
+    }
+
+    fn read(&self, slot: Slot, at: MemberLba, len: Sectors) -> Option<Vec<u8>> {
+        let (drive, lba) = self.place(slot, at)?;
+        let mut bytes = vec![0; byte_count(len)];
+        self.world.drive(drive).peek(lba, &mut bytes);
+        Some(bytes)
+    }
+
+    /// What does not fit, in words; nothing on an array that is whole. Rows with a member that is not in sync
+    /// are judged as far as they can be.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        match &self.geometry {
+            Geometry::Parity(parity) => self.parity_complaints(parity),
+            Geometry::Mirror(mirror) => self.mirror_complaints(mirror),
+            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => Vec::new(),
+        }
+    }
+
+    fn parity_complaints(&self, parity: &Parity) -> Vec<String> {
+        let mut complaints = Vec::new();
+        for stripe in (0..parity.stripes()).map(StripeIndex) {
+            let at = parity.member_lba(stripe, Sectors(0));
+            let read = |slot| self.read(slot, at, parity.chunk());
+            let mut row = vec![None; usize::from(parity.data_columns())];
+            for column in 0..parity.data_columns() {
+                row[usize::from(parity.coefficient(stripe, column))] = read(parity.slot_of(stripe, column));
+            }
+            let Some(row) = row.into_iter().collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let data: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
+            let len = byte_count(parity.chunk());
+            let (mut p, mut q) = (vec![0; len], vec![0; len]);
+            Kernels::reference().pq(&mut p, &mut q, &data);
+            let found_q = parity.q_slot(stripe).map(|slot| ("Q", slot, q));
+            for (name, slot, expected) in [Some(("P", parity.p_slot(stripe), p)), found_q].into_iter().flatten() {
+                if let Some(wrong) = read(slot).and_then(|found| first_difference(&found, &expected)) {
+                    complaints.push(format!("{name} of stripe {stripe} (slot {slot}) is wrong from byte {wrong} on"));
+                }
+            }
+            if complaints.len() >= COMPLAINTS_MAX {
+                break;
+            }
+        }
+        complaints
+    }
+
+    fn mirror_complaints(&self, mirror: &Mirror) -> Vec<String> {
+        const STEP: Sectors = Sectors::kib(64);
+        let mut complaints = Vec::new();
+        let mut at = SetLba(0);
+        while at.offset() < mirror.capacity() && complaints.len() < COMPLAINTS_MAX {
+            let mut len = Sectors(STEP.get().min((mirror.capacity() - at.offset()).get()));
+            let mut first: Option<(Slot, Vec<u8>)> = None;
+            for copy in mirror.copies(at) {
+                len = Sectors(len.get().min(copy.len.get()));
+                let Some(bytes) = self.read(copy.slot, copy.lba, len) else {
+                    continue;
+                };
+                match &first {
+                    None => first = Some((copy.slot, bytes)),
+                    Some((other, expected)) => {
+                        if let Some(wrong) = first_difference(&bytes, expected) {
+                            let slot = copy.slot;
+                            complaints.push(format!("{at:?}: slots {other} and {slot} differ from byte {wrong} on"));
+                        }
+                    }
+                }
+            }
+            at += len;
+        }
+        complaints
+    }
+
+    /// The array's bytes, taken from the members by the map alone. Only where all members are in sync; of
+    /// copies, the first.
+    ///
+    /// # Panics
+    /// A member is missing.
+    #[must_use]
+    pub fn data(&self, offset: Sectors, len: Sectors) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(byte_count(len));
+        let (mut at, end) = (SetLba(offset.get()), offset + len);
+        while at.offset() < end {
+            let (slot, lba, run) = self.map(at);
+            let run = Sectors(run.get().min((end - at.offset()).get()));
+            bytes.extend(self.read(slot, lba, run).expect("all members are in sync"));
+            at += run;
+        }
+        bytes
+    }
+
+    fn map(&self, at: SetLba) -> (Slot, MemberLba, Sectors) {
+        let fragment = match &self.geometry {
+            Geometry::Passthrough(map) => map.map(at),
+            Geometry::Linear(map) => map.map(at),
+            Geometry::Striped(map) => map.map(at),
+            Geometry::Mirror(map) => map.copies(at).next().expect("there is a first copy"),
+            Geometry::Parity(parity) => {
+                let (stripe, column, within) = parity.locate(at);
+                let run = parity.chunk() - within;
+                return (parity.slot_of(stripe, column), parity.member_lba(stripe, within), run);
+            }
+        };
+        (fragment.slot, fragment.lba, fragment.len)
+    }
+}
+
+fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
+    a.iter().zip(b).position(|(a, b)| a != b)
+}
+
+#[allow(clippy::cast_possible_truncation)] // in memory
+fn byte_count(len: Sectors) -> usize {
+    len.bytes().get() as usize
+}

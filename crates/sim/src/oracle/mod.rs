@@ -1,0 +1,14 @@
+//! What must be true of an array, judged from outside the engine.
+
+pub mod content;
+pub mod members;
+pub mod session;
+pub mod versions;
+
+#[cfg(test)]
+mod versions_tests;
+
+pub use content::{stamped, Content};
+pub use members::Members;
+pub use session::Session;
+pub use versions::{Mismatch, Versions};

@@ -1,0 +1,263 @@
+//! A host that knows what it wrote: every answer of the array is compared with what may be there.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::events::RequestKind;
+use openraid_units::{ArrayId, Token};
+
+use super::content::{stamped, Content};
+use super::versions::{VersionId, Versions};
+use crate::random::Random;
+use crate::world::{Finished, World};
+
+/// Bytes of the reads that look at a whole array.
+const LOOK_BYTES: u64 = 256 << 10;
+
+/// What a request is to the oracle.
+#[derive(Clone, Debug)]
+enum Asked {
+    Read { begun: u64 },
+    Write { id: VersionId, range: Range<u64>, fua: bool, sure: bool },
+    Flush { begun: u64 },
+}
+
+/// How often what is asked for.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Requests inside the controller at once.
+    pub depth: usize,
+    /// Longest request in bytes.
+    pub len_max: u64,
+    /// Offsets and lengths are multiples of this.
+    pub align: u64,
+    /// Only this part of the array is touched.
+    pub range: Range<u64>,
+    /// Shares of reads, writes, flushes, trims, zeroings.
+    pub mix: [u64; 5],
+}
+
+impl Workload {
+    /// A bit of everything, anywhere, at any byte.
+    #[must_use]
+    pub fn mixed(capacity: u64) -> Self {
+        Self { depth: 16, len_max: 96 << 10, align: 1, range: 0..capacity, mix: [40, 50, 4, 3, 3] }
+    }
+}
+
+/// A host and its memory.
+#[derive(Debug)]
+pub struct Session {
+    /// The array it talks to.
+    pub array: ArrayId,
+    versions: Versions,
+    asked: BTreeMap<Token, Asked>,
+    random: Random,
+    next_stamp: u64,
+    /// Errors are answers like others; otherwise they end the test.
+    pub tolerate_errors: bool,
+    /// Requests that ended with an error.
+    pub errors: u64,
+    /// Requests that ended.
+    pub answers: u64,
+    /// What a range may read as after a trim that was answered.
+    pub trimmed: Content,
+}
+
+impl Session {
+    /// A host of an array that holds `initial`. `cuts` says whether the power may go.
+    ///
+    /// # Panics
+    /// There is no such array.
+    #[must_use]
+    pub fn new(world: &World, array: ArrayId, seed: u64, initial: Content, cuts: bool) -> Self {
+        let capacity = world.controller().capacity(array).expect("the array runs").get();
+        Self {
+            array,
+            versions: Versions::new(capacity, initial, !cuts),
+            asked: BTreeMap::new(),
+            random: Random::derived(seed, 1),
+            next_stamp: seed << 32 | 1,
+            tolerate_errors: false,
+            errors: 0,
+            answers: 0,
+            trimmed: Content::Zeroes,
+        }
+    }
+
+    /// Size of the array in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.versions.capacity()
+    }
+    /// What may be where.
+    pub fn versions_mut(&mut self) -> &mut Versions {
+        &mut self.versions
+    }
+    /// Requests without an answer.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Ask for something; the bytes of writes are a fresh stamp.
+    pub fn ask(&mut self, world: &mut World, kind: RequestKind, range: Range<u64>) -> Token {
+        let len = range.end - range.start;
+        let mut payload = Vec::new();
+        let mut begin = |content: Content, fua: bool, sure: bool| {
+            let id = self.versions.begin_write(range.clone(), content);
+            Asked::Write { id, range: range.clone(), fua, sure }
+        };
+        let asked = match kind {
+            RequestKind::Read => Asked::Read { begun: self.versions.begin_read() },
+            RequestKind::Flush => Asked::Flush { begun: self.versions.begin_flush() },
+            RequestKind::Write { fua } => {
+                let stamp = self.next_stamp;
+                self.next_stamp += 1;
+                payload = stamped(stamp, range.start, usize::try_from(len).expect("a payload is in memory"));
+                begin(Content::Stamp(stamp), fua, true)
+            }
+            RequestKind::WriteZeroes { fua, .. } => begin(Content::Zeroes, fua, true),
+            RequestKind::Trim { .. } => begin(self.trimmed.clone(), false, false),
+        };
+        loop {
+            match world.try_submit(self.array, kind, range.start, len, payload) {
+                Ok(token) => {
+                    self.asked.insert(token, asked);
+                    return token;
+                }
+                Err(back) => payload = back,
+            }
+            assert!(world.step(), "the controller is full and nothing happens\n{}", world.dump());
+            self.hear(world);
+        }
+    }
+
+    /// Take the answers that came.
+    ///
+    /// # Panics
+    /// A wrong one, with what was expected.
+    pub fn hear(&mut self, world: &mut World) {
+        let finished: Vec<_> = world.take_finished().collect();
+        for (token, finished) in finished {
+            self.judge(world, token, &finished);
+        }
+    }
+
+    fn judge(&mut self, world: &World, token: Token, finished: &Finished) {
+        let asked = self.asked.remove(&token).expect("an answer to what was asked");
+        let ok = finished.status == ReplyStatus::Ok;
+        self.answers += 1;
+        if !ok {
+            self.errors += 1;
+            assert!(self.tolerate_errors, "{:?} ended with {:?}\n{}", finished.request, finished.status, world.dump());
+        }
+        match asked {
+            Asked::Read { begun } if ok => {
+                if let Err(wrong) = self.versions.end_read(begun, finished.request.offset.get(), &finished.payload) {
+                    panic!("{:?} read what cannot be: {}\n{}", finished.request, wrong.text, world.dump());
+                }
+            }
+            Asked::Read { begun } => self.versions.drop_read(begun),
+            Asked::Flush { begun } if ok => self.versions.end_flush(begun),
+            Asked::Flush { .. } => {}
+            Asked::Write { id, range, fua, sure } => self.versions.end_write(id, range, sure && ok, fua && ok && sure),
+        }
+    }
+
+    /// One thing happens.
+    pub fn step(&mut self, world: &mut World) {
+        assert!(world.step(), "nothing is left to happen\n{}", world.dump());
+        self.hear(world);
+    }
+
+    /// Until all answers are there.
+    pub fn drain(&mut self, world: &mut World) {
+        while !self.asked.is_empty() {
+            self.step(world);
+        }
+    }
+
+    /// Until everything is at rest.
+    pub fn rest(&mut self, world: &mut World) {
+        self.drain(world);
+        world.run_until_idle();
+    }
+
+    /// A random request of a workload.
+    pub fn ask_random(&mut self, world: &mut World, load: &Workload) -> Token {
+        let total: u64 = load.mix.iter().sum();
+        let mut draw = self.random.below(total);
+        let mut which = 0;
+        while draw >= load.mix[which] {
+            draw -= load.mix[which];
+            which += 1;
+        }
+        let fua = self.random.chance(1, 10);
+        let kind = match which {
+            0 => RequestKind::Read,
+            1 => RequestKind::Write { fua },
+            2 => return self.ask(world, RequestKind::Flush, 0..0),
+            3 => RequestKind::Trim { fua },
+            _ => RequestKind::WriteZeroes { fua, may_discard: self.random.chance(1, 2) },
+        };
+        let range = self.random_range(load);
+        self.ask(world, kind, range)
+    }
+
+    fn random_range(&mut self, load: &Workload) -> Range<u64> {
+        let units = (load.range.end - load.range.start) / load.align;
+        let most = (load.len_max / load.align).clamp(1, units);
+        // Short ones are as frequent as long ones.
+        let top = self.random.between(1, most);
+        let len = self.random.between(1, top);
+        let start = match self.random.below(16) {
+            // The ends are special.
+            0 => 0,
+            1 => units - len,
+            _ => self.random.below(units - len + 1),
+        };
+        let start = load.range.start + start * load.align;
+        start..start + len * load.align
+    }
+
+    /// So many requests of a workload, and all their answers.
+    pub fn run(&mut self, world: &mut World, load: &Workload, requests: u64) {
+        self.run_on(world, load, requests);
+        self.drain(world);
+    }
+
+    /// So many requests of a workload; up to `depth` of them stay without an answer.
+    pub fn run_on(&mut self, world: &mut World, load: &Workload, requests: u64) {
+        for _ in 0..requests {
+            while self.asked.len() >= load.depth {
+                self.step(world);
+            }
+            self.ask_random(world, load);
+            // Sometimes several arrive together.
+            if self.random.chance(1, 3) {
+                self.step(world);
+            }
+        }
+    }
+
+    /// Read all of the array and compare.
+    pub fn look_at_all(&mut self, world: &mut World) {
+        let mut at = 0;
+        while at < self.capacity() {
+            let end = (at + LOOK_BYTES).min(self.capacity());
+            self.ask(world, RequestKind::Read, at..end);
+            at = end;
+        }
+        self.drain(world);
+    }
+
+    /// The power goes: nobody hears what becomes of the requests that are inside.
+    pub fn cut_power(&mut self, world: &mut World) {
+        self.hear(world);
+        world.cut_power();
+        self.asked.clear();
+        self.versions.cut();
+    }
+}
