@@ -1,0 +1,238 @@
+//! Recorded sessions, damaged in every way: neither side may panic, hang, or keep more than its limits allow.
+//!
+//! `OPENRAID_NBD_SESSIONS` sets how many mutated sessions each side has to bear (20,000 by default), and
+//! `OPENRAID_NBD_SEED` where they start. A failure names the seed of its session.
+
+mod support;
+
+use openraid_nbd::client::{ClientOptions, ClientTransmission, Goal};
+use openraid_nbd::limits::{OPTION_PAYLOAD_MAX, OPTION_REPLY_MAX};
+use openraid_nbd::server::Tuning;
+use openraid_nbd::{BlockSizes, Command, Cookie, ExportInfo, Request};
+use openraid_units::{ArrayOffset, Bytes};
+use std::sync::Arc;
+use support::connection::{Connection, Step};
+use support::disk::{export, Disk};
+use support::pipe::{converse, Cut, PipeClient};
+use support::random::Random;
+
+const SIZE: usize = 256 << 10;
+/// Largest payload of the exports here.
+const PAYLOAD: usize = 16 << 10;
+const TUNING: Tuning = Tuning { inline_below: 2048, wait_for_small: true };
+
+fn exports() -> Arc<Vec<ExportInfo>> {
+    let blocks = BlockSizes::new(1, 512, u32::try_from(PAYLOAD).unwrap()).unwrap();
+    Arc::new(["disk", "other"].map(|name| ExportInfo { blocks, ..export(name, SIZE) }).to_vec())
+}
+
+fn server() -> Connection {
+    Connection::new(exports(), Arc::new(Disk::new(SIZE)), TUNING)
+}
+
+fn requests(random: &mut Random) -> Vec<(Request, Vec<u8>)> {
+    let commands = [
+        Command::Read { dont_fragment: false },
+        Command::Write { fua: true },
+        Command::WriteZeroes { fua: false, no_hole: true, fast: true },
+        Command::Trim { fua: false },
+        Command::Cache,
+        Command::BlockStatus { one: false },
+        Command::Flush,
+    ];
+    (0..4 + random.below(12))
+        .map(|number| {
+            let command = *random.pick(&commands);
+            let length = if command == Command::Flush { 0 } else { *random.pick(&[1, 512, 3000, 9000]) };
+            let offset = if command == Command::Flush { 0 } else { random.below(SIZE - 9000) };
+            let payload = if command.is_write() { random.bytes(length) } else { vec![] };
+            let offset = ArrayOffset(offset as u64);
+            (Request { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }, payload)
+        })
+        .collect()
+}
+
+fn options(random: &mut Random) -> ClientOptions {
+    if random.below(10) == 0 {
+        return ClientOptions { goal: Goal::List, structured: false, contexts: vec![] };
+    }
+    let structured = random.below(3) > 0;
+    let contexts = if structured { vec!["base:allocation".into(), "openraid:degraded".into()] } else { vec![] };
+    ClientOptions { goal: Goal::Use("disk".into()), structured, contexts }
+}
+
+/// A session that nobody has damaged: what the client wanted, and all bytes in both directions.
+struct Recording {
+    options: ClientOptions,
+    requests: Vec<(Request, Vec<u8>)>,
+    to_server: Vec<u8>,
+    to_client: Vec<u8>,
+}
+
+fn record(random: &mut Random) -> Recording {
+    let (options, requests) = (options(random), requests(random));
+    let mut client = PipeClient::new(options.clone(), requests.clone());
+    let (to_server, to_client) = converse(&mut client, &mut server(), Cut::Whole);
+    Recording { options, requests, to_server, to_client }
+}
+
+/// Numbers that parsers trip over.
+const EXTREMES: [u32; 10] =
+    [0, 1, 0xff, 0x1_0000, 0x1_0001, 0x200_0001, 0x400_0001, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
+
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..1 + random.below(4) {
+        if bytes.len() < 8 {
+            return;
+        }
+        // Headers stand at the front; damage there goes deeper.
+        let reach = *random.pick(&[64, 256, bytes.len()]);
+        let at = random.below(reach.min(bytes.len() - 4));
+        match random.below(7) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.next().to_be_bytes()[0],
+            2 => bytes[at..at + 4].copy_from_slice(&random.pick(&EXTREMES).to_be_bytes()),
+            3 => bytes.truncate(at),
+            4 => {
+                let end = (at + random.below(40)).min(bytes.len());
+                bytes.drain(at..end);
+            }
+            5 => {
+                let end = (at + random.below(60)).min(bytes.len());
+                let copy = bytes[at..end].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            _ => {
+                let count = random.below(50);
+                let noise = random.bytes(count);
+                bytes.splice(at..at, noise);
+            }
+        }
+    }
+}
+
+/// Feeds a server and checks its limits after every piece.
+fn torment_server(bytes: &[u8], cut: Cut) {
+    let mut server = server();
+    let mut steps = 0;
+    for piece in cut.pieces(bytes) {
+        server.feed(piece);
+        loop {
+            let end = server.step();
+            steps += 1;
+            assert!(server.out.len() <= 64 << 10, "{} bytes of output in one step", server.out.len());
+            server.out.clear();
+            match end {
+                Step::Progress => assert!(steps <= 2 * bytes.len() + 16, "the server works without end"),
+                Step::Starved => break,
+                Step::Closed => return,
+            }
+        }
+        assert!(server.held_bytes() <= OPTION_PAYLOAD_MAX.max(PAYLOAD), "{} bytes held", server.held_bytes());
+    }
+}
+
+/// Feeds a client that has sent its requests, and checks its limits after every piece.
+fn torment_client(recording: &Recording, bytes: &[u8], cut: Cut) {
+    let mut client = PipeClient::new(recording.options.clone(), recording.requests.clone());
+    for piece in cut.pieces(bytes) {
+        client.receive(piece);
+        client.out.clear();
+        let limit = OPTION_REPLY_MAX.max(ClientTransmission::BUFFER_MIN);
+        assert!(client.held_bytes() <= limit, "{} bytes held", client.held_bytes());
+        assert!(client.answers.len() <= recording.requests.len());
+        if client.is_over() {
+            return;
+        }
+    }
+}
+
+fn number_from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Names the session when a test dies in it.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the session that failed: OPENRAID_NBD_SEED={} OPENRAID_NBD_SESSIONS=1", self.0);
+        }
+    }
+}
+
+fn each_session(mut test: impl FnMut(&mut Random)) {
+    let first = number_from_environment("OPENRAID_NBD_SEED", 1);
+    for seed in first..first + number_from_environment("OPENRAID_NBD_SESSIONS", 20_000) {
+        let _named = Named(seed);
+        test(&mut Random::new(seed));
+    }
+}
+
+#[test]
+fn servers_survive_mutated_sessions() {
+    each_session(|random| {
+        let mut bytes = record(random).to_server;
+        mutate(&mut bytes, random);
+        torment_server(&bytes, Cut::Random(random.next()));
+    });
+}
+
+#[test]
+fn clients_survive_mutated_sessions() {
+    each_session(|random| {
+        let recording = record(random);
+        let mut bytes = recording.to_client.clone();
+        mutate(&mut bytes, random);
+        torment_client(&recording, &bytes, Cut::Random(random.next()));
+    });
+}
+
+#[test]
+fn noise_is_borne() {
+    let mut random = Random::new(99);
+    let recording = record(&mut random);
+    for length in 0..2000 {
+        let noise = random.bytes(length);
+        torment_server(&noise, Cut::Whole);
+        torment_client(&recording, &noise, Cut::Whole);
+        // Noise behind a good start reaches the deeper states.
+        let start = random.below(recording.to_server.len());
+        torment_server(&[&recording.to_server[..start], &noise].concat(), Cut::Random(1));
+        let start = random.below(recording.to_client.len());
+        torment_client(&recording, &[&recording.to_client[..start], &noise].concat(), Cut::Random(1));
+    }
+}
+
+#[test]
+fn every_truncation_starves_and_does_nothing_else() {
+    let recording = record(&mut Random::new(5));
+    for length in 0..recording.to_server.len() - 28 {
+        let mut server = server();
+        assert_eq!(server.run(&recording.to_server[..length]), Step::Starved, "cut at {length}");
+    }
+    for length in 0..recording.to_client.len() {
+        let mut client = PipeClient::new(recording.options.clone(), recording.requests.clone());
+        client.receive(&recording.to_client[..length]);
+        assert_eq!((client.failure, client.violation), (None, None), "cut at {length}");
+    }
+}
+
+#[test]
+fn extreme_numbers_at_every_place_are_borne() {
+    let recording = record(&mut Random::new(12));
+    let overwritten = |bytes: &[u8], at: usize, value: u32| {
+        let mut bytes = bytes.to_vec();
+        bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        bytes
+    };
+    for value in EXTREMES {
+        for at in 0..(recording.to_server.len() - 4).min(3000) {
+            torment_server(&overwritten(&recording.to_server, at, value), Cut::Whole);
+        }
+        for at in 0..(recording.to_client.len() - 4).min(3000) {
+            torment_client(&recording, &overwritten(&recording.to_client, at, value), Cut::Whole);
+        }
+    }
+}
