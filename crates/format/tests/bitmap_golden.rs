@@ -101,6 +101,13 @@ fn bits_stand_in_one_string_behind_the_header() {
     assert_eq!(dirty(bitmap_bytes(&members[0]).unwrap()), [0, 1, 7, 8, 9, 4095, 8191]);
 }
 
+/// The first page of 4 KiB ends with bit 30719, the second with bit 63487.
+#[test]
+fn the_string_of_bits_goes_on_over_page_ends() {
+    let members = case("raid1-two-bitmap-pages");
+    assert_eq!(dirty(bitmap_bytes(&members[0]).unwrap()), [30_719, 30_720, 30_721, 40_000, 63_487, 63_488]);
+}
+
 #[test]
 fn bad_blocks_are_what_mdadm_lists() {
     let mut ranges = 0;
