@@ -116,6 +116,10 @@ examine() {
 stamp() {
     local key=$1 what=$2
     shift 2
+    if [ ! -x "${STAMP:-}" ]; then
+        echo "openraid-stamp is not built; run: cargo build -p openraid-oracle"
+        return 1
+    fi
     if "$STAMP" "$what" "${md[$key]}" "$@" >"stamp.$key.txt"; then
         say "$key.stamp" good
     else
