@@ -11,7 +11,7 @@ use core::arch::x86_64::{
 };
 
 /// Truth table of the three-operand XOR.
-pub(crate) const XOR3: i32 = 0x96;
+const XOR3: i32 = 0x96;
 
 /// 64 elements of the field.
 #[derive(Clone, Copy)]
@@ -87,10 +87,15 @@ impl Lane for Avx512 {
     #[inline(always)]
     fn double(self) -> Self {
         // SAFETY: see above.
+        self.double_and_add(unsafe { Self::zero() })
+    }
+    #[inline(always)]
+    fn double_and_add(self, other: Self) -> Self {
+        // SAFETY: see above. A byte with its top bit set is what the reduction is for.
         unsafe {
             let polynomial = _mm512_set1_epi8(gf::POLYNOMIAL.cast_signed());
             let reduction = _mm512_maskz_mov_epi8(_mm512_movepi8_mask(self.0), polynomial);
-            Self(_mm512_xor_si512(_mm512_add_epi8(self.0, self.0), reduction))
+            Self(_mm512_ternarylogic_epi64::<XOR3>(_mm512_add_epi8(self.0, self.0), reduction, other.0))
         }
     }
     #[inline(always)]

@@ -70,12 +70,6 @@ impl Lane for Gfni {
         // SAFETY: see above.
         Self(Avx512(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(self.0 .0, factor) }))
     }
-    #[inline(always)]
-    fn horner2(self, high: Self, low: Self) -> Self {
-        // SAFETY: see above.
-        let four = unsafe { Self::factor(4) };
-        self.multiply(four).xor3(high.double(), low)
-    }
 }
 
 crate::loops::variant!(Gfni, "gfni", crate::crc32c::by_instruction, ["avx512f" "avx512bw" "gfni"]);

@@ -43,10 +43,10 @@ pub(crate) trait Lane: Copy {
     fn xor3(self, a: Self, b: Self) -> Self {
         self.xor(a).xor(b)
     }
-    /// Two steps of Horner's rule: `(self * 2 ^ high) * 2 ^ low`.
+    /// `self * 2 ^ other`: a step of Horner's rule.
     #[inline(always)]
-    fn horner2(self, high: Self, low: Self) -> Self {
-        self.double().xor(high).double().xor(low)
+    fn double_and_add(self, other: Self) -> Self {
+        self.double().xor(other)
     }
 }
 

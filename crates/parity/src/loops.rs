@@ -3,14 +3,24 @@
 //! Every kernel computes all results of one group of bytes in registers, so that each data byte is loaded
 //! once, and goes from the highest data index down: Q by Horner's rule needs only doublings. Loads and
 //! stores need no alignment. The end of the slices is handled by part loads, never by reading beyond.
+//!
+//! XOR and P+Q are compiled once for each usual number of blocks. Not for the loop's sake: with one load
+//! instruction for each block the CPU's stride prefetcher sees straight runs, with one for all it is misled
+//! (Zen 5, 64 KiB blocks, k = 8, XOR: 122 GB/s in ascending order, 221 descending, 200 to 230 this way in any).
+//! Tried on the same machine and left out, being slower or no faster: software prefetch of sources or
+//! destinations at 128 to 1024 bytes, and non-temporal stores (a third of the speed in cache).
 
 use crate::gf;
 use crate::lane::Lane;
 use crate::table::{Change, Sources};
 
 /// Lanes worked on together: enough independent chains to hide the latency of Horner's rule, and few enough
-/// that P, Q and a loaded lane each stay in registers.
+/// that P, Q and the loaded lanes stay in registers (16 of them with AVX2).
 const GROUP: usize = 4;
+/// The same for XOR of many blocks, which has no Q to keep: longer runs from each block served the L1 prefetcher
+/// of Zen 5 better from six blocks on (64 KiB blocks, k = 8: 228 GB/s against 200), and worse below.
+const XOR_GROUP: usize = 8;
+const XOR_GROUP_FROM: usize = 6;
 
 /// A kernel's work on the lanes from one offset on.
 trait Pass<L: Lane> {
@@ -21,13 +31,13 @@ trait Pass<L: Lane> {
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool;
 }
 
-/// Run a pass over `length` bytes. Returns whether it went to the end.
+/// Run a pass from offset `start` to `length`. Returns whether it went to the end.
 ///
 /// # Safety
 /// The CPU has the lane's instructions and all slices of the pass are `length` long.
 #[inline(always)]
-unsafe fn run<L: Lane>(mut pass: impl Pass<L>, length: usize) -> bool {
-    let mut at = 0;
+unsafe fn run<L: Lane>(mut pass: impl Pass<L>, start: usize, length: usize) -> bool {
+    let mut at = start;
     // SAFETY: each step stays below `length`.
     unsafe {
         while length - at >= GROUP * L::BYTES {
@@ -46,16 +56,36 @@ unsafe fn run<L: Lane>(mut pass: impl Pass<L>, length: usize) -> bool {
     }
 }
 
+/// Run a pass that never stops over all whole groups of `N` lanes. Returns the offset of the rest.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn run_groups<L: Lane, const N: usize>(mut pass: impl Pass<L>, length: usize) -> usize {
+    let rest = length - length % (N * L::BYTES);
+    for group in 0..rest / (N * L::BYTES) {
+        // SAFETY: each step stays below `length`.
+        unsafe { pass.step::<N>(group * (N * L::BYTES), None) };
+    }
+    rest
+}
+
 /// # Safety
 /// As [`Pass::step`], for the slice that begins at `from`.
 #[inline(always)]
 unsafe fn load<L: Lane, const N: usize>(from: *const u8, at: usize, part: Option<usize>) -> [L; N] {
-    // SAFETY: the caller vouches for the bytes at `at`.
+    // SAFETY: the caller vouches for the CPU and for the bytes at `at`.
     unsafe {
+        let mut lanes = [L::zero(); N];
         match part {
-            None => core::array::from_fn(|lane| L::load(from.add(at + lane * L::BYTES))),
-            Some(length) => [L::load_part(from.add(at), length); N],
+            None => {
+                for (i, lane) in lanes.iter_mut().enumerate() {
+                    *lane = L::load(from.add(at + i * L::BYTES));
+                }
+            }
+            Some(length) => lanes[0] = L::load_part(from.add(at), length),
         }
+        lanes
     }
 }
 
@@ -76,9 +106,38 @@ unsafe fn store<L: Lane, const N: usize>(lanes: [L; N], to: *mut u8, at: usize, 
     }
 }
 
+// Plain loops, no closures: the compiler must inline these into the functions that name the CPU's features, and
+// a closure that it leaves outside runs at a hundredth of the speed.
+
+/// `sums[i] ^= lanes[i]`.
 #[inline(always)]
-fn each<L: Lane, const N: usize>(a: [L; N], b: [L; N], f: impl Fn(L, L) -> L) -> [L; N] {
-    core::array::from_fn(|lane| f(a[lane], b[lane]))
+fn add<L: Lane, const N: usize>(sums: &mut [L; N], lanes: [L; N]) {
+    for (sum, lane) in sums.iter_mut().zip(lanes) {
+        *sum = sum.xor(lane);
+    }
+}
+
+/// `sums[i] ^= a[i] ^ b[i]`.
+#[inline(always)]
+fn add_both<L: Lane, const N: usize>(sums: &mut [L; N], a: [L; N], b: [L; N]) {
+    for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+        *sum = sum.xor3(a, b);
+    }
+}
+
+/// Horner's step: `sums[i] = sums[i] * 2 ^ lanes[i]`.
+#[inline(always)]
+fn double_and_add<L: Lane, const N: usize>(sums: &mut [L; N], lanes: [L; N]) {
+    for (sum, lane) in sums.iter_mut().zip(lanes) {
+        *sum = sum.double_and_add(lane);
+    }
+}
+
+#[inline(always)]
+fn multiply<L: Lane, const N: usize>(lanes: &mut [L; N], factor: L::Factor) {
+    for lane in lanes {
+        *lane = lane.multiply(factor);
+    }
 }
 
 #[inline(always)]
@@ -104,11 +163,16 @@ struct Fixed<const K: usize>([*const u8; K]);
 impl<const K: usize> Fixed<K> {
     /// `None` where the number differs or a block is missing.
     #[inline(always)]
-    fn new(data: Sources<'_>) -> Option<Self> {
-        let data: &[Option<&[u8]>; K] = data.try_into().ok()?;
+    fn new(blocks: impl Blocks) -> Option<Self> {
         let mut starts = [core::ptr::null(); K];
-        for (start, block) in starts.iter_mut().zip(data) {
-            *start = (*block)?.as_ptr();
+        if blocks.count() != K {
+            return None;
+        }
+        for (index, start) in starts.iter_mut().enumerate() {
+            *start = blocks.start(index);
+            if start.is_null() {
+                return None;
+            }
         }
         Some(Self(starts))
     }
@@ -132,7 +196,10 @@ impl Blocks for Sources<'_> {
     }
     #[inline(always)]
     fn start(self, index: usize) -> *const u8 {
-        self[index].map_or(core::ptr::null(), <[u8]>::as_ptr)
+        match self[index] {
+            Some(block) => block.as_ptr(),
+            None => core::ptr::null(),
+        }
     }
 }
 
@@ -155,15 +222,27 @@ impl Blocks for &[&[u8]] {
 unsafe fn syndromes<L: Lane, const N: usize>(blocks: impl Blocks, at: usize, part: Option<usize>) -> ([L; N], [L; N]) {
     // SAFETY: the caller vouches for the CPU and for the bytes of every block that is there.
     unsafe {
-        let (mut p, mut q) = ([L::zero(); N], [L::zero(); N]);
-        for index in (0..blocks.count()).rev() {
-            let start = blocks.start(index);
+        let mut rest = blocks.count();
+        let mut p = [L::zero(); N];
+        // Horner's rule begins with the highest block that is there.
+        while rest > 0 {
+            rest -= 1;
+            let start = blocks.start(rest);
+            if !start.is_null() {
+                p = load(start, at, part);
+                break;
+            }
+        }
+        let mut q = p;
+        while rest > 0 {
+            rest -= 1;
+            let start = blocks.start(rest);
             if start.is_null() {
-                q = q.map(L::double);
+                double_and_add(&mut q, [L::zero(); N]);
             } else {
-                let data = load::<L, N>(start, at, part);
-                p = each(p, data, L::xor);
-                q = each(q, data, |q, data| q.double().xor(data));
+                let data = load(start, at, part);
+                add(&mut p, data);
+                double_and_add(&mut q, data);
             }
         }
         (p, q)
@@ -216,9 +295,10 @@ impl<L: Lane> Pass<L> for SolveWithQ<'_> {
         // SAFETY: the same contract.
         unsafe {
             let factor = L::factor(self.factor);
-            let (_, others) = syndromes::<L, N>(self.blocks, at, part);
-            let q = load::<L, N>(self.q, at, part);
-            store(each(others, q, |a, b| a.xor(b).multiply(factor)), self.lost, at, part);
+            let (_, mut q) = syndromes::<L, N>(self.blocks, at, part);
+            add(&mut q, load(self.q, at, part));
+            multiply(&mut q, factor);
+            store(q, self.lost, at, part);
         }
         true
     }
@@ -237,13 +317,17 @@ impl<L: Lane> Pass<L> for SolveWithPq<'_> {
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool {
         // SAFETY: the same contract.
         unsafe {
-            let factors = self.factors.map(|factor| L::factor(factor));
-            let (p, q) = syndromes::<L, N>(self.blocks, at, part);
-            let sum = each(p, load::<L, N>(self.p, at, part), L::xor);
-            let weighted = each(q, load::<L, N>(self.q, at, part), L::xor);
-            let first = each(sum, weighted, |s, t| s.multiply(factors[0]).xor(t.multiply(factors[1])));
+            let [by_p, by_q] = [L::factor(self.factors[0]), L::factor(self.factors[1])];
+            let (mut p, mut q) = syndromes::<L, N>(self.blocks, at, part);
+            add(&mut p, load(self.p, at, part));
+            add(&mut q, load(self.q, at, part));
+            let mut first = p;
+            multiply(&mut first, by_p);
+            multiply(&mut q, by_q);
+            add(&mut first, q);
             store(first, self.lost[0], at, part);
-            store(each(sum, first, L::xor), self.lost[1], at, part);
+            add(&mut p, first);
+            store(p, self.lost[1], at, part);
         }
         true
     }
@@ -260,34 +344,31 @@ impl<L: Lane> Pass<L> for PqAgrees<'_> {
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool {
         // SAFETY: the same contract.
         unsafe {
-            let (p, q) = syndromes::<L, N>(self.blocks, at, part);
-            let p = each(p, load::<L, N>(self.p, at, part), L::xor);
-            let q = each(q, load::<L, N>(self.q, at, part), L::xor);
-            all_zero(each(p, q, L::or))
+            let (mut p, mut q) = syndromes::<L, N>(self.blocks, at, part);
+            add(&mut p, load(self.p, at, part));
+            add(&mut q, load(self.q, at, part));
+            all_zero(p) && all_zero(q)
         }
     }
 }
 
-/// `start` XOR all blocks, two at a time.
+/// Add all blocks to `sums`, two at a time.
 ///
 /// # Safety
 /// As [`Pass::step`].
 #[inline(always)]
-unsafe fn sum<L: Lane, const N: usize>(start: [L; N], blocks: impl Blocks, at: usize, part: Option<usize>) -> [L; N] {
-    let mut sum = start;
+unsafe fn add_blocks<L: Lane, const N: usize>(sums: &mut [L; N], blocks: impl Blocks, at: usize, part: Option<usize>) {
     // SAFETY: the caller vouches for the CPU and for the bytes of every block.
     unsafe {
-        let count = blocks.count();
-        for pair in 0..count / 2 {
-            let a = load::<L, N>(blocks.start(2 * pair), at, part);
-            let b = load::<L, N>(blocks.start(2 * pair + 1), at, part);
-            sum = core::array::from_fn(|lane| sum[lane].xor3(a[lane], b[lane]));
+        let mut rest = blocks.count();
+        while rest >= 2 {
+            rest -= 2;
+            add_both(sums, load(blocks.start(rest + 1), at, part), load(blocks.start(rest), at, part));
         }
-        if count % 2 == 1 {
-            sum = each(sum, load::<L, N>(blocks.start(count - 1), at, part), L::xor);
+        if rest == 1 {
+            add(sums, load(blocks.start(0), at, part));
         }
     }
-    sum
 }
 
 struct Xor<B> {
@@ -301,8 +382,9 @@ impl<L: Lane, B: Blocks> Pass<L> for Xor<B> {
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool {
         // SAFETY: the same contract.
         unsafe {
-            let old = if self.keep { load::<L, N>(self.destination, at, part) } else { [L::zero(); N] };
-            store(sum(old, self.blocks, at, part), self.destination, at, part);
+            let mut sums = if self.keep { load(self.destination, at, part) } else { [L::zero(); N] };
+            add_blocks(&mut sums, self.blocks, at, part);
+            store(sums, self.destination, at, part);
         }
         true
     }
@@ -317,7 +399,11 @@ impl<L: Lane> Pass<L> for PAgrees<'_> {
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool {
         // SAFETY: the same contract.
-        unsafe { all_zero(sum(load::<L, N>(self.p, at, part), self.blocks, at, part)) }
+        unsafe {
+            let mut sums = load::<L, N>(self.p, at, part);
+            add_blocks(&mut sums, self.blocks, at, part);
+            all_zero(sums)
+        }
     }
 }
 
@@ -336,14 +422,14 @@ impl<L: Lane, const WITH_P: bool, const WITH_Q: bool> Pass<L> for Update<'_, WIT
             let mut p = if WITH_P { load::<L, N>(self.p, at, part) } else { [L::zero(); N] };
             let mut q = if WITH_Q { load::<L, N>(self.q, at, part) } else { [L::zero(); N] };
             for change in self.changes {
-                let old = load::<L, N>(change.old.as_ptr(), at, part);
-                let delta = each(old, load::<L, N>(change.new.as_ptr(), at, part), L::xor);
+                let mut delta = load(change.old.as_ptr(), at, part);
+                add(&mut delta, load(change.new.as_ptr(), at, part));
                 if WITH_P {
-                    p = each(p, delta, L::xor);
+                    add(&mut p, delta);
                 }
                 if WITH_Q {
-                    let factor = L::factor(gf::power(change.index));
-                    q = each(q, delta, |q, delta| q.xor(delta.multiply(factor)));
+                    multiply(&mut delta, L::factor(gf::power(change.index)));
+                    add(&mut q, delta);
                 }
             }
             if WITH_P {
@@ -373,7 +459,11 @@ impl<L: Lane> Pass<L> for Equal {
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, at: usize, part: Option<usize>) -> bool {
         // SAFETY: the same contract.
-        unsafe { all_zero(each(load::<L, N>(self.0, at, part), load::<L, N>(self.1, at, part), L::xor)) }
+        unsafe {
+            let mut difference = load::<L, N>(self.0, at, part);
+            add(&mut difference, load(self.1, at, part));
+            all_zero(difference)
+        }
     }
 }
 
@@ -383,34 +473,54 @@ impl<L: Lane> Pass<L> for Equal {
 pub(crate) mod bodies {
     use super::*;
 
-    /// Call `$then` with the blocks as `Fixed<K>` where their number is one of the list, otherwise as they are.
-    macro_rules! by_count {
-        ($data:expr, [$($k:literal)*], |$blocks:ident| $then:expr) => {
-            match $data.len() {
-                $($k if let Some($blocks) = Fixed::<$k>::new($data) => $then,)*
-                _ => { let $blocks = $data; $then }
-            }
+    /// Run a pass over `$blocks`, the whole groups of it compiled for their number where that is usual; for the
+    /// general registers that is not worth the code.
+    macro_rules! run_by_count {
+        ($lane:ident, |$blocks:ident| $pass:expr, $length:expr, $group:ident) => {
+            run_by_count!(@list $lane, $blocks, $pass, $length, $group, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16])
         };
+        (@list $lane:ident, $blocks:ident, $pass:expr, $length:expr, $group:ident, [$($k:literal)*]) => {{
+            let rest = match $blocks.len() {
+                $($k if $lane::BYTES > 8 => match Fixed::<$k>::new($blocks) {
+                    Some($blocks) => run_groups::<$lane, { $group($k) }>($pass, $length),
+                    None => 0,
+                },)*
+                _ => 0,
+            };
+            run::<$lane>($pass, rest, $length)
+        }};
+    }
+
+    const fn xor_group(count: usize) -> usize {
+        if count < XOR_GROUP_FROM {
+            GROUP
+        } else {
+            XOR_GROUP
+        }
+    }
+
+    const fn pq_group(_count: usize) -> usize {
+        GROUP
     }
 
     #[inline(always)]
-    pub(crate) unsafe fn xor<L: Lane>(destination: &mut [u8], sources: &[&[u8]], keep: bool) {
+    pub(crate) unsafe fn xor<L: Lane>(destination: &mut [u8], blocks: &[&[u8]], keep: bool) {
         let (length, destination) = (destination.len(), destination.as_mut_ptr());
         // SAFETY: the table's contract.
-        unsafe { run::<L>(Xor { blocks: sources, destination, keep }, length) };
+        unsafe { run_by_count!(L, |blocks| Xor { blocks, destination, keep }, length, xor_group) };
     }
 
     #[inline(always)]
-    pub(crate) unsafe fn pq<L: Lane>(p: &mut [u8], q: &mut [u8], data: Sources<'_>) {
+    pub(crate) unsafe fn pq<L: Lane>(p: &mut [u8], q: &mut [u8], blocks: Sources<'_>) {
         let (length, p, q) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr());
         // SAFETY: the table's contract.
-        unsafe { run::<L>(Pq { blocks: data, p, q }, length) };
+        unsafe { run_by_count!(L, |blocks| Pq { blocks, p, q }, length, pq_group) };
     }
 
     #[inline(always)]
     pub(crate) unsafe fn q<L: Lane>(q: &mut [u8], data: Sources<'_>) {
         // SAFETY: the table's contract.
-        unsafe { run::<L>(Q { blocks: data, q: q.as_mut_ptr() }, q.len()) };
+        unsafe { run::<L>(Q { blocks: data, q: q.as_mut_ptr() }, 0, q.len()) };
     }
 
     #[inline(always)]
@@ -420,10 +530,10 @@ pub(crate) mod bodies {
         unsafe {
             match (p, q) {
                 (Some(p), Some(q)) => {
-                    run::<L>(Update::<true, true> { changes, p: p.as_mut_ptr(), q: q.as_mut_ptr() }, p.len())
+                    run::<L>(Update::<true, true> { changes, p: p.as_mut_ptr(), q: q.as_mut_ptr() }, 0, p.len())
                 }
-                (Some(p), None) => run::<L>(Update::<true, false> { changes, p: p.as_mut_ptr(), q: null }, p.len()),
-                (None, Some(q)) => run::<L>(Update::<false, true> { changes, p: null, q: q.as_mut_ptr() }, q.len()),
+                (Some(p), None) => run::<L>(Update::<true, false> { changes, p: p.as_mut_ptr(), q: null }, 0, p.len()),
+                (None, Some(q)) => run::<L>(Update::<false, true> { changes, p: null, q: q.as_mut_ptr() }, 0, q.len()),
                 (None, None) => true,
             };
         }
@@ -433,7 +543,7 @@ pub(crate) mod bodies {
     pub(crate) unsafe fn solve_with_q<L: Lane>(lost: &mut [u8], data: Sources<'_>, q: &[u8], factor: u8) {
         let (length, lost) = (lost.len(), lost.as_mut_ptr());
         // SAFETY: the table's contract.
-        unsafe { run::<L>(SolveWithQ { blocks: data, q: q.as_ptr(), factor, lost }, length) };
+        unsafe { run::<L>(SolveWithQ { blocks: data, q: q.as_ptr(), factor, lost }, 0, length) };
     }
 
     #[inline(always)]
@@ -446,31 +556,31 @@ pub(crate) mod bodies {
     ) {
         let lost = lost.map(<[u8]>::as_mut_ptr);
         // SAFETY: the table's contract.
-        unsafe { run::<L>(SolveWithPq { blocks: data, p: p.as_ptr(), q: q.as_ptr(), factors, lost }, p.len()) };
+        unsafe { run::<L>(SolveWithPq { blocks: data, p: p.as_ptr(), q: q.as_ptr(), factors, lost }, 0, p.len()) };
     }
 
     #[inline(always)]
     pub(crate) unsafe fn p_agrees<L: Lane>(p: &[u8], data: &[&[u8]]) -> bool {
         // SAFETY: the table's contract.
-        unsafe { run::<L>(PAgrees { blocks: data, p: p.as_ptr() }, p.len()) }
+        unsafe { run::<L>(PAgrees { blocks: data, p: p.as_ptr() }, 0, p.len()) }
     }
 
     #[inline(always)]
     pub(crate) unsafe fn pq_agrees<L: Lane>(p: &[u8], q: &[u8], data: Sources<'_>) -> bool {
         // SAFETY: the table's contract.
-        unsafe { run::<L>(PqAgrees { blocks: data, p: p.as_ptr(), q: q.as_ptr() }, p.len()) }
+        unsafe { run::<L>(PqAgrees { blocks: data, p: p.as_ptr(), q: q.as_ptr() }, 0, p.len()) }
     }
 
     #[inline(always)]
     pub(crate) unsafe fn is_zero<L: Lane>(bytes: &[u8]) -> bool {
         // SAFETY: the table's contract.
-        unsafe { run::<L>(IsZero(bytes.as_ptr()), bytes.len()) }
+        unsafe { run::<L>(IsZero(bytes.as_ptr()), 0, bytes.len()) }
     }
 
     #[inline(always)]
     pub(crate) unsafe fn equal<L: Lane>(a: &[u8], b: &[u8]) -> bool {
         // SAFETY: the table's contract.
-        unsafe { run::<L>(Equal(a.as_ptr(), b.as_ptr()), a.len()) }
+        unsafe { run::<L>(Equal(a.as_ptr(), b.as_ptr()), 0, a.len()) }
     }
 }
 

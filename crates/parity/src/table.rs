@@ -14,6 +14,9 @@ pub struct Change<'a> {
     pub new: &'a [u8],
 }
 
+type Update = unsafe fn(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]);
+type SolveWithPq = unsafe fn(lost: [&mut [u8]; 2], data: Sources<'_>, p: &[u8], q: &[u8], factors: [u8; 2]);
+
 /// The functions of one variant.
 ///
 /// Safety of all `unsafe` ones: the CPU has the variant's features, and all slices of one call have the
@@ -25,12 +28,12 @@ pub(crate) struct Table {
     pub(crate) pq: unsafe fn(p: &mut [u8], q: &mut [u8], data: Sources<'_>),
     pub(crate) q: unsafe fn(q: &mut [u8], data: Sources<'_>),
     /// Bring the parities at hand up to date with the changes.
-    pub(crate) update: unsafe fn(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]),
+    pub(crate) update: Update,
     /// `lost` = `factor` * (`q` ^ Q of the others).
     pub(crate) solve_with_q: unsafe fn(lost: &mut [u8], data: Sources<'_>, q: &[u8], factor: u8),
     /// With s = `p` ^ P of the others and t = `q` ^ Q of the others: `lost[0]` = `factors[0]` * s ^
     /// `factors[1]` * t, `lost[1]` = s ^ `lost[0]`.
-    pub(crate) solve_with_pq: unsafe fn(lost: [&mut [u8]; 2], data: Sources<'_>, p: &[u8], q: &[u8], factors: [u8; 2]),
+    pub(crate) solve_with_pq: SolveWithPq,
     pub(crate) p_agrees: unsafe fn(p: &[u8], data: &[&[u8]]) -> bool,
     pub(crate) pq_agrees: unsafe fn(p: &[u8], q: &[u8], data: Sources<'_>) -> bool,
     pub(crate) is_zero: unsafe fn(bytes: &[u8]) -> bool,

@@ -1,0 +1,50 @@
+//! Intel's ISA-L as an independent implementation, loaded at run time: nothing here needs it to build.
+
+use core::ffi::{c_int, c_void, CStr};
+
+/// Its functions take the number of all blocks, parity included and last, and their common length.
+pub type Generate = unsafe extern "C" fn(c_int, c_int, *mut *mut c_void) -> c_int;
+
+/// What is used of the library. It stays loaded until the process ends.
+#[derive(Clone, Copy)]
+pub struct Isal {
+    pub xor_gen: Generate,
+    pub pq_gen: Generate,
+}
+
+/// What to say where the library is not there.
+pub const MISSING: &str = "libisal.so.2 is not installed (Debian: apt-get install libisal2)";
+
+/// Alignment of blocks, and of their length, that ISA-L demands.
+pub const ALIGNMENT: usize = 32;
+
+impl Isal {
+    pub fn load() -> Option<Self> {
+        // SAFETY: a plain C library without constructors that touch our state; the name is terminated.
+        let library = unsafe { libc::dlopen(c"libisal.so.2".as_ptr(), libc::RTLD_NOW) };
+        if library.is_null() {
+            return None;
+        }
+        let function = |name: &CStr| {
+            // SAFETY: the library is open and the name terminated.
+            let address = unsafe { libc::dlsym(library, name.as_ptr()) };
+            assert!(!address.is_null(), "libisal has no {name:?}");
+            // SAFETY: both functions have this type in isa-l/raid.h.
+            unsafe { core::mem::transmute::<*mut c_void, Generate>(address) }
+        };
+        Some(Self { xor_gen: function(c"xor_gen"), pq_gen: function(c"pq_gen") })
+    }
+}
+
+/// Run one of the functions over blocks of one length, data first.
+///
+/// # Safety
+/// Each pointer is aligned to [`ALIGNMENT`] and has `length` bytes, a multiple of it; the last one (XOR) or
+/// two (P and Q) are written.
+pub unsafe fn generate(function: Generate, blocks: &mut [*mut c_void], length: usize) {
+    // SAFETY: the same contract.
+    let failed = unsafe {
+        function(c_int::try_from(blocks.len()).unwrap(), c_int::try_from(length).unwrap(), blocks.as_mut_ptr())
+    };
+    assert_eq!(failed, 0, "ISA-L refused its arguments");
+}
