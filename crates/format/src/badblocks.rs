@@ -64,7 +64,8 @@ impl fmt::Display for BadBlockError {
         match *self {
             Self::BadEntry { index, entry } => write!(
                 f,
-                "damaged bad-block log: entry {index} ({entry:016x}) is empty or lies outside the drive; replace this member, or read it as it is by force"
+                "damaged bad-block log: entry {index} ({entry:016x}) is empty or lies outside the drive; \
+                 replace this member, or read it as it is by force"
             ),
             Self::BadLength(bytes) => write!(f, "a bad-block log of {bytes} bytes cannot be"),
             Self::BadShift(shift) => write!(f, "damaged bad-block log: a unit of 2^{shift} sectors"),

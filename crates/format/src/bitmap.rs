@@ -172,10 +172,12 @@ impl fmt::Display for BitmapError {
             }
             Self::NoMagic(magic) => write!(f, "no bitmap here (it would begin with 6d746962, not {magic:08x})"),
             Self::Clustered => f.write_str(
-                "the bitmap is shared by a cluster (version 5), which is not supported; stop the array on all nodes and remove the bitmap there with mdadm --grow --bitmap=none",
+                "the bitmap is shared by a cluster (version 5), which is not supported; stop the array \
+                 on all nodes and remove the bitmap there with mdadm --grow --bitmap=none",
             ),
             Self::Lockless => f.write_str(
-                "the bitmap is a lockless one (version 6), which is not supported; on the system that made it, change it with mdadm --grow --bitmap=none and --bitmap=internal",
+                "the bitmap is a lockless one (version 6), which is not supported; on the system that \
+                 made it, change it with mdadm --grow --bitmap=none and --bitmap=internal",
             ),
             Self::UnknownVersion(version) => write!(f, "bitmap of the unknown version {version} (3 and 4 can be used)"),
             Self::BadChunk(chunk) => write!(f, "damaged bitmap: a chunk of {chunk} bytes"),
@@ -296,6 +298,13 @@ impl BitmapHeader {
     #[must_use]
     pub const fn geometry(&self) -> BitmapGeometry {
         BitmapGeometry::new(self.sync_size, Bytes(self.chunk as u64).sectors_floor())
+    }
+
+    /// Does the bitmap name every chunk that a member with this event count has missed? If so, copying those
+    /// chunks brings it up to date; if not, it has to be rebuilt as a whole.
+    #[must_use]
+    pub const fn covers_absence_since(&self, member_events: u64) -> bool {
+        member_events >= self.events_cleared
     }
 
     /// Can the bits be believed for the member with this superblock, which covers `sync_size` (see

@@ -8,7 +8,7 @@ use crate::level::{MdLevel, Raid0Layout};
 use crate::role::{Role, ROLES_MAX};
 use crate::superblock::{superblock_lba, MinorVersion, Superblock};
 use core::fmt;
-use openraid_units::{DriveLba, Sectors};
+use openraid_units::{Bytes, DriveLba, Sectors};
 
 /// The largest chunk that is taken for a chunk: 1 GiB.
 pub(crate) const CHUNK_MAX: Sectors = Sectors::mib(1024);
@@ -145,25 +145,32 @@ impl fmt::Display for SuperblockError {
             }
             Self::Checksum { stored, computed } => write!(
                 f,
-                "damaged superblock: its checksum is {stored:08x}, its bytes give {computed:08x}; use the other members and replace this one"
+                "damaged superblock: its checksum is {stored:08x}, its bytes give {computed:08x}; use \
+                 the other members and replace this one"
             ),
             Self::UnknownFeatures(bits) => {
                 write!(f, "the array uses features that are not known here: {bits}; use the software that made it")
             }
-            Self::ContradictingFeatures(bits) => write!(f, "damaged superblock: features that exclude each other: {bits}"),
-            Self::UnknownLevel(level) => write!(f, "RAID level {level} is not supported (linear, 0, 1, 4, 5, 6, 10 are)"),
+            Self::ContradictingFeatures(bits) => {
+                write!(f, "damaged superblock: features that exclude each other: {bits}")
+            }
+            Self::UnknownLevel(level) => {
+                write!(f, "RAID level {level} is not supported (linear, 0, 1, 4, 5, 6, 10 are)")
+            }
             Self::UnknownLayout { level, layout } => write!(f, "{level} has no layout {layout} (0x{layout:x})"),
             Self::BadMemberCount { level, count } => write!(f, "{level} cannot have {count} members"),
             Self::BadChunk { level, chunk } => write!(f, "{level} cannot have a chunk of {chunk}"),
             Self::DriveTooSmall(size) => write!(f, "a drive of {size} is too small to hold a superblock"),
             Self::WrongPlace { says, expected } => write!(
                 f,
-                "the superblock says it belongs to sector {}, but on this drive it stands at {}: a copy, a partition mix-up, or the drive's size has changed",
+                "the superblock says it belongs to sector {}, but on this drive it stands at {}: a copy, \
+                 a partition mix-up, or the drive's size has changed",
                 says.0, expected.0
             ),
             Self::BadDataArea { start, size, limit } => write!(
                 f,
-                "the data area ({size} from sector {}) does not fit on the drive (usable up to sector {}): the drive is smaller than it was, or the superblock is damaged",
+                "the data area ({size} from sector {}) does not fit on the drive (usable up to sector \
+                 {}): the drive is smaller than it was, or the superblock is damaged",
                 start.0, limit.0
             ),
             Self::SizeBeyondData { size, data_size } => {
@@ -213,13 +220,13 @@ pub(crate) fn all(sb: &Superblock, drive_size: Sectors) -> Result<(), Superblock
     shape(sb)?;
     place(sb, drive_size)?;
     roles(sb)?;
-    let data_end = data_area(sb, drive_size)?;
+    let used_end = data_area(sb, drive_size)?;
     if let Some(done) = sb.recovery_offset() {
         if done.get() != u64::MAX && done.get() > sb.data_size.get() {
             return Err(SuperblockError::RecoveryBeyondData(done.get()));
         }
     }
-    metadata_areas(sb, drive_size, data_end)
+    metadata_areas(sb, drive_size, used_end)
 }
 
 fn features(sb: &Superblock) -> Result<(), SuperblockError> {
@@ -275,7 +282,8 @@ fn roles(sb: &Superblock) -> Result<(), SuperblockError> {
     Ok(())
 }
 
-/// The data area keeps inside the drive and off the superblock; its end is the answer.
+/// The data area keeps inside the drive and off the superblock; the end of its used part is the answer. What lies
+/// between that and the end of the area may hold metadata: md puts them there when it adds a bitmap later.
 fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, SuperblockError> {
     let (start, size) = (sb.data_offset, sb.data_size);
     let limit = match sb.minor {
@@ -283,22 +291,23 @@ fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, Superbloc
         MinorVersion::V1_1 | MinorVersion::V1_2 => DriveLba(drive_size.get()),
     };
     let off_superblock = sb.minor == MinorVersion::V1_0 || start >= superblock_end(sb);
-    let end = start.get().checked_add(size.get()).map(DriveLba).filter(|&end| end <= limit && !size.is_zero());
-    let Some(end) = end.filter(|_| off_superblock) else {
+    let end = start.get().checked_add(size.get());
+    if !off_superblock || size.is_zero() || end.is_none_or(|end| end > limit.get()) {
         return Err(SuperblockError::BadDataArea { start, size, limit });
-    };
+    }
     let uses_size = sb.level.is_redundant() && matches!(sb.role(), Role::Active(_));
     if uses_size && (sb.size > size || sb.size.is_zero()) {
         return Err(SuperblockError::SizeBeyondData { size: sb.size, data_size: size });
     }
-    Ok(end)
+    let used = if sb.level.is_redundant() { sb.size.min(size) } else { size };
+    Ok(start + used)
 }
 
 fn superblock_end(sb: &Superblock) -> DriveLba {
-    sb.super_offset + openraid_units::Bytes(sb.encoded_len() as u64).sectors_ceil()
+    sb.super_offset + Bytes(sb.encoded_len() as u64).sectors_ceil()
 }
 
-fn metadata_areas(sb: &Superblock, drive_size: Sectors, data_end: DriveLba) -> Result<(), SuperblockError> {
+fn metadata_areas(sb: &Superblock, drive_size: Sectors, used_end: DriveLba) -> Result<(), SuperblockError> {
     let check = |area, offset: i32, size: Sectors| {
         let start = sb.place(offset).filter(|_| offset != 0 && !size.is_zero());
         let end = start.and_then(|start| start.get().checked_add(size.get()));
@@ -306,7 +315,7 @@ fn metadata_areas(sb: &Superblock, drive_size: Sectors, data_end: DriveLba) -> R
             (Some(start), Some(end)) if end <= drive_size.get() => {
                 let end = DriveLba(end);
                 let off_superblock = end <= sb.super_offset || start >= superblock_end(sb);
-                let off_data = end <= sb.data_offset || start >= data_end;
+                let off_data = end <= sb.data_offset || start >= used_end;
                 if off_superblock && off_data {
                     Ok(())
                 } else {

@@ -24,7 +24,7 @@ use crate::level::MdLevel;
 use crate::role::{Role, RoleTable, ROLES_MAX};
 use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, Reshape, Superblock, Unassigned};
 use core::fmt;
-use openraid_units::{Bytes, DriveLba, Sectors};
+use openraid_units::{Bytes, DriveLba, Sectors, Slot};
 
 /// What members of levels without chunks are rounded to: 64 KiB.
 pub const ROUNDING: Sectors = Sectors::kib(64);
@@ -99,13 +99,15 @@ impl fmt::Display for PlacementError {
         match *self {
             Self::TooSmall { drive_size, need } => write!(
                 f,
-                "the member is too small: it has {} KiB, metadata and one chunk need {} KiB; use a larger member or a smaller chunk",
+                "the member is too small: it has {} KiB, metadata and one chunk need {} KiB; use a \
+                 larger member or a smaller chunk",
                 drive_size.0 / 2,
                 need.0.div_ceil(2)
             ),
             Self::BadChunk { level, chunk } => write!(
                 f,
-                "{level} cannot have a chunk of {chunk}; use a power of two from 4 KiB to 1 GiB (raid0 takes any number of sectors)"
+                "{level} cannot have a chunk of {chunk}; use a power of two from 4 KiB to 1 GiB (raid0 \
+                 takes any number of sectors)"
             ),
         }
     }
@@ -300,7 +302,7 @@ impl NewSet {
         let devices = usize::from(self.raid_disks) + spares;
         let mut roles = RoleTable::new(role_table_len(devices));
         for slot in 0..self.raid_disks {
-            roles.set(usize::from(slot), Role::Active(openraid_units::Slot(slot)));
+            roles.set(usize::from(slot), Role::Active(Slot(slot)));
         }
         roles
     }
