@@ -4,7 +4,7 @@ use crate::errno::{Errno, FaultKind};
 use std::fmt;
 
 /// Commands that one engine holds at most. Above it [`crate::IoEngine::push`] says that it is full.
-pub const IN_FLIGHT_MAX: usize = 4000;
+pub const IN_FLIGHT_MAX: usize = 16_000;
 /// Members attached to one engine at most. Below the usual limit of 1024 descriptors, which also bounds the kernel's
 /// table of registered files.
 pub const MEMBERS_MAX: usize = 512;
@@ -12,7 +12,10 @@ pub const MEMBERS_MAX: usize = 512;
 pub(crate) const SUBMISSION_ENTRIES: u32 = 256;
 /// Entries of the kernel's completion queue: it can never overflow, because nothing is submitted above
 /// [`IN_FLIGHT_MAX`] (and one poll of the helper).
-pub(crate) const COMPLETION_ENTRIES: u32 = 4096;
+pub(crate) const COMPLETION_ENTRIES: u32 = 16_384;
+/// Threads that the kernel may use for commands that cannot be begun without waiting (flushes, page-cache misses). Its
+/// own limit, four a processor, lets one hung file hold up all other members; the threads come and go by need.
+pub(crate) const KERNEL_WORKERS_MAX: u32 = 192;
 /// Threads that work on one member at the same time where io_uring is not to be had. Each member has its own, so
 /// that a member that hangs holds up nobody else.
 pub(crate) const WORKERS_PER_MEMBER: usize = 4;

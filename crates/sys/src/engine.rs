@@ -14,7 +14,7 @@
 //! the engine is dropped meanwhile, the memory of such commands is kept for the rest of the process's life.
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
-use crate::command::{Answer, Command, Opcode, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+use crate::command::{Answer, Command, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
 use crate::errno::{Errno, Note};
 use crate::member::Member;
 use crate::pool::{FramePool, Mapping, PoolRange};
@@ -228,7 +228,7 @@ impl IoEngine {
             members: Vec::new(),
             mapping: Arc::clone(mapping),
             spare: Vec::new(),
-            answers: Vec::with_capacity(IN_FLIGHT_MAX),
+            answers: Vec::with_capacity(DONE_PER_REAP_HINT),
             notes,
             _this_thread_only: PhantomData,
         })
@@ -511,6 +511,8 @@ impl Drop for IoEngine {
             // The kernel still has addresses of ours. Leaking is the point: this memory must never be reused.
             Box::leak(Box::new(Arc::clone(&self.mapping)));
             Box::leak(Box::new(std::mem::replace(&mut self.table, Table::new())));
+        } else if let Backend::Ring(ring) = &mut self.backend {
+            ring.release();
         }
     }
 }

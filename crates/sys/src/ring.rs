@@ -8,17 +8,20 @@
 //! The wake-up is the ring's own descriptor, not a registered eventfd: one write less a completion, nothing to drain,
 //! and with `DEFER_TASKRUN` it is readable as soon as there is deferred work.
 
+use crate::clock;
 use crate::command::{
-    Answer, Command, Opcode, COMPLETION_ENTRIES, MEMBERS_MAX, REGISTERED_BYTES_MAX, SUBMISSION_ENTRIES,
+    Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, REGISTERED_BYTES_MAX,
+    SUBMISSION_ENTRIES,
 };
+use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
 use crate::member::Member;
 use crate::pool::Mapping;
-use crate::threads::Threads;
+use crate::threads::{drain_event, event_fd, Threads};
 use io_uring::{opcode, squeue, types, IoUring};
-use openraid_units::PoolOffset;
+use openraid_units::{Nanos, PoolOffset};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// The `user_data` of the poll that waits for the helper; commands carry their table key, which is 32 bits.
@@ -27,8 +30,10 @@ const HELPER_POLL: u64 = u64::MAX;
 const TRIAL: u64 = u64::MAX - 1;
 /// How long the trial's timer runs, in nanoseconds.
 const TRIAL_TIMER_NS: u32 = 200_000;
-/// How long the trial waits for the wake-up before it calls the mode broken, in milliseconds.
-const TRIAL_WAIT_MS: libc::c_int = 1000;
+/// How long the trial waits for the wake-up before it calls the mode broken.
+const TRIAL_WAIT: Nanos = Nanos::from_millis(500);
+/// How many times the trial is made.
+const TRIALS: u32 = 2;
 
 /// How completions reach this thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +50,9 @@ struct Attached {
     registered: bool,
 }
 
+/// From the cheapest down.
+const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
+
 /// The ring and what is registered with it.
 pub(crate) struct Ring {
     ring: IoUring,
@@ -57,12 +65,13 @@ pub(crate) struct Ring {
     helper: Option<Threads>,
     helper_polled: bool,
     mode: Mode,
+    event: Option<OwnedFd>,
 }
 
 impl Ring {
     /// Set a ring up, registering files and the pool if `register`.
     pub(crate) fn new(mapping: Arc<Mapping>, register: bool, notes: &mut Vec<Note>) -> Result<Self, Errno> {
-        let (ring, mode) = set_up(notes)?;
+        let SetUp { ring, mode, event } = set_up(notes)?;
         let mut this = Self {
             ring,
             mapping,
@@ -73,7 +82,14 @@ impl Ring {
             helper: None,
             helper_polled: false,
             mode,
+            event,
         };
+        if let Err(error) = this.ring.submitter().register_iowq_max_workers(&mut [KERNEL_WORKERS_MAX, 0]) {
+            notes.push(Note(format!(
+                "io_uring's own threads cannot be raised to {KERNEL_WORKERS_MAX} ({error}): a member that hangs may \
+                 slow others down"
+            )));
+        }
         if register {
             this.files_registered = this.register_files(notes);
             this.buffers_registered = this.register_pool(notes);
@@ -286,6 +302,9 @@ impl Ring {
     }
 
     pub(crate) fn collect(&mut self, answers: &mut Vec<Answer>) -> Result<(), Errno> {
+        if let Some(event) = &self.event {
+            drain_event(event.as_fd());
+        }
         let pending = {
             let queue = self.ring.submission();
             queue.taskrun() || queue.cq_overflow()
@@ -319,25 +338,38 @@ impl Ring {
         Ok(())
     }
 
+    /// Let go of members and memory now. Closing the ring would do it too, but some time later, and meanwhile the
+    /// members' locks and the locked memory would still count. Only for a ring without commands: it waits for them.
+    pub(crate) fn release(&mut self) {
+        // An error says that there was nothing to release.
+        if self.files_registered {
+            let _ = self.ring.submitter().unregister_files();
+        }
+        if self.buffers_registered {
+            let _ = self.ring.submitter().unregister_buffers();
+        }
+    }
+
     pub(crate) fn event_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the ring, which the result borrows.
-        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+        let own = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        self.event.as_ref().map_or(own, AsFd::as_fd)
     }
 }
 
+/// A ring, how it works, and the eventfd that it needs in some modes.
+struct SetUp {
+    ring: IoUring,
+    mode: Mode,
+    event: Option<OwnedFd>,
+}
+
 /// The cheapest mode that works here.
-fn set_up(notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
+fn set_up(notes: &mut Vec<Note>) -> Result<SetUp, Errno> {
     let mut first_error = None;
-    for mode in [Mode::Deferred, Mode::Cooperative, Mode::Plain] {
-        let mut builder = IoUring::builder();
-        builder.dontfork().setup_cqsize(COMPLETION_ENTRIES);
-        match mode {
-            Mode::Deferred => builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag(),
-            Mode::Cooperative => builder.setup_coop_taskrun().setup_taskrun_flag(),
-            Mode::Plain => &mut builder,
-        };
-        match builder.build(SUBMISSION_ENTRIES).map_err(Errno::from).and_then(wakes_up) {
-            Ok(ring) => return Ok((ring, mode)),
+    for mode in MODES {
+        match try_mode(mode) {
+            Ok(set_up) => return Ok(set_up),
             // A kernel that does not know the mode says EINVAL; that is no news for anybody.
             Err(Errno(libc::EINVAL)) => {}
             Err(error) => {
@@ -352,27 +384,55 @@ fn set_up(notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
     Err(first_error.unwrap_or(Errno(libc::EINVAL)))
 }
 
-/// Does a completion that comes later make the ring readable?
-fn wakes_up(mut ring: IoUring) -> Result<IoUring, Errno> {
-    let time = types::Timespec::new().nsec(TRIAL_TIMER_NS);
-    let timer = opcode::Timeout::new(&raw const time).build().user_data(TRIAL);
-    // SAFETY: the kernel reads `time` while the entry is submitted, a few lines below.
-    let pushed = unsafe { ring.submission().push(&timer) };
-    assert!(pushed.is_ok(), "bug: a new ring is full");
-    ring.submit()?;
-    let mut poll = libc::pollfd { fd: ring.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let deadline = crate::clock::now() + openraid_units::Nanos::from_millis(TRIAL_WAIT_MS as u64);
-    loop {
-        // SAFETY: one pollfd, as said.
-        let ready = unsafe { libc::poll(&raw mut poll, 1, TRIAL_WAIT_MS) };
-        if ready > 0 {
-            ring.submit()?;
-            if ring.completion().any(|completion| completion.user_data() == TRIAL) {
-                return Ok(ring);
+fn try_mode(mode: Mode) -> Result<SetUp, Errno> {
+    let mut builder = IoUring::builder();
+    builder.dontfork().setup_cqsize(COMPLETION_ENTRIES);
+    match mode {
+        Mode::Deferred => builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag(),
+        Mode::Cooperative => builder.setup_coop_taskrun().setup_taskrun_flag(),
+        Mode::Plain => &mut builder,
+    };
+    let mut ring = builder.build(SUBMISSION_ENTRIES)?;
+    let event = match mode {
+        Mode::Deferred => {
+            let event = event_fd()?;
+            ring.submitter().register_eventfd(event.as_raw_fd())?;
+            Some(event)
+        }
+        Mode::Cooperative | Mode::Plain => None,
+    };
+    // SAFETY: the descriptor is open as long as the ring, which outlives this use.
+    let own = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+    wakes_up(&mut ring, event.as_ref().map_or(own, AsFd::as_fd))?;
+    if let Some(event) = &event {
+        drain_event(event.as_fd());
+    }
+    Ok(SetUp { ring, mode, event })
+}
+
+/// Does a completion that comes later make the wake-up descriptor readable? Tried twice: the first wait on a ring also
+/// activates the kernel's machinery for it, which hides a wake-up that is missing.
+fn wakes_up(ring: &mut IoUring, wake: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut epoll = Epoll::new()?;
+    epoll.add(wake, TRIAL, Interest::READ)?;
+    let mut events = Events::new();
+    for _ in 0..TRIALS {
+        let time = types::Timespec::new().nsec(TRIAL_TIMER_NS);
+        let timer = opcode::Timeout::new(&raw const time).build().user_data(TRIAL);
+        // SAFETY: the kernel reads `time` while the entry is submitted, a few lines below.
+        let pushed = unsafe { ring.submission().push(&timer) };
+        assert!(pushed.is_ok(), "bug: a new ring is full");
+        ring.submit()?;
+        let deadline = clock::now() + TRIAL_WAIT;
+        while epoll.wait(&mut events, Some(TRIAL_WAIT))? == 0 {
+            if clock::now() >= deadline {
+                return Err(Errno(libc::ETIME));
             }
         }
-        if ready == 0 || crate::clock::now() > deadline {
+        ring.submit()?;
+        if ring.completion().next().map(|completion| completion.user_data()) != Some(TRIAL) {
             return Err(Errno(libc::ETIME));
         }
     }
+    Ok(())
 }

@@ -13,6 +13,7 @@ use crate::pool::Mapping;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 /// From linux/fs.h: `_IO(0x12, 119)`, takes two u64: start and length in bytes.
 const BLKDISCARD: libc::Ioctl = 0x1277;
@@ -39,7 +40,7 @@ impl Finished {
 struct Lane {
     member: Arc<Member>,
     shared: Arc<LaneShared>,
-    workers: usize,
+    workers: Vec<JoinHandle<()>>,
     staged: Vec<Command>,
 }
 
@@ -79,12 +80,13 @@ impl Threads {
             self.lanes.resize_with(slot + 1, || None);
         }
         let shared = Arc::new(LaneShared { state: Mutex::default(), work: Condvar::new() });
-        self.lanes[slot] = Some(Lane { member, shared, workers: 0, staged: Vec::new() });
+        self.lanes[slot] = Some(Lane { member, shared, workers: Vec::new(), staged: Vec::new() });
     }
 
+    /// Let a member go that has no commands in flight.
     pub(crate) fn detach(&mut self, slot: usize) {
         if let Some(lane) = self.lanes.get_mut(slot).and_then(Option::take) {
-            lane.close();
+            lane.close(true);
         }
     }
 
@@ -114,8 +116,9 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        for lane in self.lanes.iter().flatten() {
-            lane.close();
+        let idle = self.outstanding == 0;
+        for lane in self.lanes.drain(..).flatten() {
+            lane.close(idle);
         }
     }
 }
@@ -125,7 +128,7 @@ impl Lane {
         let mut state = lock(&self.shared.state);
         state.queue.extend(self.staged.drain(..));
         let waiting = state.queue.len();
-        let wanted = waiting.saturating_sub(state.idle).min(WORKERS_PER_MEMBER - self.workers);
+        let wanted = waiting.saturating_sub(state.idle).min(WORKERS_PER_MEMBER - self.workers.len());
         for _ in 0..state.idle.min(waiting) {
             self.shared.work.notify_one();
         }
@@ -135,7 +138,7 @@ impl Lane {
                 break;
             }
         }
-        if self.workers == 0 {
+        if self.workers.is_empty() {
             // No thread to be had at all: say so instead of waiting for one.
             for command in lock(&self.shared.state).queue.drain(..) {
                 finished.add(Answer { key: command.key, result: Err(Errno(libc::EAGAIN)) });
@@ -155,17 +158,28 @@ impl Lane {
                 finished.add(Answer { key: command.key, result });
             }
         });
-        self.workers += usize::from(spawned.is_ok());
-        spawned.is_ok()
+        match spawned {
+            Ok(worker) => {
+                self.workers.push(worker);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
-    /// Let the threads end; commands that no thread has begun are dropped.
-    fn close(&self) {
+    /// Let the threads end; commands that no thread has begun are dropped. If the threads are `idle`, wait for their
+    /// end, so that the member is free afterwards; a thread in the kernel may never end.
+    fn close(self, idle: bool) {
         let mut state = lock(&self.shared.state);
         state.closed = true;
         state.queue.clear();
         drop(state);
         self.shared.work.notify_all();
+        if idle {
+            for worker in self.workers {
+                assert!(worker.join().is_ok(), "bug: a thread of the engine panicked");
+            }
+        }
     }
 }
 
