@@ -9,8 +9,6 @@
 
 use crate::gf;
 use crate::list::List;
-use crate::reference;
-use crate::table::Sources;
 use crate::Kernels;
 use core::ops::Range;
 
@@ -46,7 +44,8 @@ pub struct Difference {
 
 impl Difference {
     /// Add up the differing sectors among `count`.
-    fn of(count: usize, differs: impl Fn(usize) -> bool) -> Option<Self> {
+    fn of(count: usize, differs: impl FnMut(usize) -> bool) -> Option<Self> {
+        let mut differs = differs;
         let mut differing = (0..count).filter(|&sector| differs(sector));
         let first = differing.next()?;
         Some(Self { first, sectors: 1 + differing.count() })
@@ -90,9 +89,13 @@ impl Kernels {
         if unsafe { (self.table.p_agrees)(p, data) } {
             return None;
         }
+        let mut buffer = [0; SECTOR_BYTES];
         Difference::of(p.len().div_ceil(SECTOR_BYTES), |sector| {
             let range = granule(sector, SECTOR_BYTES, p.len());
-            range.into_iter().any(|at| data.iter().fold(p[at], |sum, block| sum ^ block[at]) != 0)
+            let sum = &mut buffer[..range.len()];
+            sum.copy_from_slice(&p[range.clone()]);
+            data.iter().for_each(|block| self.xor_into(sum, &[&block[range.clone()]]));
+            !self.is_zero(sum)
         })
     }
 
@@ -130,29 +133,36 @@ impl Kernels {
         }
         for index in 0..p.len().div_ceil(bytes) {
             let range = granule(index, bytes, p.len());
-            let verdict = locate(p, q, blocks.as_slice(), range.clone());
+            let verdict = self.locate(p, q, data, range.clone());
             if verdict != PqVerdict::Match {
                 report(range, verdict);
             }
         }
     }
-}
 
-/// The verdict of one granule, byte by byte.
-fn locate(p: &[u8], q: &[u8], data: Sources<'_>, range: Range<usize>) -> PqVerdict {
-    let mut verdict = PqVerdict::Match;
-    for at in range {
-        let (sum, weighted) = reference::syndromes(data, at);
-        let found = blame(sum ^ p[at], weighted ^ q[at], data.len());
-        if found == PqVerdict::Match {
-            continue;
+    /// The verdict of one granule, a sector at a time, byte by byte where it differs.
+    fn locate(&self, p: &[u8], q: &[u8], data: &[&[u8]], range: Range<usize>) -> PqVerdict {
+        let mut verdict = PqVerdict::Match;
+        let (mut in_p, mut in_q) = ([0; SECTOR_BYTES], [0; SECTOR_BYTES]);
+        for piece in 0..range.len().div_ceil(SECTOR_BYTES) {
+            let start = range.start + piece * SECTOR_BYTES;
+            let piece = start..range.end.min(start + SECTOR_BYTES);
+            let (in_p, in_q) = (&mut in_p[..piece.len()], &mut in_q[..piece.len()]);
+            let mut blocks = List::new();
+            data.iter().for_each(|block| blocks.push(Some(&block[piece.clone()])));
+            self.pq_sparse(in_p, in_q, blocks.as_slice());
+            self.xor_into(in_p, &[&p[piece.clone()]]);
+            self.xor_into(in_q, &[&q[piece]]);
+            for found in in_p.iter().zip(in_q).map(|(in_p, in_q)| blame(*in_p, *in_q, data.len())) {
+                if verdict == PqVerdict::Match {
+                    verdict = found;
+                } else if found != PqVerdict::Match && found != verdict {
+                    return PqVerdict::Unknown;
+                }
+            }
         }
-        if verdict != PqVerdict::Match && verdict != found {
-            return PqVerdict::Unknown;
-        }
-        verdict = found;
+        verdict
     }
-    verdict
 }
 
 /// The verdict of one byte column from the errors seen in P and in Q.

@@ -29,7 +29,7 @@ fn xor(destination: &mut [u8], sources: &[&[u8]], keep: bool) {
 }
 
 /// P and Q of one byte column.
-pub(crate) fn syndromes(data: Sources<'_>, at: usize) -> (u8, u8) {
+fn syndromes(data: Sources<'_>, at: usize) -> (u8, u8) {
     data.iter().zip(0_u8..).fold((0, 0), |(p, q), (block, index)| match block {
         Some(block) => (p ^ block[at], q ^ gf::multiply(gf::power(index), block[at])),
         None => (p, q),
