@@ -33,6 +33,6 @@ bench: ## ratios measured in one run, CPU time per I/O first
 	@tools/need $(ISAL) || echo "going on without the comparison to ISA-L"
 	cargo xtask bench
 
-lint: ## the checks of `test` that read the sources without running them, and cargo-deny
+lint: ## the checks of `test` that read the sources without running them, and cargo-deny (installed if missing)
 	@tools/need $(BUILD)
 	cargo xtask lint

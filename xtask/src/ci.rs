@@ -1,6 +1,7 @@
 //! The chores that consist of other programs' runs.
 
 use crate::deny::deny;
+use crate::licences::licences;
 use crate::purity::purity;
 use crate::step::{cargo, cargo_output, run_all, Outcome};
 use crate::tidy::tidy;
@@ -17,8 +18,8 @@ pub fn ci() -> Outcome {
         ("format", &format),
         ("tidy", &tidy),
         ("purity", &purity),
+        ("licences", &licences),
         ("clippy", &clippy),
-        ("deny", &deny),
         ("tests", &tests),
     ])
 }

@@ -1,4 +1,4 @@
-//! Licences and bans of dependencies, by cargo-deny and `deny.toml`.
+//! Licences, bans and sources of dependencies, by cargo-deny and `deny.toml`. [`crate::licences`] is the short form.
 
 use crate::step::{cargo, Outcome};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// Its minimal Rust is 1.88, below ours; a fixed version gives the same verdict everywhere.
 const VERSION: &str = "0.20.2";
 
-/// Run cargo-deny, after installing it where it is missing (about two minutes, once per machine).
+/// Run cargo-deny, after installing it where it is missing (two to five minutes, once per machine).
 pub fn deny() -> Outcome {
     if !installed() {
         println!("cargo-deny is missing; installing version {VERSION}");

@@ -8,6 +8,7 @@
 mod bless;
 mod ci;
 mod deny;
+mod licences;
 mod purity;
 mod rust;
 mod step;
@@ -24,7 +25,8 @@ const COMMANDS: &[Chore] = &[
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
     ("tidy", tidy::tidy, "style that can be checked"),
     ("purity", purity::purity, "who may import whom, and what the core must not know"),
-    ("deny", deny::deny, "licences and bans of dependencies"),
+    ("licences", licences::licences, "licences, bans and sources of dependencies"),
+    ("deny", deny::deny, "the same by cargo-deny, which is installed where it is missing"),
     ("bless", bless::bless, "make golden files anew from their oracles"),
     ("soak", ci::soak, "all tests, the long ones included, with the optimiser on"),
     ("bench", ci::bench, "every benchmark of the workspace"),
