@@ -80,6 +80,9 @@ fn record(random: &mut Random) -> Recording {
 const EXTREMES: [u32; 10] =
     [0, 1, 0xff, 0x1_0000, 0x1_0001, 0x200_0001, 0x400_0001, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
+/// The same for offsets and sizes.
+const EXTREMES_64: [u64; 5] = [u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1, 1 << 32];
+
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         if bytes.len() < 8 {
@@ -87,12 +90,13 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         }
         // Headers stand at the front; damage there goes deeper.
         let reach = *random.pick(&[64, 256, bytes.len()]);
-        let at = random.below(reach.min(bytes.len() - 4));
-        match random.below(7) {
+        let at = random.below(reach.min(bytes.len() - 7));
+        match random.below(8) {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes[at] = random.next().to_be_bytes()[0],
             2 => bytes[at..at + 4].copy_from_slice(&random.pick(&EXTREMES).to_be_bytes()),
-            3 => bytes.truncate(at),
+            3 => bytes[at..at + 8].copy_from_slice(&random.pick(&EXTREMES_64).to_be_bytes()),
+            7 => bytes.truncate(at),
             4 => {
                 let end = (at + random.below(40)).min(bytes.len());
                 bytes.drain(at..end);
@@ -222,17 +226,19 @@ fn every_truncation_starves_and_does_nothing_else() {
 #[test]
 fn extreme_numbers_at_every_place_are_borne() {
     let recording = record(&mut Random::new(12));
-    let overwritten = |bytes: &[u8], at: usize, value: u32| {
+    let overwritten = |bytes: &[u8], at: usize, value: &[u8]| {
         let mut bytes = bytes.to_vec();
-        bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        bytes[at..at + value.len()].copy_from_slice(value);
         bytes
     };
-    for value in EXTREMES {
-        for at in 0..(recording.to_server.len() - 4).min(3000) {
-            torment_server(&overwritten(&recording.to_server, at, value), Cut::Whole);
+    let short = EXTREMES.iter().map(|value| value.to_be_bytes().to_vec());
+    let long = EXTREMES_64.iter().map(|value| value.to_be_bytes().to_vec());
+    for value in short.chain(long) {
+        for at in 0..(recording.to_server.len() - 8).min(3000) {
+            torment_server(&overwritten(&recording.to_server, at, &value), Cut::Whole);
         }
-        for at in 0..(recording.to_client.len() - 4).min(3000) {
-            torment_client(&recording, &overwritten(&recording.to_client, at, value), Cut::Whole);
+        for at in 0..(recording.to_client.len() - 8).min(3000) {
+            torment_client(&recording, &overwritten(&recording.to_client, at, &value), Cut::Whole);
         }
     }
 }

@@ -81,7 +81,6 @@ impl Negotiation {
             }
             _ => {}
         }
-        let mark = out.len();
         let result = if self.shutting_down {
             Err(Refused(rep::ERR_SHUTDOWN, "the server is shutting down"))
         } else {
@@ -102,7 +101,6 @@ impl Negotiation {
                 entered.map_or(Outcome::Replied, Outcome::Enter)
             }
             Err(refused) => {
-                out.truncate(mark);
                 push_refusal(out, option, &refused);
                 Outcome::Replied
             }

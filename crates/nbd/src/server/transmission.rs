@@ -111,8 +111,6 @@ pub struct Refusal {
     pub error: NbdError,
     /// What is wrong.
     pub reason: Reason,
-    /// Was it a read? Their replies have a shape of their own.
-    pub is_read: bool,
 }
 
 /// Why a connection cannot go on.
@@ -407,7 +405,7 @@ fn refusal(header: &Header, reason: Reason) -> Refusal {
         Reason::OutOfRange if matches!(header.kind, cmd::WRITE | cmd::WRITE_ZEROES) => NbdError::NoSpace,
         _ => NbdError::Invalid,
     };
-    Refusal { cookie: header.cookie, error, reason, is_read: header.kind == cmd::READ }
+    Refusal { cookie: header.cookie, error, reason }
 }
 
 #[cfg(test)]

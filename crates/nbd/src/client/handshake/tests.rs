@@ -163,15 +163,18 @@ fn a_list_is_read_to_its_end() {
 #[test]
 fn a_list_without_end_is_given_up() {
     let options = ClientOptions { goal: Goal::List, structured: false, contexts: vec![] };
-    for entry in [vec![0; 4], vec![0; OPTION_REPLY_MAX]] {
+    let most_replies = OPTION_REPLIES_MAX as usize;
+    for (entry, last, expected) in [
+        (4, most_replies, ClientError::TooLong("replies to one option without end")),
+        (OPTION_REPLY_MAX, LIST_BYTES_MAX / OPTION_REPLY_MAX, ClientError::TooLong("a list of exports above 1 MiB")),
+    ] {
         let mut peer = Peer::new(options.clone());
         peer.sends(b"NBDMAGICIHAVEOPT\0\x03");
-        let entry = reply(3, 2, &entry);
-        let error = (0..=OPTION_REPLIES_MAX).find_map(|_| match peer.receive(&entry).0 {
-            ClientEvent::Failed(error) => Some(error),
-            _ => None,
-        });
-        assert!(matches!(error, Some(ClientError::TooLong(_))), "{error:?}");
+        let entry = reply(3, 2, &vec![0; entry]);
+        for _ in 0..last {
+            assert_eq!(peer.sends(&entry), b"");
+        }
+        assert_eq!(peer.fails(&entry), expected);
     }
 }
 

@@ -83,7 +83,7 @@ fn success_has_the_shape_the_client_understands() {
 
 #[test]
 fn refusals_become_one_whole_reply() {
-    let refusal = Refusal { cookie: COOKIE, error: NbdError::NotPermitted, reason: Reason::ReadOnly, is_read: false };
+    let refusal = Refusal { cookie: COOKIE, error: NbdError::NotPermitted, reason: Reason::ReadOnly };
     let mut out = Vec::new();
     session(false).push_refusal(&refusal, &mut out);
     assert_eq!(out, simple(COOKIE, Some(NbdError::NotPermitted)));
