@@ -7,7 +7,9 @@ ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount
 NBD    := nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fio:fio \
           /usr/bin/python3:python3 /usr/lib/python3/dist-packages/nbd.py:python3-libnbd
 # File systems that must be recognised before a member is overwritten.
-FOREIGN := blkid:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools
+FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
+           mkfs.f2fs:f2fs-tools mkfs.exfat:exfatprogs mkntfs:ntfs-3g mksquashfs:squashfs-tools xorriso:xorriso \
+           sfdisk:fdisk cryptsetup:cryptsetup-bin make-bcache:bcache-tools
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 

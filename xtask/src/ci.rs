@@ -10,6 +10,8 @@ use crate::tidy::tidy;
 const REQUIRE_PEERS: (&str, &str) = ("OPENRAID_REQUIRE_PEERS", "1");
 /// Tells tests that take a slice of their cases to take all.
 const SOAK: (&str, &str) = ("OPENRAID_SOAK", "1");
+/// How many mutated NBD sessions a soak has, of each side.
+const SESSIONS: (&str, &str) = ("OPENRAID_NBD_SESSIONS", "100000");
 
 /// Everything that must hold before a change lands. Cheap steps come first, so that a slip shows early.
 pub fn ci() -> Outcome {
@@ -39,7 +41,7 @@ pub fn lint() -> Outcome {
 /// All tests with the optimiser on, the long ones included.
 pub fn soak() -> Outcome {
     let arguments = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--include-ignored"];
-    run_all(&[("soak", &|| cargo(&arguments, &[SOAK, REQUIRE_PEERS]))])
+    run_all(&[("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS]))])
 }
 
 /// Every benchmark of the workspace.
