@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{golden, Member, Random};
+use common::{fix_checksum, golden, Member, Random};
 use openraid_format::{
     detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapHeader, MinorVersion, PplHeader, Stretch,
     Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
@@ -17,20 +17,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const MUTATIONS: usize = 200_000;
-const CHECKSUM_AT: usize = 216;
-const MAX_DEV_AT: usize = 220;
-
-/// The superblock checksum, written a second time and from the other end.
-fn fix_checksum(bytes: &mut [u8]) {
-    let entries = u32::from_le_bytes(bytes[MAX_DEV_AT..MAX_DEV_AT + 4].try_into().unwrap());
-    let len = usize::try_from(entries).unwrap().saturating_mul(2).saturating_add(256).min(bytes.len());
-    bytes[CHECKSUM_AT..CHECKSUM_AT + 4].fill(0);
-    let weighted = |(index, &byte): (usize, &u8)| u128::from(byte) << (index % 4 * 8);
-    let sum: u128 = bytes[..len].iter().enumerate().rev().map(weighted).sum();
-    let sum = u64::try_from(sum).unwrap();
-    let folded = u32::try_from(((sum & 0xffff_ffff) + (sum >> 32)) & 0xffff_ffff).unwrap();
-    bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&folded.to_le_bytes());
-}
 
 /// One superblock as it was read from a drive.
 #[derive(Clone)]
