@@ -333,7 +333,7 @@ def fio_verify():
         text = run(
             "fio", "--name=verify", "--ioengine=nbd", "--uri=" + uri, "--rw=randwrite", "--bsrange=512-256k",
             "--blockalign=512", "--iodepth=16", "--size=%d" % size, "--verify=crc32c", "--verify_fatal=1",
-            "--do_verify=1", "--fsync=64", "--runtime=%d" % options.seconds, "--output-format=json",
+            "--do_verify=1", "--verify_state_save=0", "--fsync=64", "--runtime=%d" % options.seconds, "--output-format=json",
             "--directory=" + folder)
         job = json.loads(text[text.index("{"):])["jobs"][0]
     assert job["error"] == 0 and job["write"]["total_ios"] > 0, job["error"]

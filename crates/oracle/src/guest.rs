@@ -238,8 +238,8 @@ impl Running {
         self.work.read(name)
     }
 
-    /// Pull the plug: nothing of the guest runs on, nothing is flushed.
-    pub fn power_cut(mut self) {
+    /// Pull the plug: nothing of the guest runs on, nothing is flushed. Its files can still be read.
+    pub fn power_cut(&mut self) {
         self.kill();
     }
 

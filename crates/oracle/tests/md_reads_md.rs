@@ -146,9 +146,9 @@ fn acknowledged_writes_survive_a_power_cut() {
     while running.file("log").expect("the log is readable").lines().count() < 200 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // The log is read before the cut: what it promises is then certainly on the members.
-    let log = running.file("log").expect("the log is readable");
     running.power_cut();
+    // Only now is the log complete: each intent was in it before its write was issued.
+    let log = running.file("log").expect("the log is readable");
     let log_file = folder.0.join("log");
     fs::write(&log_file, &log).expect("there is room for the log");
 
