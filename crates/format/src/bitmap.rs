@@ -310,8 +310,8 @@ impl BitmapHeader {
     /// Can the bits be believed for the member with this superblock, which covers `sync_size` (see
     /// [`sync_size`]) and leaves `room` for the bitmap (see [`Superblock::bitmap_room`])?
     ///
-    /// The event rule: a bitmap is written after its superblock or with it, so its counter is the same, or one
-    /// higher when the cut fell between the two.
+    /// The event rule: a bitmap takes over the counter of a superblock update just before the superblocks are
+    /// written, so it says the same, or one more when the cut fell between the two.
     ///
     /// # Errors
     /// What speaks against it.
