@@ -11,7 +11,7 @@
 //! orders one behind another: that is the core's business. Commands in flight together may be done in any order.
 //!
 //! A hung command stays in the table, its sectors marked and its member attached, until the kernel returns it. If
-//! the engine is dropped meanwhile, the memory of such commands is kept for the rest of the process's life.
+//! the engine is dropped meanwhile, that memory and the members are kept for the rest of the process's life.
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::{Answer, Command, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
@@ -508,7 +508,9 @@ fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
 impl Drop for IoEngine {
     fn drop(&mut self) {
         if self.table.len() > 0 {
-            // The kernel still has addresses of ours. Leaking is the point: this memory must never be reused.
+            // The kernel still has addresses of ours, and may still write to members. Leaking is the point: this
+            // memory must never be reused, and the members' locks must not be given up.
+            Box::leak(Box::new(std::mem::take(&mut self.members)));
             Box::leak(Box::new(Arc::clone(&self.mapping)));
             Box::leak(Box::new(std::mem::replace(&mut self.table, Table::new())));
         } else if let Backend::Ring(ring) = &mut self.backend {
@@ -520,5 +522,50 @@ impl Drop for IoEngine {
 impl fmt::Debug for IoEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "IoEngine({}, {} in flight)", self.description(), self.outstanding())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::PoolOptions;
+
+    /// Make the kernel refuse io_uring to this thread, as container sandboxes do.
+    fn forbid_uring(errno: i32) {
+        let answer = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+        let setup = u32::try_from(libc::SYS_io_uring_setup).expect("a system call's number");
+        let code = |bits: u32| u16::try_from(bits).expect("BPF codes have 16 bits");
+        let step = |bits, jt, jf, k| libc::sock_filter { code: code(bits), jt, jf, k };
+        let mut program = [
+            // The number is the first word of what a filter looks at.
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, setup),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = libc::sock_fprog { len: 4, filter: program.as_mut_ptr() };
+        // SAFETY: no memory involved.
+        let set = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(set, 0);
+        // SAFETY: the filter and its program are valid during the call.
+        let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) };
+        assert_eq!(set, 0);
+    }
+
+    #[test]
+    fn where_uring_is_refused_threads_serve_and_a_note_says_so() {
+        for errno in [libc::EPERM, libc::ENOSYS] {
+            let sandboxed = std::thread::spawn(move || {
+                forbid_uring(errno);
+                let pool = FramePool::new(PoolOptions::of(Bytes::mib(2))).expect("pool");
+                let forced = EngineOptions { prefer: Prefer::Uring, register: true };
+                assert_eq!(IoEngine::new(&pool, forced).err(), Some(Errno(errno)));
+                let engine = IoEngine::new(&pool, EngineOptions::default()).expect("threads");
+                assert_eq!((engine.kind(), engine.description()), (EngineKind::Threads, "threads".to_string()));
+                assert_eq!(engine.notes().len(), 1);
+                assert!(engine.notes()[0].0.contains("io_uring is refused"), "{:?}", engine.notes());
+            });
+            sandboxed.join().expect("the test's own thread");
+        }
     }
 }

@@ -23,6 +23,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a busy block device is tried again. A device given up by a ring becomes free a moment later, when the
+/// ring's workers have let go of it.
+const BUSY_TRIES: u32 = 10;
+/// The pause before each.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a member is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -272,6 +279,16 @@ impl Member {
     }
 }
 
+impl Drop for Member {
+    fn drop(&mut self) {
+        if self.usage != Use::Examine && !self.facts.block_device {
+            // Not left to the last close: a ring's worker may hold the file for a moment after its last completion.
+            // SAFETY: flock touches no memory of ours.
+            let _ = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        }
+    }
+}
+
 impl AsFd for Member {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -337,11 +354,17 @@ fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<
     if matches!(identity, Identity::Block { .. }) && usage != Use::Examine {
         flags |= libc::O_EXCL;
     }
-    let opened = OpenOptions::new().read(true).write(usage == Use::Exclusive).custom_flags(flags).open(resolved);
-    let file = opened.map_err(|e| match Errno::from(e) {
-        Errno(libc::EBUSY) => MemberError::Busy { path: path.into() },
-        error => refused(path, "open this", error),
-    })?;
+    let mut tries = 0;
+    let file = loop {
+        let opened = OpenOptions::new().read(true).write(usage == Use::Exclusive).custom_flags(flags).open(resolved);
+        match opened.map_err(Errno::from) {
+            Ok(file) => break file,
+            Err(Errno(libc::EBUSY)) if tries < BUSY_TRIES => std::thread::sleep(BUSY_PAUSE),
+            Err(Errno(libc::EBUSY)) => return Err(MemberError::Busy { path: path.into() }),
+            Err(error) => return Err(refused(path, "open this", error)),
+        }
+        tries += 1;
+    };
     if usage == Use::Exclusive && matches!(identity, Identity::Block { .. }) {
         let mut read_only: libc::c_int = 0;
         // SAFETY: BLKROGET fills one int.
