@@ -12,9 +12,14 @@ pub mod digest;
 pub mod drive;
 pub mod jobs;
 pub mod oracle;
+pub mod probe;
 pub mod random;
 pub mod record;
+pub mod rig;
+pub mod shape;
 pub mod world;
 
 pub use random::Random;
+pub use rig::{Loss, Rig, RigOptions};
+pub use shape::Shape;
 pub use world::{World, WorldSpec};

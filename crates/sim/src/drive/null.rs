@@ -1,6 +1,9 @@
 //! A machine without bytes and without time: every action is done at once. It is there to see what the engine
 //! itself costs, and takes no memory after its start. Reads give nothing, checks always match.
 
+use crate::rig::RigOptions;
+use crate::shape::Shape;
+use crate::world::arrays::plan_new;
 use openraid_core::actions::{Actions, Direction, JobKind};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
@@ -47,6 +50,32 @@ impl NullMachine {
             inside: 0,
             commands: [0; 2],
         })
+    }
+
+    /// A machine with one array of this shape on new drives with at least so much room for data.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    #[must_use]
+    pub fn with_array(shape: &Shape, limits: &Limits, member_data: Sectors) -> (Self, ArrayId) {
+        let mut machine = Self::new(limits).unwrap_or_else(|error| panic!("{error}"));
+        // The first megabytes are for metadata.
+        let capacity = member_data + Sectors::mib(256);
+        let mut drives = Vec::new();
+        for _ in 0..shape.members {
+            let drive = machine.add_drive(capacity).unwrap_or_else(|error| panic!("{error}"));
+            drives.push((drive, capacity));
+        }
+        let command = if shape.is_passthrough() {
+            AdminCommand::StartPassthrough { drive: drives[0].0 }
+        } else {
+            let plan = plan_new(shape, &drives, &RigOptions::new(1));
+            AdminCommand::StartSet(plan.unwrap_or_else(|error| panic!("{shape}: {error}")))
+        };
+        match machine.admin(command) {
+            Ok(AdminOutcome::Started(array)) => (machine, array),
+            other => panic!("{shape} does not start: {other:?}"),
+        }
     }
 
     /// Put a drive in.

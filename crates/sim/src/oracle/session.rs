@@ -260,4 +260,12 @@ impl Session {
         self.asked.clear();
         self.versions.cut();
     }
+
+    /// The service is killed, the drives keep their power.
+    pub fn kill(&mut self, world: &mut World) {
+        self.hear(world);
+        world.kill();
+        self.asked.clear();
+        self.versions.cut();
+    }
 }

@@ -163,7 +163,11 @@ impl World {
         let (tag, len) = (transfer.tag, u64::from(transfer.len));
         let host = self.hosts.get_mut(&transfer.token);
         let host = host.unwrap_or_else(|| panic!("the request ended before its transfer: {transfer:?}"));
+        let ends = transfer.last && transfer.direction == Direction::ToHost;
         if host.gone {
+            if ends {
+                self.finish(transfer.token, ReplyStatus::Offline);
+            }
             return Completion::Transfer { tag, result: Err(HostGone) };
         }
         let frames = &mut self.pool[range(transfer.at, len)];
@@ -172,7 +176,7 @@ impl World {
             Direction::FromHost => frames.copy_from_slice(payload),
             Direction::ToHost => payload.copy_from_slice(frames),
         }
-        if transfer.last && transfer.direction == Direction::ToHost {
+        if ends {
             self.finish(transfer.token, ReplyStatus::Ok);
         }
         Completion::Transfer { tag, result: Ok(()) }

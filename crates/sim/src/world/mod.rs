@@ -8,6 +8,7 @@
 //! It never lets a wait go on without end: a request that takes longer than [`REQUEST_TIME_MAX`] of virtual
 //! time, or that nothing can end any more, is a panic with a list of what is outstanding.
 
+pub mod arrays;
 mod dump;
 mod host;
 mod issue;

@@ -3,6 +3,9 @@
 //! Told the same stream, a fresh controller with the same limits decides the same, byte for byte. The record is
 //! how a run of the service is looked at again, and how the promise is tested.
 
+mod codec;
+mod schema;
+
 use openraid_core::actions::Actions;
 use openraid_core::admin::AdminCommand;
 use openraid_core::events::{BlockRequest, Completion};
@@ -11,6 +14,11 @@ use openraid_core::Controller;
 use openraid_units::{Instant, Token};
 
 use crate::digest::Digest;
+pub use codec::DecodeError;
+use codec::{Codec, Input};
+
+/// The first bytes of a record.
+const MAGIC: [u8; 8] = *b"ORrecrd1";
 
 /// One call of the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,5 +80,31 @@ impl Record {
             }
         }
         digest
+    }
+
+    /// The record as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        self.limits.put(&mut bytes);
+        self.entries.put(&mut bytes);
+        bytes
+    }
+
+    /// The record from bytes.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut input = Input::new(bytes);
+        if <[u8; 8]>::take(&mut input)? != MAGIC {
+            return Err(DecodeError { at: 0, what: "this is no record" });
+        }
+        let limits = Limits::take(&mut input)?;
+        let entries = Vec::take(&mut input)?;
+        if !input.is_empty() {
+            return input.error("something follows the record");
+        }
+        Ok(Self { limits, entries })
     }
 }

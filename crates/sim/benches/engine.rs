@@ -1,0 +1,108 @@
+//! What the engine itself costs: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and
+//! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
+//!
+//! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
+//! median of runs of some tenths of a second.
+
+#[path = "counting.rs"]
+mod counting;
+
+use counting::{allocations, Counting};
+use openraid_core::events::RequestKind;
+use openraid_core::geometry::Level;
+use openraid_core::limits::Limits;
+use openraid_sim::drive::null::NullMachine;
+use openraid_sim::{Random, Shape};
+use openraid_units::{ArrayId, Bytes, Sectors};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const REQUEST: u64 = 4096;
+const CHUNK: Sectors = Sectors::kib(64);
+/// Large enough that random places do not come back within the locks' reach.
+const MEMBER_DATA: Sectors = Bytes::gib(8).sectors_floor();
+const RUNS: usize = 5;
+const DEPTHS: [u32; 3] = [1, 32, 256];
+
+/// Nanoseconds that this thread has run; wall time where the kernel does not say.
+fn thread_nanos(start: std::time::Instant) -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
+    told.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
+}
+
+struct Cell {
+    nanos: f64,
+    allocations: u64,
+    commands: f64,
+}
+
+fn measure(machine: &mut NullMachine, array: ArrayId, kind: RequestKind, depth: u32, requests: u64) -> Cell {
+    let blocks = machine.capacity(array).expect("it runs").get() / REQUEST;
+    let mut random = Random::new(u64::from(depth));
+    let mut next = || random.below(blocks) * REQUEST;
+    machine.run(array, kind, REQUEST, depth, requests / 4, &mut next);
+    let start = std::time::Instant::now();
+    let mut figures = Vec::with_capacity(RUNS);
+    let mut taken = 0;
+    let commands = machine.commands[0] + machine.commands[1];
+    for _ in 0..RUNS {
+        let (memory, before) = (allocations(), thread_nanos(start));
+        let memory_of_the_clock = allocations() - memory;
+        let memory = allocations();
+        machine.run(array, kind, REQUEST, depth, requests, &mut next);
+        taken += allocations() - memory;
+        let nanos = thread_nanos(start) - before;
+        let _ = memory_of_the_clock;
+        figures.push(nanos as f64 / requests as f64);
+    }
+    let commands = (machine.commands[0] + machine.commands[1] - commands) as f64 / (requests * RUNS as u64) as f64;
+    machine.drain();
+    figures.sort_by(f64::total_cmp);
+    Cell { nanos: figures[RUNS / 2], allocations: taken, commands }
+}
+
+/// The most nanoseconds that a request may take.
+fn goal(level: Level, kind: RequestKind, depth: u32) -> Option<f64> {
+    match (level, kind, depth) {
+        (Level::Raid0 | Level::Raid1, _, 1) => Some(300.0),
+        (Level::Raid0 | Level::Raid1, _, _) => Some(150.0),
+        (Level::Raid5 | Level::Raid6, RequestKind::Write { .. }, 32..) => Some(500.0),
+        _ => None,
+    }
+}
+
+fn main() {
+    // `cargo test --benches` only wants to see that it starts.
+    let quick = std::env::args().any(|word| word == "--test");
+    let requests = if quick { 2000 } else { 400_000 };
+    println!("engine: thread CPU a 4 KiB host request, null drives, random places (median of {RUNS})");
+    println!("{:<28} {:>6} {:>6} {:>9} {:>7} {:>9}  memory", "array", "what", "depth", "ns", "goal", "commands");
+    let mut short = 0;
+    for (level, layout) in [(Level::Raid0, 2), (Level::Raid1, 0), (Level::Raid5, 2), (Level::Raid6, 2)] {
+        for members in [4, 8] {
+            let chunk = if level == Level::Raid1 { Sectors(0) } else { CHUNK };
+            let members = if level == Level::Raid1 { members / 2 } else { members };
+            let shape = Shape::new(level, layout, members, chunk);
+            let (mut machine, array) = NullMachine::with_array(&shape, &Limits::default(), MEMBER_DATA);
+            for kind in [RequestKind::Read, RequestKind::Write { fua: false }] {
+                for depth in DEPTHS {
+                    let cell = measure(&mut machine, array, kind, depth, requests);
+                    let goal = goal(level, kind, depth);
+                    let verdict = goal.map_or("", |goal| if cell.nanos <= goal { "ok" } else { "SHORT" });
+                    short += u32::from(verdict == "SHORT");
+                    let name = format!("{level} on {members}");
+                    let what = if kind == RequestKind::Read { "read" } else { "write" };
+                    let goal = goal.map_or_else(String::new, |goal| format!("{goal:.0}"));
+                    println!(
+                        "{name:<28} {what:>6} {depth:>6} {:>9.1} {goal:>7} {:>9.2}  {} {verdict}",
+                        cell.nanos, cell.commands, cell.allocations
+                    );
+                    assert_eq!(cell.allocations, 0, "the engine took memory: {name}, {what}, depth {depth}");
+                }
+            }
+        }
+    }
+    println!("{short} figures short of their goals");
+}

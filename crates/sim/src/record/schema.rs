@@ -1,0 +1,270 @@
+//! How each value of a record is laid down. New variants take new codes; a code is never used twice.
+
+use openraid_core::admin::{AdminCommand, NewMember, PartialWritePolicy, Policy};
+use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
+use openraid_core::array::BadRange;
+use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
+use openraid_core::geometry::{Geometry, Level, SetSpec};
+use openraid_core::limits::Limits;
+use openraid_core::slots::SlotSet;
+use openraid_format::{
+    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, MdLevel, MinorVersion, Reshape,
+    Role, RoleTable, SetName, Superblock, Timestamp, Unassigned, Uuid, ROLES_MAX,
+};
+use openraid_units::{
+    ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, Slot, Tag, Token,
+};
+
+use super::codec::{choice, fields, put_number, wrapper, Codec, DecodeError, Input};
+use super::Entry;
+
+wrapper!(
+    ArrayId,
+    ArrayOffset,
+    BitmapState,
+    Bytes,
+    DeviceFlags,
+    DriveId,
+    DriveLba,
+    FeatureMap,
+    Instant,
+    MemberLba,
+    Nanos,
+    Sectors,
+    SetName,
+    Slot,
+    Tag,
+    Timestamp,
+    Token,
+    Uuid,
+);
+
+fields! {
+    BlockRequest { token, array, kind, offset, len }
+    DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
+    Policy { partial_write, rebuild_rate, scrub_rate, background_depth }
+    NewMember { drive, superblock, returning }
+    BadRange { at, len }
+    PlannedMember { drive, superblock, verdict, bad }
+    PlannedBitmap { header, bits, valid }
+    BadBlockPlace { shift, size, offset }
+    Reshape { new_level, position, delta_disks, new_layout, new_chunk, new_offset }
+    Unassigned { pad_12, pad_228 }
+    BitmapHeader {
+        version, set_uuid, events, events_cleared, sync_size, state, chunk, daemon_sleep, write_behind,
+        sectors_reserved, nodes, cluster_name,
+    }
+    Superblock {
+        minor, features, set_uuid, set_name, created, level, layout, size, chunk, raid_disks, bitmap_or_ppl, reshape,
+        data_offset, data_size, super_offset, recovery_or_tail, dev_number, corrected_reads, device_uuid,
+        device_flags, bad_blocks, updated, events, resync_offset, logical_block_size, roles, unassigned,
+    }
+    Limits {
+        pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,
+        rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
+        trace_entries,
+    }
+}
+
+choice!(RequestKind {
+    0 => Read,
+    1 => Write { fua },
+    2 => Flush,
+    3 => Trim { fua },
+    4 => WriteZeroes { fua, may_discard },
+});
+choice!(DriveError {
+    0 => Media { lba },
+    1 => Gone,
+    2 => Protocol,
+    3 => FlushFailed,
+    4 => NoSpace,
+    5 => ReadOnly,
+    6 => Unsupported,
+});
+choice!(Verdict {
+    0 => Done,
+    1 => Match,
+    2 => PWrong,
+    3 => QWrong,
+    4 => ColumnWrong(column),
+    5 => Unknown,
+});
+choice!(Completion {
+    0 => Drive { tag, result },
+    1 => Transfer { tag, result },
+    2 => Job { tag, verdict },
+});
+choice!(PartialWritePolicy {
+    0 => Fewest,
+    1 => ReadModifyWrite,
+});
+choice!(Membership {
+    0 => Member(slot),
+    1 => Rebuilding(slot, to),
+    2 => Replacement(slot, to),
+    3 => Spare,
+    4 => Stale { events, newest },
+    5 => Failed,
+    6 => SlotTaken(slot),
+    7 => Forced(slot),
+});
+choice!(MinorVersion {
+    0 => V1_0,
+    1 => V1_1,
+    2 => V1_2,
+});
+choice!(BitmapVersion {
+    3 => HostEndian,
+    4 => LittleEndian,
+});
+choice!(AdminCommand {
+    0 => AttachDrive { drive, info },
+    1 => DetachDrive { drive },
+    2 => StartSet(assembly),
+    3 => StartStriped { legs, superblocks },
+    4 => StartPassthrough { drive },
+    5 => Stop { array },
+    6 => Fail { array, drive },
+    7 => Remove { array, drive },
+    8 => Add { array, member },
+    9 => Replace { array, slot, with },
+    10 => Scrub { array, repair },
+    11 => Pause { array },
+    12 => Resume { array },
+    13 => StopScrub { array },
+    14 => SetPolicy { array, policy },
+});
+choice!(Entry {
+    0 => WallClock(seconds),
+    1 => Submit(request),
+    2 => Complete(completion),
+    3 => Admin(token, command),
+    4 => Advance(now),
+});
+
+impl Codec for HostGone {
+    fn put(&self, _: &mut Vec<u8>) {}
+    fn take(_: &mut Input<'_>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<E: Codec> Codec for Result<(), E> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.as_ref().err().is_some().put(out);
+        if let Err(error) = self {
+            error.put(out);
+        }
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        Ok(if bool::take(input)? { Err(E::take(input)?) } else { Ok(()) })
+    }
+}
+
+impl Codec for BlockSize {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.bytes().get(), out);
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let bytes = input.number()?;
+        Self::new(bytes).or_else(|_| input.error("a block size that no drive has"))
+    }
+}
+
+impl Codec for MdLevel {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.number().put(out);
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let number = i32::take(input)?;
+        Self::from_number(number).map_or_else(|| input.error("a level that md does not have"), Ok)
+    }
+}
+
+impl Codec for RoleTable {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.len() as u64, out);
+        self.iter().for_each(|role| role.code().put(out));
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let len = input.len()?;
+        if len > ROLES_MAX {
+            return input.error("more roles than a superblock holds");
+        }
+        let mut roles = Self::new(len);
+        for index in 0..len {
+            roles.set(index, Role::from_code(u16::take(input)?));
+        }
+        Ok(roles)
+    }
+}
+
+impl Codec for SlotSet {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(u64::from(self.len()), out);
+        self.iter().for_each(|slot| slot.put(out));
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let mut set = Self::EMPTY;
+        for slot in Vec::<Slot>::take(input)? {
+            if slot.0 >= openraid_core::limits::MEMBERS_MAX {
+                return input.error("a slot that no set has");
+            }
+            set.insert(slot);
+        }
+        Ok(set)
+    }
+}
+
+/// The map is not laid down: it follows from the superblocks.
+impl Codec for Assembly {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.common.put(out);
+        self.members.put(out);
+        self.verdicts.put(out);
+        self.missing.put(out);
+        self.resync_from.put(out);
+        self.bitmap.put(out);
+        self.fresh.put(out);
+        self.forced.put(out);
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let common = Superblock::take(input)?;
+        let members = Vec::<PlannedMember>::take(input)?;
+        let verdicts = Codec::take(input)?;
+        let missing = Codec::take(input)?;
+        let resync_from = Codec::take(input)?;
+        let bitmap = Codec::take(input)?;
+        let fresh = Codec::take(input)?;
+        let forced = Codec::take(input)?;
+        let Ok(geometry) = geometry_of(&common, &members) else {
+            return input.error("superblocks that describe no array");
+        };
+        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, fresh, forced })
+    }
+}
+
+/// The map of a set of these members.
+pub(crate) fn geometry_of(
+    common: &Superblock,
+    members: &[PlannedMember],
+) -> Result<Geometry, openraid_core::geometry::GeometryError> {
+    let mut sizes = vec![Sectors::ZERO; usize::from(common.raid_disks)];
+    for member in members {
+        if let Membership::Member(slot) | Membership::Forced(slot) = member.verdict {
+            if let Some(size) = sizes.get_mut(slot.index()) {
+                *size = member.superblock.data_size;
+            }
+        }
+    }
+    let said = common.level != MdLevel::Raid0 || common.features.contains(FeatureMap::RAID0_LAYOUT);
+    Geometry::new(&SetSpec {
+        level: Level::from_md(common.level.number()).expect("decoded levels are known"),
+        members: common.raid_disks,
+        chunk: common.chunk,
+        layout: if said { common.layout } else { 0 },
+        member_size: common.size,
+        member_sizes: &sizes,
+    })
+}

@@ -1,0 +1,267 @@
+//! A machine with one array and a host that knows what it wrote: where most tests begin.
+
+use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
+use openraid_core::events::DriveError;
+use openraid_core::slots::SlotSet;
+use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
+
+use crate::drive::{DriveSpec, Fresh};
+use crate::oracle::{Content, Members, Session};
+use crate::random::Random;
+use crate::shape::Shape;
+use crate::world::{World, WorldSpec};
+
+/// In front of the data area of a small member: what the superblock, the bitmap and the bad-block log take.
+const BEFORE_DATA: Sectors = Sectors::mib(1);
+
+/// How an array is made.
+#[derive(Clone, Debug)]
+pub struct RigOptions {
+    /// Where chance comes from, limits.
+    pub world: WorldSpec,
+    /// The power may be cut: what was not flushed may be lost.
+    pub cuts: bool,
+    /// With a write-intent bitmap.
+    pub bitmap: bool,
+    /// Used drives: redundancy must be made first.
+    pub junk: bool,
+    /// Hot spares.
+    pub spares: u16,
+    /// Slots that are missing from the start.
+    pub missing: SlotSet,
+}
+
+impl RigOptions {
+    /// A healthy array on new drives, no bitmap, no cuts.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            world: WorldSpec::new(seed),
+            cuts: false,
+            bitmap: false,
+            junk: false,
+            spares: 0,
+            missing: SlotSet::EMPTY,
+        }
+    }
+}
+
+/// How a member is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The administrator fails it.
+    Failed,
+    /// It is pulled.
+    Pulled,
+    /// It takes no writes any more.
+    ReadOnly,
+    /// It answers no more.
+    Hanging,
+    /// Its flushes fail.
+    FlushFails,
+}
+
+impl Loss {
+    /// All ways.
+    pub const ALL: [Self; 5] = [Self::Failed, Self::Pulled, Self::ReadOnly, Self::Hanging, Self::FlushFails];
+}
+
+/// The machine, the array, the host.
+#[derive(Debug)]
+pub struct Rig {
+    /// The machine.
+    pub world: World,
+    /// The host.
+    pub session: Session,
+    /// The array.
+    pub array: ArrayId,
+    /// What it is.
+    pub shape: Shape,
+    /// The drives by slot, then the spares.
+    pub drives: Vec<DriveId>,
+    /// For choices of the test.
+    pub random: Random,
+    seed: u64,
+}
+
+impl Rig {
+    /// Make the array and start it.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    #[must_use]
+    pub fn new(shape: Shape, options: RigOptions) -> Self {
+        let seed = options.world.seed;
+        let mut world = World::new(options.world.clone());
+        let drives: Vec<DriveId> = (0..shape.members + options.spares)
+            .map(|number| world.add_drive(Self::drive_spec(&shape, number, options.junk, seed)))
+            .collect();
+        let array = world.create(&shape, &drives, &options);
+        let initial = if options.junk { Content::Anything } else { Content::Zeroes };
+        let session = Session::new(&world, array, seed, initial, options.cuts);
+        Self { world, session, array, shape, drives, random: Random::derived(seed, 2), seed }
+    }
+
+    fn drive_spec(shape: &Shape, number: u16, junk: bool, seed: u64) -> DriveSpec {
+        let slot = number.min(shape.members - 1);
+        let data = shape.member_data(slot);
+        let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + data };
+        let fresh = if junk { Fresh::Junk(seed + u64::from(number)) } else { Fresh::Zeroes };
+        DriveSpec { block: shape.block(slot), fresh, ..DriveSpec::new(capacity) }
+    }
+
+    /// What the controller tells about the array.
+    ///
+    /// # Panics
+    /// It does not run.
+    #[must_use]
+    pub fn status(&self) -> ArrayStatus {
+        self.world.status(self.array).expect("the array runs")
+    }
+    /// The health of the array.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.status().health
+    }
+    /// The drive in a slot now.
+    #[must_use]
+    pub fn drive_in(&self, slot: Slot) -> Option<DriveId> {
+        let members = self.status().members;
+        members.iter().find(|member| member.slot == Some(slot) && !member.replacement).and_then(|member| member.drive)
+    }
+    /// The state of the member in a slot.
+    #[must_use]
+    pub fn state_of(&self, slot: Slot) -> MemberState {
+        let members = self.status().members;
+        let member = members.iter().find(|member| member.slot == Some(slot) && !member.replacement);
+        member.map_or(MemberState::Missing, |member| member.state)
+    }
+
+    /// How many members can be lost, whichever they are.
+    #[must_use]
+    pub fn geometry_losses(&self) -> u16 {
+        self.shape.geometry().losses_survived()
+    }
+
+    /// Lose a member. Some ways show only when something is asked of it.
+    ///
+    /// # Panics
+    /// Nobody is in the slot, or the controller does not let it go.
+    pub fn lose(&mut self, slot: Slot, how: Loss) -> DriveId {
+        let drive = self.drive_in(slot).expect("somebody is in the slot");
+        let array = self.array;
+        match how {
+            Loss::Failed => {
+                let result = self.world.admin(AdminCommand::Fail { array, drive });
+                result.unwrap_or_else(|error| panic!("drive {drive} is not failed: {error}"));
+                self.session.hear(&mut self.world);
+            }
+            Loss::Pulled => self.world.pull(drive),
+            Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
+            Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
+            Loss::FlushFails => self.world.drive_mut(drive).faults.flushes = true,
+        }
+        drive
+    }
+
+    /// A new drive, large enough for every slot, that is no member yet.
+    pub fn new_drive(&mut self) -> DriveId {
+        let largest = (0..self.shape.members).max_by_key(|slot| self.shape.member_data(*slot)).unwrap_or(0);
+        let mut spec = Self::drive_spec(&self.shape, largest, true, self.seed + 1000);
+        // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
+        spec.block = self.shape.block(0);
+        self.world.add_drive(spec)
+    }
+
+    /// Until all answers are there and everything is at rest.
+    pub fn rest(&mut self) {
+        self.session.rest(&mut self.world);
+    }
+
+    /// So many things happen, or fewer until everything is at rest.
+    pub fn rest_or(&mut self, steps: u32) {
+        for _ in 0..steps {
+            if !self.world.step() {
+                break;
+            }
+            self.session.hear(&mut self.world);
+        }
+    }
+
+    /// Let time pass, hearing the answers.
+    pub fn run_for(&mut self, time: Nanos) {
+        self.world.run_for(time);
+        self.session.hear(&mut self.world);
+    }
+
+    /// Everything that must be true of an array at rest: every byte reads as it must, the members' redundancy
+    /// fits, and where all members are there, data stand where the map says.
+    ///
+    /// # Panics
+    /// Something is not as it must be.
+    pub fn judge(&mut self) {
+        self.session.drain(&mut self.world);
+        self.session.look_at_all(&mut self.world);
+        self.rest();
+        self.judge_members();
+    }
+
+    /// The members' half of [`Rig::judge`].
+    ///
+    /// # Panics
+    /// Something is not as it must be.
+    pub fn judge_members(&mut self) {
+        let status = self.status();
+        let whole = status.health == Health::Optimal && status.task.is_none();
+        let members = Members::of(&self.world, self.array);
+        if whole {
+            let complaints = members.complaints();
+            assert!(complaints.is_empty(), "{}: {complaints:#?}\n{}", self.shape, self.world.dump());
+            let bytes = members.data(Sectors(0), status.capacity);
+            let begun = self.session.versions_mut().begin_read();
+            if let Err(wrong) = self.session.versions_mut().end_read(begun, 0, &bytes) {
+                panic!("{}: the members hold what cannot be: {}\n{}", self.shape, wrong.text, self.world.dump());
+            }
+        }
+    }
+
+    /// Judge what the members hold, of an array whose data nobody knows.
+    ///
+    /// # Panics
+    /// Redundancy does not fit.
+    pub fn judge_redundancy(&mut self) {
+        let complaints = Members::of(&self.world, self.array).complaints();
+        assert!(complaints.is_empty(), "{}: {complaints:#?}\n{}", self.shape, self.world.dump());
+    }
+
+    /// Stop the array in good order and start it again in a new controller.
+    ///
+    /// # Panics
+    /// It does not stop or start.
+    pub fn restart(&mut self) {
+        self.session.drain(&mut self.world);
+        let result = self.world.admin(AdminCommand::Stop { array: self.array });
+        result.unwrap_or_else(|error| panic!("the array does not stop: {error}"));
+        self.world.run_until_idle();
+        self.boot();
+    }
+
+    /// Cut the power in the middle of whatever goes on, and start the array again.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn cut_and_boot(&mut self) {
+        self.session.cut_power(&mut self.world);
+        self.boot();
+    }
+
+    /// A new controller over the same drives.
+    ///
+    /// # Panics
+    /// The array does not start.
+    pub fn boot(&mut self) {
+        self.world.boot();
+        self.array = self.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.shape));
+        self.session.array = self.array;
+    }
+}

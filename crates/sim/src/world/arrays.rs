@@ -1,0 +1,159 @@
+//! Arrays: made, assembled from what the drives hold, given new members.
+
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
+use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
+use openraid_core::array::create::{self, CreateError, CreateSpec, NewDrive};
+use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot};
+
+use super::{World, WALL_CLOCK_AT_ZERO};
+use crate::probe::{probe, ProbeError};
+use crate::random::mix;
+use crate::rig::RigOptions;
+use crate::shape::Shape;
+
+/// Why an array does not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StartError {
+    /// The drives do not make one.
+    Assemble(AssembleError),
+    /// The controller refuses it.
+    Refused(AdminError),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Assemble(error) => write!(f, "{error}"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// An identity that is the same in every run.
+fn identity(seed: u64, number: u64) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&mix(seed).to_le_bytes());
+    bytes[8..].copy_from_slice(&mix(number).to_le_bytes());
+    Uuid(bytes)
+}
+
+/// The plan of a new array of this shape; the drives by slot, then the spares, with their sizes.
+///
+/// # Errors
+/// Why it cannot be.
+///
+/// # Panics
+/// A shape without metadata.
+pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptions) -> Result<Assembly, CreateError> {
+    let seed = options.world.seed;
+    let new = |(drive, capacity): &(DriveId, Sectors)| NewDrive {
+        drive: *drive,
+        capacity: *capacity,
+        uuid: identity(seed, 1 + u64::from(drive.0)),
+    };
+    let (members, spares) = drives.split_at(usize::from(shape.members));
+    let slots = (0..shape.members).map(Slot).zip(members);
+    create::plan(&CreateSpec {
+        uuid: identity(seed, 0),
+        name: SetName::new(None, "array").expect("a short name"),
+        created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
+        level: MdLevel::from_number(shape.level.md_number().expect("a shape with metadata")).expect("a level of md"),
+        layout: shape.layout,
+        chunk: shape.chunk,
+        minor: MinorVersion::V1_2,
+        slots: slots.map(|(slot, drive)| (!options.missing.contains(slot)).then(|| new(drive))).collect(),
+        spares: spares.iter().map(new).collect(),
+        size: None,
+        assume_clean: !options.junk,
+        bitmap: options.bitmap,
+    })
+}
+
+impl World {
+    /// Make an array of this shape and start it; the drives by slot, then the spares.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn create(&mut self, shape: &Shape, drives: &[DriveId], options: &RigOptions) -> ArrayId {
+        let command = if shape.is_passthrough() {
+            AdminCommand::StartPassthrough { drive: drives[0] }
+        } else {
+            let sized: Vec<_> = drives.iter().map(|drive| (*drive, self.drive(*drive).spec().capacity)).collect();
+            let plan = plan_new(shape, &sized, options).unwrap_or_else(|error| panic!("{shape}: {error}"));
+            AdminCommand::StartSet(plan)
+        };
+        self.start(command).unwrap_or_else(|error| panic!("{shape}: {error}"))
+    }
+
+    /// A command that starts an array.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    ///
+    /// # Panics
+    /// The command starts nothing.
+    pub fn start(&mut self, command: AdminCommand) -> Result<ArrayId, AdminError> {
+        match self.admin(command)? {
+            AdminOutcome::Started(array) => Ok(array),
+            AdminOutcome::Done => panic!("the command started nothing"),
+        }
+    }
+
+    /// What each drive that can be read says about its array.
+    pub fn candidates(&mut self) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for (index, drive) in self.drives.iter().enumerate() {
+            let Some(drive) = drive.as_ref().filter(|drive| !drive.faults.gone) else { continue };
+            let number = DriveId(u16::try_from(index).expect("a world has few drives"));
+            let read = |lba, bytes: &mut [u8]| {
+                drive.peek(lba, bytes);
+                Ok::<(), std::convert::Infallible>(())
+            };
+            match probe(number, drive.spec().capacity, read) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(ProbeError::NotAMember) => {}
+                // A torn superblock: the others tell what the array is.
+                Err(_) => {}
+            }
+        }
+        candidates
+    }
+
+    /// Start the array that the drives make.
+    ///
+    /// # Errors
+    /// Why they make none.
+    pub fn assemble(&mut self, force: bool) -> Result<ArrayId, StartError> {
+        let candidates = self.candidates();
+        let plan = assemble::plan(&candidates, AssembleOptions { force }).map_err(StartError::Assemble)?;
+        self.start(AdminCommand::StartSet(plan)).map_err(StartError::Refused)
+    }
+
+    /// Add a new drive to an array.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    ///
+    /// # Panics
+    /// The array has no superblock, or the drive cannot be laid out.
+    pub fn add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let of_array = self.status(array).and_then(|status| status.superblock).expect("the array has a superblock");
+        let capacity = self.drive(drive).spec().capacity;
+        let new = NewDrive { drive, capacity, uuid: identity(self.spec.seed, 1 + u64::from(drive.0)) };
+        let superblock = create::superblock_for_new_member(&of_array, &new).unwrap_or_else(|error| panic!("{error}"));
+        self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: false } })
+    }
+
+    /// Give an array a drive back that was its member.
+    ///
+    /// # Errors
+    /// The controller's refusal.
+    ///
+    /// # Panics
+    /// The drive has no superblock.
+    pub fn re_add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let superblock = crate::oracle::members::superblock_on(self, drive).expect("it was a member");
+        self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: true } })
+    }
+}

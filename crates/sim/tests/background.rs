@@ -1,0 +1,241 @@
+//! Initial resync, spares, replacement, re-add, checks: what goes on while hosts work.
+
+mod support;
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
+use openraid_core::geometry::Level;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::Members;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+fn load(rig: &Rig) -> Workload {
+    Workload { len_max: 64 << 10, depth: 8, ..Workload::mixed(rig.session.capacity()) }
+}
+
+fn redundant() -> impl Iterator<Item = Shape> {
+    Shape::all().into_iter().filter(Shape::is_redundant)
+}
+
+#[test]
+fn used_drives_are_made_consistent_while_hosts_work_and_what_was_read_stays() {
+    for seed in seeds(1, 10) {
+        for shape in Shape::some(redundant().collect(), seed, 30) {
+            let _case = Case::new(seed, shape);
+            let mut rig =
+                Rig::new(shape, RigOptions { junk: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) });
+            assert!(rig.status().task.is_some(), "used drives need a resync");
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.rest();
+            assert_eq!(rig.status().consistent_to, Sectors::MAX);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_hot_spare_takes_over_by_itself() {
+    for seed in seeds(1, 10) {
+        for shape in Shape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
+            let load = load(&rig);
+            rig.session.run_on(&mut rig.world, &load, 40);
+            let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).unwrap());
+            rig.lose(slot, Loss::Pulled);
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.session.run(&mut rig.world, &Workload { mix: [0, 1, 0, 0, 0], ..load }, 20);
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+            assert_eq!(rig.drive_in(slot), rig.drives.last().copied());
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_working_member_is_replaced_without_losing_redundancy() {
+    for seed in seeds(1, 10) {
+        for shape in Shape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 40);
+            let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).unwrap());
+            let (array, spare) = (rig.array, rig.drives.last().copied());
+            rig.world.admin(AdminCommand::Replace { array, slot, with: spare }).unwrap();
+            assert_eq!(rig.health(), Health::Optimal);
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.rest();
+            assert_eq!((rig.health(), rig.drive_in(slot)), (Health::Optimal, spare), "{}", rig.world.dump());
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_is_brought_up_to_date_by_the_bitmap_alone() {
+    for seed in seeds(2, 10) {
+        for shape in [
+            Shape::raid5(4, Sectors::kib(16)),
+            Shape::raid6(5, Sectors::kib(16)),
+            Shape::raid1(2),
+            Shape::raid10(0x102, 4, Sectors::kib(16)),
+        ] {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { bitmap: true, ..RigOptions::new(seed) });
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 40);
+            rig.rest();
+            let drive = rig.lose(Slot(1), Loss::Failed);
+            rig.session.run(&mut rig.world, &load, 40);
+            let array = rig.array;
+            rig.world.run_until_idle();
+            rig.world.admin(AdminCommand::Remove { array, drive }).unwrap();
+            rig.world.re_add_member(array, drive).unwrap();
+            rig.session.run(&mut rig.world, &load, 20);
+            rig.rest();
+            assert_eq!((rig.health(), rig.drive_in(Slot(1))), (Health::Optimal, Some(drive)), "{}", rig.world.dump());
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_rebuild_can_be_paused_slowed_and_resumed() {
+    let shape = Shape::raid5(4, Sectors::kib(16));
+    let mut rig = Rig::new(shape, RigOptions { junk: true, ..RigOptions::new(3) });
+    let array = rig.array;
+    let policy = Policy { rebuild_rate: Sectors::kib(64), ..rig.status().policy };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+    rig.run_for(Nanos::from_secs(3));
+    let done = rig.status().task.expect("it is slow").done;
+    assert!(done < Sectors::kib(600), "{done:?} in three seconds at 64 KiB a second");
+    rig.world.admin(AdminCommand::Pause { array }).unwrap();
+    rig.run_for(Nanos::from_secs(1));
+    let held = rig.status().task.expect("it is held");
+    rig.run_for(Nanos::from_secs(60));
+    let later = rig.status().task.expect("it is held");
+    assert!(later.paused && later.done == held.done, "{held:?} {later:?}");
+    let policy = Policy { rebuild_rate: Sectors::ZERO, ..policy };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+    rig.world.admin(AdminCommand::Resume { array }).unwrap();
+    rig.rest();
+    assert!(rig.status().task.is_none());
+    rig.judge();
+}
+
+/// Flip one byte on a member, behind the engine's back.
+fn flip(rig: &mut Rig, slot: Slot, at: MemberLba, byte: usize) -> DriveId {
+    let (drive, lba) = Members::of(&rig.world, rig.array).place(slot, at).unwrap();
+    rig.world.drive_mut(drive).flip(lba, byte, 0x10);
+    drive
+}
+
+fn scrub(rig: &mut Rig, repair: bool) -> Vec<NoticeKind> {
+    rig.world.take_notices();
+    rig.world.admin(AdminCommand::Scrub { array: rig.array, repair }).unwrap();
+    rig.rest();
+    rig.world.take_notices().iter().map(|notice| notice.kind).collect()
+}
+
+fn mismatches(notices: &[NoticeKind]) -> u64 {
+    let finished = notices.iter().find_map(|kind| match kind {
+        NoticeKind::CheckFinished { mismatches } => Some(*mismatches),
+        _ => None,
+    });
+    finished.unwrap_or_else(|| panic!("no check finished: {notices:?}"))
+}
+
+#[test]
+fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
+    for shape in Shape::some(redundant().collect(), 5, 24) {
+        let _case = Case::new(5, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(5));
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.rest();
+        assert_eq!(mismatches(&scrub(&mut rig, true)), 0, "{shape}");
+        rig.judge();
+    }
+}
+
+#[test]
+fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
+    for seed in seeds(2, 20) {
+        for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3), Shape::raid10(0x103, 5, Sectors::kib(16))] {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.rest();
+            for flips in 0..10 {
+                let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).unwrap());
+                // Rows of their own: 64 KiB apart.
+                let at = MemberLba(128 * flips + rig.random.below(8));
+                flip(&mut rig, slot, at, 77);
+            }
+            assert_eq!(mismatches(&scrub(&mut rig, false)), 10, "a check counts");
+            assert!(!Members::of(&rig.world, rig.array).complaints().is_empty(), "a check changes nothing");
+            let notices = scrub(&mut rig, true);
+            let corrected = notices.iter().filter(|kind| matches!(kind, NoticeKind::RowCorrected(_))).count();
+            assert_eq!(corrected, 10, "{notices:?}");
+            rig.judge();
+            assert_eq!(mismatches(&scrub(&mut rig, false)), 0);
+        }
+    }
+}
+
+#[test]
+fn where_nobody_can_be_blamed_a_repair_names_the_place_and_changes_nothing() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+        rig.session.run(&mut rig.world, &load, 40);
+        rig.rest();
+        let drive = flip(&mut rig, Slot(1), MemberLba(200), 5);
+        let before = rig.world.drive(drive).counters().sectors_written;
+        let notices = scrub(&mut rig, true);
+        assert_eq!(mismatches(&notices), 1, "{shape}");
+        assert!(notices.iter().any(|kind| matches!(kind, NoticeKind::RowMismatch(_))), "{notices:?}");
+        let written = rig.world.drive(drive).counters().sectors_written - before;
+        assert!(written < 64, "only metadata may have been written, not {written} sectors");
+        flip(&mut rig, Slot(1), MemberLba(200), 5);
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_member_lost_during_a_resync_leaves_data_that_was_read_readable() {
+    for seed in seeds(4, 40) {
+        let shape = [Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)][usize::from(seed.is_multiple_of(2))];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        let load = load(&rig);
+        rig.session.run_on(&mut rig.world, &load, 30);
+        rig.lose(Slot(0), Loss::Hanging);
+        rig.session.run(&mut rig.world, &load, 30);
+        let drive = rig.new_drive();
+        rig.world.add_member(rig.array, drive).unwrap();
+        rig.session.run_on(&mut rig.world, &load, 10);
+        // The survivor goes while the new one is being filled.
+        rig.lose(Slot(1), Loss::Pulled);
+        rig.session.run(&mut rig.world, &load, 30);
+        rig.rest();
+        assert_eq!(rig.state_of(Slot(0)), MemberState::InSync);
+        rig.judge();
+    }
+}
+
+#[test]
+fn levels_without_redundancy_refuse_what_needs_it() {
+    for shape in Shape::all().into_iter().filter(|s| !s.is_redundant() && s.level != Level::Raid1) {
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        let array = rig.array;
+        assert!(rig.world.admin(AdminCommand::Scrub { array, repair: true }).is_err(), "{shape}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Members are lost in the middle of writes, in every way and every combination that can be survived; data stay,
+//! and a rebuild makes the array whole again.
+
+mod support;
+
+use openraid_core::admin::{Health, MemberState};
+use openraid_core::geometry::Level;
+use openraid_core::slots::SlotSet;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
+use openraid_units::Slot;
+use support::{seeds, soak, Case};
+
+fn load(rig: &Rig) -> Workload {
+    Workload { len_max: 64 << 10, ..Workload::mixed(rig.session.capacity()) }
+}
+
+/// Lose these members one after another while requests run, and see to it that the controller noticed.
+fn lose_all(rig: &mut Rig, missing: SlotSet) {
+    let load = load(rig);
+    let mut slots: Vec<Slot> = missing.iter().collect();
+    rig.random.shuffle(&mut slots);
+    for slot in slots {
+        rig.session.run_on(&mut rig.world, &load, 20);
+        let how = *rig.random.pick(&Loss::ALL);
+        rig.lose(slot, how);
+        rig.session.run_on(&mut rig.world, &load, 20);
+    }
+    rig.session.drain(&mut rig.world);
+    for slot in missing {
+        // A fault that met no command of its kind has not shown yet.
+        if rig.state_of(slot) == MemberState::InSync {
+            rig.lose(slot, Loss::Failed);
+        }
+    }
+}
+
+fn lose_and_rebuild(shape: Shape, missing: SlotSet, seed: u64) {
+    let _case = Case::new(seed, format!("{shape}, losing {missing:?}"));
+    let options = RigOptions { bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
+    let mut rig = Rig::new(shape, options);
+    lose_all(&mut rig, missing);
+    assert_eq!(rig.health(), Health::Degraded);
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    rig.judge();
+
+    for _ in missing {
+        let drive = rig.new_drive();
+        rig.world.add_member(rig.array, drive).unwrap();
+        rig.session.run_on(&mut rig.world, &load, 20);
+    }
+    rig.session.run(&mut rig.world, &load, 60);
+    rig.rest();
+    assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+    rig.judge();
+}
+
+fn every_redundant(levels: &[Level], sets: usize) {
+    for seed in seeds(1, 5) {
+        for shape in Shape::all().into_iter().filter(|shape| shape.is_redundant() && levels.contains(&shape.level)) {
+            let mut losses = shape.survivable_losses();
+            Random::derived(seed, 99).shuffle(&mut losses);
+            losses.truncate(if soak() { usize::MAX } else { sets });
+            for missing in losses {
+                lose_and_rebuild(shape, missing, seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn mirrors_survive_losses_and_are_rebuilt() {
+    every_redundant(&[Level::Raid1, Level::Raid10], 1);
+}
+
+#[test]
+fn single_parity_survives_a_loss_and_is_rebuilt() {
+    every_redundant(&[Level::Raid4, Level::Raid5], 2);
+}
+
+#[test]
+fn double_parity_survives_two_losses_and_is_rebuilt() {
+    every_redundant(&[Level::Raid6], 1);
+}
+
+#[test]
+fn every_loss_of_small_arrays_is_survived() {
+    let shapes = [
+        Shape::raid5(3, openraid_units::Sectors::kib(8)),
+        Shape::raid6(4, openraid_units::Sectors::kib(8)),
+        Shape::raid1(3),
+        Shape::raid10(0x102, 4, openraid_units::Sectors::kib(8)),
+    ];
+    for seed in seeds(1, 10) {
+        for shape in shapes {
+            for missing in shape.survivable_losses() {
+                lose_and_rebuild(shape, missing, seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
+    for seed in seeds(1, 10) {
+        for shape in [Shape::raid5(4, openraid_units::Sectors::kib(16)), Shape::raid1(2)] {
+            let _case = Case::new(seed, shape);
+            let missing = SlotSet::one(Slot(1));
+            let mut rig = Rig::new(shape, RigOptions { missing, ..RigOptions::new(seed) });
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.judge();
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn losing_more_than_can_be_survived_fails_requests_and_breaks_no_rule() {
+    for seed in seeds(6, 60) {
+        let shapes =
+            [Shape::raid5(4, openraid_units::Sectors::kib(16)), Shape::raid6(5, openraid_units::Sectors::kib(4))];
+        let shape = shapes[usize::from(seed.is_multiple_of(2))];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        rig.session.tolerate_errors = true;
+        let load = load(&rig);
+        for slot in 0..3 {
+            rig.session.run_on(&mut rig.world, &load, 20);
+            rig.lose(Slot(slot), Loss::Pulled);
+        }
+        rig.session.run(&mut rig.world, &load, 60);
+        assert_eq!(rig.health(), Health::Failed);
+        assert!(rig.session.errors > 30);
+    }
+}

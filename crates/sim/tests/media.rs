@@ -1,0 +1,205 @@
+//! Bad sectors, drives that go silent, errors beyond the budget.
+
+mod support;
+
+use openraid_core::actions::{NoticeKind, ReplyStatus};
+use openraid_core::admin::{Health, MemberState};
+use openraid_core::events::RequestKind;
+use openraid_core::reason::FailReason;
+use openraid_sim::drive::Defect;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::Members;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+fn load(rig: &Rig) -> Workload {
+    Workload { len_max: 64 << 10, depth: 8, ..Workload::mixed(rig.session.capacity()) }
+}
+
+fn place(rig: &Rig, slot: Slot, at: u64) -> (DriveId, DriveLba) {
+    Members::of(&rig.world, rig.array).place(slot, MemberLba(at)).unwrap()
+}
+
+/// Write everything once, so that no sector is zero by accident.
+fn fill(rig: &mut Rig) {
+    let capacity = rig.session.capacity();
+    for start in (0..capacity).step_by(128 << 10) {
+        let end = (start + (128 << 10)).min(capacity);
+        rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, start..end);
+    }
+    rig.rest();
+}
+
+#[test]
+fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
+    for seed in seeds(1, 10) {
+        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
+        for shape in Shape::some(shapes, seed, 40) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            fill(&mut rig);
+            // Two bad sectors, never two in one row.
+            for at in [100, 1040] {
+                let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).unwrap());
+                let (drive, lba) = place(&rig, slot, at);
+                let len = shape.block(slot.0).sectors();
+                rig.world.drive_mut(drive).faults.add_defects(DriveLba(lba.get() / 8 * 8), len, Defect::UntilWritten);
+            }
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 20);
+            // Mirrors read one copy: have every member read.
+            let array = rig.array;
+            rig.session.look_at_all(&mut rig.world);
+            rig.world.admin(openraid_core::admin::AdminCommand::Scrub { array, repair: true }).unwrap();
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal);
+            for drive in rig.drives.clone() {
+                assert_eq!(rig.world.drive(drive).faults.defects(), 0, "drive {drive} still has bad sectors");
+            }
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
+    for seed in seeds(3, 30) {
+        let shape = [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(16))]
+            [usize::try_from(seed % 3).unwrap()];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        fill(&mut rig);
+        let lost = rig.geometry_losses();
+        for slot in 0..lost {
+            rig.lose(Slot(slot), Loss::Failed);
+        }
+        let victim = Slot(lost);
+        let (drive, lba) = place(&rig, victim, 1000);
+        rig.world.drive_mut(drive).faults.add_defects(lba, Sectors(1), Defect::UntilWritten);
+
+        let bad = unreadable_sectors(&mut rig);
+        assert!((1..=u64::from(lost) + 1).contains(&(bad.len() as u64)), "lost {bad:?}");
+        assert_eq!(rig.health(), Health::Degraded, "a sector is lost, not the array");
+
+        // The rebuild ends, the loss stays known, and it is exactly the same loss.
+        for _ in 0..lost {
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+        }
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+        assert_eq!(unreadable_sectors(&mut rig), bad);
+        // Writing it makes it good.
+        for sector in bad {
+            rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, sector * 512..(sector + 1) * 512);
+        }
+        rig.session.drain(&mut rig.world);
+        assert_eq!(unreadable_sectors(&mut rig), []);
+    }
+}
+
+/// Read sector by sector around every failing range.
+fn unreadable_sectors(rig: &mut Rig) -> Vec<u64> {
+    let sectors = rig.session.capacity() / 512;
+    let mut bad = Vec::new();
+    let mut ranges = vec![(0, sectors)];
+    while let Some((start, end)) = ranges.pop() {
+        if end - start > 512 {
+            let middle = start.midpoint(end);
+            ranges.extend([(start, middle), (middle, end)]);
+            continue;
+        }
+        match rig.world.read(rig.array, start * 512, (end - start) * 512) {
+            Ok(bytes) => {
+                let begun = rig.session.versions_mut().begin_read();
+                rig.session.versions_mut().end_read(begun, start * 512, &bytes).unwrap_or_else(|m| panic!("{m:?}"));
+            }
+            Err(ReplyStatus::IoError) if end - start == 1 => bad.push(start),
+            Err(ReplyStatus::IoError) => {
+                let middle = start.midpoint(end);
+                ranges.extend([(start, middle), (middle, end)]);
+            }
+            Err(status) => panic!("{status:?}"),
+        }
+    }
+    bad.sort_unstable();
+    bad
+}
+
+#[test]
+fn too_many_bad_sectors_fail_the_member() {
+    let shape = Shape::raid5(4, Sectors::kib(16));
+    let mut rig = Rig::new(shape, RigOptions::new(9));
+    fill(&mut rig);
+    let budget = u64::from(rig.world.limits().media_errors_max);
+    let (drive, _) = place(&rig, Slot(2), 0);
+    for count in 0..budget + 5 {
+        let (_, lba) = place(&rig, Slot(2), count * 64);
+        rig.world.drive_mut(drive).faults.add_defects(lba, Sectors(1), Defect::UntilWritten);
+    }
+    rig.world.take_notices();
+    rig.session.look_at_all(&mut rig.world);
+    rig.rest();
+    assert_eq!(rig.state_of(Slot(2)), MemberState::Missing, "{}", rig.world.dump());
+    let notices = rig.world.take_notices();
+    assert!(notices.iter().any(|notice| notice.kind == NoticeKind::Fail(FailReason::ErrorBudget)), "{notices:?}");
+    rig.judge();
+}
+
+#[test]
+fn a_sector_that_takes_no_write_either_fails_the_member_or_is_recorded() {
+    for seed in seeds(3, 30) {
+        let shape = Shape::raid5(4, Sectors::kib(16));
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        fill(&mut rig);
+        let (drive, lba) = place(&rig, Slot(1), 640);
+        rig.world.drive_mut(drive).faults.add_defects(lba, Sectors(2), Defect::Permanent);
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 100);
+        rig.session.look_at_all(&mut rig.world);
+        rig.rest();
+        // Whatever became of the member: no byte is wrong.
+        rig.session.look_at_all(&mut rig.world);
+    }
+}
+
+#[test]
+fn a_drive_that_hangs_is_given_up_and_requests_end() {
+    for seed in seeds(2, 20) {
+        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
+        for shape in Shape::some(shapes, seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            fill(&mut rig);
+            let load = load(&rig);
+            rig.session.run_on(&mut rig.world, &load, 20);
+            let drive = rig.lose(Slot(1), Loss::Hanging);
+            let begin = rig.world.now();
+            rig.session.run(&mut rig.world, &load, 60);
+            let timeout = rig.world.limits().command_timeout;
+            assert!(rig.world.now().since(begin) < timeout * 3, "requests waited more than once for the timeout");
+            // Late answers hurt nobody.
+            rig.world.release(drive);
+            rig.session.run(&mut rig.world, &load, 40);
+            rig.run_for(Nanos::from_secs(1));
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_silent_drive_does_not_stall_requests_that_do_not_need_it() {
+    let shape = Shape::new(openraid_core::geometry::Level::Raid0, 2, 3, Sectors::kib(64));
+    let mut rig = Rig::new(shape, RigOptions::new(4));
+    rig.lose(Slot(2), Loss::Hanging);
+    let stuck = rig.world.submit(rig.array, RequestKind::Read, 128 << 10, 4096, Vec::new());
+    let begin = rig.world.now();
+    for _ in 0..20 {
+        rig.world.read(rig.array, 0, 64 << 10).unwrap();
+        rig.world.read(rig.array, 64 << 10, 64 << 10).unwrap();
+    }
+    assert!(rig.world.now().since(begin) < Nanos::from_millis(100));
+    assert_eq!(rig.world.run_until(stuck).status, ReplyStatus::IoError);
+}

@@ -1,0 +1,175 @@
+//! The end of a controller, in order and not, and what the next one finds on the drives.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health};
+use openraid_core::events::RequestKind;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+fn load(rig: &Rig) -> Workload {
+    Workload { len_max: 64 << 10, depth: 8, mix: [30, 50, 10, 2, 4], ..Workload::mixed(rig.session.capacity()) }
+}
+
+fn with_metadata() -> Vec<Shape> {
+    Shape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect()
+}
+
+#[test]
+fn after_a_stop_in_good_order_nothing_is_lost_and_nothing_is_to_be_done() {
+    for seed in seeds(1, 10) {
+        for shape in with_metadata() {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) });
+            let load = load(&rig);
+            for _ in 0..2 {
+                rig.session.run(&mut rig.world, &load, 40);
+                let before = rig.status().events;
+                rig.restart();
+                let status = rig.status();
+                assert!(status.task.is_none(), "{shape}: {:?}", status.task);
+                assert!(status.events >= before);
+                assert_eq!(status.health, Health::Optimal);
+                rig.session.look_at_all(&mut rig.world);
+            }
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_degraded_array_that_was_stopped_in_good_order_starts_again() {
+    for seed in seeds(2, 10) {
+        for shape in Shape::some(with_metadata().into_iter().filter(Shape::is_redundant).collect(), seed, 20) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            let load = load(&rig);
+            rig.session.run_on(&mut rig.world, &load, 30);
+            rig.lose(Slot(0), Loss::Failed);
+            rig.session.run(&mut rig.world, &load, 30);
+            rig.restart();
+            assert_eq!(rig.health(), Health::Degraded, "the failed member is not taken back");
+            rig.session.run(&mut rig.world, &load, 30);
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+            rig.rest();
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn after_a_power_cut_what_was_flushed_is_there_and_redundancy_is_made_whole() {
+    for seed in seeds(1, 20) {
+        for shape in with_metadata() {
+            let _case = Case::new(seed, shape);
+            let options = RigOptions { cuts: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(shape, options);
+            let load = load(&rig);
+            for round in 0..3 {
+                let requests = rig.random.between(1, 60);
+                rig.session.run_on(&mut rig.world, &load, requests);
+                for _ in 0..rig.random.below(40) {
+                    rig.session.step(&mut rig.world);
+                }
+                rig.cut_and_boot();
+                if round % 2 == 0 {
+                    rig.session.look_at_all(&mut rig.world);
+                }
+            }
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn cuts_during_a_resync_or_a_rebuild_lose_nothing_and_it_ends_at_last() {
+    for seed in seeds(2, 20) {
+        for shape in [
+            Shape::raid5(4, Sectors::kib(16)),
+            Shape::raid6(5, Sectors::kib(16)),
+            Shape::raid1(2),
+            Shape::raid10(0x201, 4, Sectors::kib(16)),
+        ] {
+            let _case = Case::new(seed, shape);
+            let options = RigOptions { cuts: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(shape, options);
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 40);
+            rig.lose(Slot(1), Loss::Failed);
+            rig.session.run(&mut rig.world, &load, 20);
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+            rig.rest_or(30);
+            // Quiet: clean, so that a degraded array may start again.
+            rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+            rig.session.drain(&mut rig.world);
+            rig.run_for(Nanos::from_secs(2));
+            rig.cut_and_boot();
+            rig.rest_or(10);
+            rig.run_for(Nanos::from_secs(2));
+            rig.cut_and_boot();
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_killed_service_loses_nothing_that_was_answered() {
+    for seed in seeds(1, 20) {
+        for shape in Shape::some(with_metadata(), seed, 40) {
+            let _case = Case::new(seed, shape);
+            // The drives keep their power: an answer is a promise, flushed or not.
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            let load = load(&rig);
+            for _ in 0..2 {
+                rig.session.run_on(&mut rig.world, &load, 40);
+                rig.session.kill(&mut rig.world);
+                rig.boot();
+                rig.session.look_at_all(&mut rig.world);
+            }
+            rig.rest();
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn dirty_and_degraded_is_refused_without_force() {
+    for seed in seeds(2, 20) {
+        let shape =
+            [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16))][usize::from(seed.is_multiple_of(2))];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+        rig.session.run_on(&mut rig.world, &load, 20);
+        rig.session.cut_power(&mut rig.world);
+        let lost = rig.drives[1];
+        rig.world.drive_mut(lost).pull();
+        rig.world.boot();
+        assert!(rig.world.assemble(false).is_err());
+        rig.array = rig.world.assemble(true).unwrap();
+        rig.session.array = rig.array;
+        assert_eq!(rig.health(), Health::Degraded);
+    }
+}
+
+#[test]
+fn a_stopped_array_takes_no_requests() {
+    let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
+    rig.session.tolerate_errors = true;
+    let load = load(&rig);
+    rig.session.run_on(&mut rig.world, &load, 30);
+    let array = rig.array;
+    let stopped = rig.world.start_admin(AdminCommand::Stop { array });
+    rig.session.drain(&mut rig.world);
+    rig.world.run_until_answered();
+    assert!(rig.world.take_answer(stopped).unwrap().result.is_ok());
+    assert!(rig.world.read(array, 0, 512).is_err());
+}
