@@ -10,6 +10,20 @@
 
 extern crate alloc;
 
+pub mod actions;
+pub mod admin;
+pub mod array;
+mod background;
+mod controller;
+pub mod events;
+mod frames;
 pub mod geometry;
+mod io;
 pub mod limits;
+pub mod reason;
+mod slab;
 pub mod slots;
+
+pub use actions::Actions;
+pub use controller::{Controller, Wake};
+pub use io::{lock, plan};

@@ -1,4 +1,147 @@
-//! Every limit of the engine, by name.
+//! Every limit of the engine, by name. Constants bound what types and tables can hold; [`Limits`] are the
+//! sizes chosen once at start. Memory is taken then; a full table later is an answer, never an allocation.
+
+use openraid_units::{Bytes, Nanos, Sectors};
 
 /// Members that one redundancy set can have: the width of [`crate::slots::SlotSet`].
 pub const MEMBERS_MAX: u16 = 128;
+/// Memory is handed out in frames of this size: a page, and the largest logical block.
+pub const FRAME_BYTES: u64 = 4096;
+/// The start of the pool that is always zero: the source of written zeroes.
+pub const ZERO_REGION_BYTES: u64 = 256 << 10;
+/// Largest payload of one host request (what NBD servers are expected to take).
+pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
+/// Largest range that TRIM and WRITE_ZEROES may name; they carry no payload.
+pub const RANGE_BYTES_MAX: u64 = u32::MAX as u64;
+/// Drive commands that one operation has outstanding at the most, mirrors of many copies aside.
+pub const OP_COMMANDS_MAX: u32 = 64;
+/// Sets other than parity sets lock by regions of this many sectors (1 MiB).
+pub const REGION_SECTORS: u64 = 2048;
+/// Largest piece of metadata in one command (a bitmap page, a superblock, a page of the bad-block log).
+pub const METADATA_BYTES_MAX: usize = 4096;
+/// Bad ranges that a member's log can hold: 512 entries of 8 bytes in 4 KiB.
+pub const BAD_BLOCKS_MAX: usize = 512;
+/// Rows that a rebuild, resync or scrub has in work at once; the width of its window mask.
+pub const WINDOW_ROWS_MAX: u32 = 64;
+
+/// Sizes of the controller's tables, chosen at start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Frame pool that the driver provides, in bytes; a multiple of [`FRAME_BYTES`].
+    pub pool: Bytes,
+    /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
+    pub work: Bytes,
+    /// Host requests inside the controller.
+    pub requests_max: u32,
+    /// Pieces of host requests in work; each holds one run of frames.
+    pub pieces_max: u32,
+    /// Largest piece of a host request.
+    pub piece_bytes_max: Bytes,
+    /// Operations in work (one exclusion unit each).
+    pub ops_max: u32,
+    /// Drive commands known to the controller, issued or queued.
+    pub commands_max: u32,
+    /// Commands issued to one drive at once; the rest waits in the controller's queue.
+    pub drive_depth_max: u32,
+    /// Attached drives.
+    pub drives_max: u16,
+    /// Largest number of rows (sectors of one member) that an operation on a parity set covers.
+    pub rows_max: Sectors,
+    /// A drive that has not answered for this long has failed.
+    pub command_timeout: Nanos,
+    /// The clean mark is written when no write has come for this long.
+    pub clean_delay: Nanos,
+    /// A bitmap bit is cleared when its region has been quiet for this long.
+    pub bitmap_clear_delay: Nanos,
+    /// A rebuild or resync stores how far it is at least this often.
+    pub checkpoint_interval: Nanos,
+    /// Media errors of one member that are repaired before it is failed.
+    pub media_errors_max: u32,
+    /// Entries of the ring of explained decisions.
+    pub trace_entries: u32,
+}
+
+/// A set of limits that cannot work; the text says which relation is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitsError(pub &'static str);
+
+impl core::fmt::Display for LimitsError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "controller limits: {}", self.0)
+    }
+}
+
+impl Default for Limits {
+    /// A service on a small machine: 96 MiB of frames.
+    fn default() -> Self {
+        Self {
+            pool: Bytes::mib(96),
+            work: Bytes::mib(32),
+            requests_max: 4096,
+            pieces_max: 4096,
+            piece_bytes_max: Bytes::mib(1),
+            ops_max: 8192,
+            commands_max: 32768,
+            drive_depth_max: 128,
+            drives_max: 256,
+            rows_max: Sectors::kib(256),
+            command_timeout: Nanos::from_secs(30),
+            clean_delay: Nanos::from_millis(200),
+            bitmap_clear_delay: Nanos::from_secs(5),
+            checkpoint_interval: Nanos::from_secs(10),
+            media_errors_max: 20,
+            trace_entries: 4096,
+        }
+    }
+}
+
+impl Limits {
+    /// Small tables for tests and simulations: everything that can run out does.
+    #[must_use]
+    pub fn small() -> Self {
+        Self {
+            pool: Bytes::kib(256 + 1024 + 1024),
+            work: Bytes::mib(1),
+            requests_max: 16,
+            pieces_max: 16,
+            piece_bytes_max: Bytes::kib(128),
+            ops_max: 64,
+            commands_max: 512,
+            drive_depth_max: 8,
+            drives_max: 32,
+            rows_max: Sectors::kib(16),
+            trace_entries: 64,
+            ..Self::default()
+        }
+    }
+
+    /// Frames of the pool that hold host payload.
+    #[must_use]
+    pub fn host_bytes(&self) -> Bytes {
+        self.pool - self.work - Bytes(ZERO_REGION_BYTES)
+    }
+
+    /// Check the relations between the limits.
+    ///
+    /// # Errors
+    /// The first relation that does not hold.
+    pub fn check(&self) -> Result<(), LimitsError> {
+        let ensure = |holds: bool, text| if holds { Ok(()) } else { Err(LimitsError(text)) };
+        let frame = Bytes(FRAME_BYTES);
+        ensure((self.pool % frame).is_zero(), "the pool must be a multiple of 4096 bytes")?;
+        ensure((self.work % frame).is_zero(), "the work area must be a multiple of 4096 bytes")?;
+        ensure(
+            self.pool.get() / 2 >= ZERO_REGION_BYTES && self.work + Bytes(ZERO_REGION_BYTES) < self.pool,
+            "the pool must be larger than the work area and the zero region together",
+        )?;
+        ensure(self.pool.get() <= 1 << 42, "a pool above 4 TiB is not addressable")?;
+        ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
+        ensure(self.host_bytes() >= self.piece_bytes_max * 4, "host frames must hold at least four pieces")?;
+        ensure(self.work >= Bytes(2 * FRAME_BYTES * 128), "the work area must be at least 1 MiB")?;
+        ensure(self.requests_max >= 1 && self.pieces_max >= 2, "at least one request and two pieces")?;
+        ensure(self.ops_max >= 32, "at least 32 operations")?;
+        ensure(self.commands_max >= 4 * u32::from(MEMBERS_MAX), "at least 512 drive commands")?;
+        ensure(self.drive_depth_max >= 1, "a drive must be allowed one command")?;
+        ensure(self.rows_max.get() >= 8, "an operation must cover at least 4 KiB of a member")
+    }
+}

@@ -1,0 +1,349 @@
+//! What the controller wants done: the five messages that go out.
+//!
+//! ```text
+//!  DriveCommand   frames <-> drive     "channels"
+//!  Transfer       host   <-> frames    "host DMA"
+//!  ParityJob      frames  -> frames    "XOR engine"
+//!  Reply          the end of a host request
+//!  Notice         something an administrator may want to know
+//! ```
+//!
+//! Actions stay valid until the next [`Actions::clear`]; everything they refer to by range lives in the
+//! arenas beside them. All are bounded by the controller's limits, so that nothing grows after start.
+
+use alloc::vec::Vec;
+use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
+
+use crate::admin::AdminReply;
+use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
+
+/// What a drive is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveOp {
+    /// Read `len` sectors.
+    Read,
+    /// Write `len` sectors; with `fua` they are on stable media when the command completes.
+    Write {
+        /// Force unit access.
+        fua: bool,
+    },
+    /// Make durable every write that completed before this command was issued.
+    Flush,
+    /// The range is not needed any more. Zero afterwards only where [`crate::events::DriveInfo`] promises it.
+    Discard,
+    /// Make the range read as zero.
+    WriteZeroes,
+}
+
+/// Where the bytes of a drive command are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// No payload.
+    None,
+    /// `len` sectors of the frame pool from here, contiguous.
+    Frames(PoolOffset),
+    /// Bytes of [`Actions::metadata`], to be copied by the driver before the actions are cleared.
+    Metadata(MetadataRange),
+}
+
+/// A range of [`Actions::metadata`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MetadataRange {
+    /// First byte.
+    pub start: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// Whom a drive command serves; the order is the order of preference where a queue must choose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum IoClass {
+    /// Superblocks, bitmaps: others wait for them.
+    Metadata,
+    /// A host waits.
+    Foreground,
+    /// Cache to members.
+    Destage,
+    /// Read before a host asks.
+    ReadAhead,
+    /// Redundancy is being restored.
+    Rebuild,
+    /// Patrol.
+    Scrub,
+}
+
+/// A command to a drive. Completed by [`crate::events::Completion::Drive`] with the same tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriveCommand {
+    /// Name of this command.
+    pub tag: Tag,
+    /// Which drive.
+    pub drive: DriveId,
+    /// What to do.
+    pub op: DriveOp,
+    /// First sector.
+    pub lba: DriveLba,
+    /// Sectors; zero for [`DriveOp::Flush`].
+    pub len: Sectors,
+    /// Payload.
+    pub data: Data,
+    /// Whom it serves.
+    pub class: IoClass,
+}
+
+/// Which way a transfer goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Host payload into frames (a write).
+    FromHost,
+    /// Frames to the host (a read).
+    ToHost,
+}
+
+/// Copy between the host and frames. Transfers of one request come in order of `offset` and are to be carried
+/// out in that order. Completed by [`crate::events::Completion::Transfer`]; until then the frames stay as they are.
+///
+/// A read that succeeds is answered by its transfers: the one with `last` ends the request, no [`Reply`] follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Name of this transfer.
+    pub tag: Tag,
+    /// The host's request.
+    pub token: Token,
+    /// Which way.
+    pub direction: Direction,
+    /// First byte in the frame pool.
+    pub at: PoolOffset,
+    /// First byte within the request's payload.
+    pub offset: u32,
+    /// Bytes.
+    pub len: u32,
+    /// Is this the last transfer of the request?
+    pub last: bool,
+}
+
+/// One column of a parity job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobColumn {
+    /// The exponent of g that this column has in Q; for copies, the number of the copy.
+    pub index: u8,
+    /// The column's bytes (new bytes, or where lost bytes go).
+    pub at: PoolOffset,
+    /// The column's old bytes, for [`JobKind::Update`] and the source of [`JobKind::Copy`].
+    pub old: PoolOffset,
+}
+
+/// A computation on frames. Each column is `len` bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobKind {
+    /// `p` and `q` (those named) from all columns.
+    Generate,
+    /// `p` and `q` (those named) changed in place by old and new bytes of the columns.
+    Update,
+    /// The last `lost` columns from the columns before them and `p`, `q` (those named).
+    Recover {
+        /// How many of the columns, at the end, are to be computed: 1 or 2.
+        lost: u16,
+    },
+    /// Do `p` and `q` (those named) fit the columns? The verdict says, and who is guilty where that can be told.
+    Check,
+    /// Are all columns the same? The verdict names the odd one out where a majority exists.
+    Compare,
+    /// Copy `old` to `at` in each column.
+    Copy,
+}
+
+/// A computation on frames. Completed by [`crate::events::Completion::Job`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParityJob {
+    /// Name of this job.
+    pub tag: Tag,
+    /// What to compute.
+    pub kind: JobKind,
+    /// Bytes of each column. For [`JobKind::Copy`] any number, otherwise a multiple of 512.
+    pub len: u32,
+    /// First column in [`Actions::columns`].
+    pub columns_start: u32,
+    /// How many columns.
+    pub columns_len: u16,
+    /// The XOR syndrome, where the job has one.
+    pub p: Option<PoolOffset>,
+    /// The Reed-Solomon syndrome, where the job has one.
+    pub q: Option<PoolOffset>,
+}
+
+/// How a host request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyStatus {
+    /// Done.
+    Ok,
+    /// The data is not to be had (too many members lost, or bad sectors without redundancy).
+    IoError,
+    /// The request does not fit the array: beyond its end, or too large.
+    OutOfRange,
+    /// The array does not take writes.
+    ReadOnly,
+    /// The array is stopped or stopping, or was never there.
+    Offline,
+}
+
+/// The end of a host request (except a read that succeeded, see [`Transfer`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// The host's request.
+    pub token: Token,
+    /// How it ended.
+    pub status: ReplyStatus,
+}
+
+/// Something an administrator may want to know. The words are mdadm's monitor events where it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoticeKind {
+    /// A member left the array: why.
+    Fail(crate::reason::FailReason),
+    /// A spare took over a slot.
+    SpareActive,
+    /// A rebuild of this slot began.
+    RebuildStarted,
+    /// A rebuild of this slot ended well.
+    RebuildFinished,
+    /// A resync (parity or copies made consistent) began.
+    ResyncStarted,
+    /// A resync ended.
+    ResyncFinished,
+    /// A check or repair began.
+    CheckStarted,
+    /// A check or repair ended; rows that did not fit.
+    CheckFinished {
+        /// 512-byte rows in which the members did not agree.
+        mismatches: u64,
+    },
+    /// A sector could not be read and was rewritten from redundancy.
+    SectorRepaired(DriveLba),
+    /// A sector is lost: no redundancy was left to restore it. It is in the member's bad-block log.
+    SectorLost(DriveLba),
+    /// A row did not fit and the guilty member was corrected.
+    RowCorrected(DriveLba),
+    /// A row does not fit and no single member can be blamed. Nothing was changed.
+    RowMismatch(DriveLba),
+    /// Redundancy is reduced.
+    Degraded,
+    /// Data is not to be had any more.
+    Failed,
+    /// A drive did not answer in time.
+    Timeout,
+}
+
+/// A notice with its place and time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Notice {
+    /// When.
+    pub at: Instant,
+    /// Which array.
+    pub array: ArrayId,
+    /// Which slot, where one is meant.
+    pub slot: Option<Slot>,
+    /// Which drive, where one is meant.
+    pub drive: Option<DriveId>,
+    /// What.
+    pub kind: NoticeKind,
+}
+
+/// Notices kept between two drains; more are counted, not kept.
+pub const NOTICES_MAX: usize = 256;
+
+/// The actions of one or more calls of [`crate::Controller::advance`], and the arenas they refer to.
+#[derive(Debug)]
+pub struct Actions {
+    /// Commands to drives.
+    pub drive: Vec<DriveCommand>,
+    /// Copies between host and frames.
+    pub transfers: Vec<Transfer>,
+    /// Computations.
+    pub jobs: Vec<ParityJob>,
+    /// Ends of host requests.
+    pub replies: Vec<Reply>,
+    /// News for administrators; at most [`NOTICES_MAX`].
+    pub notices: Vec<Notice>,
+    /// Notices that did not fit.
+    pub notices_dropped: u64,
+    /// Answers to administrative commands.
+    pub admin: Vec<AdminReply>,
+    /// Columns of [`Actions::jobs`].
+    pub columns: Vec<JobColumn>,
+    /// Bytes of metadata commands.
+    pub metadata: Vec<u8>,
+}
+
+/// Columns that fit between two drains.
+const COLUMNS_MAX: usize = 16 * 1024;
+/// Metadata bytes that fit between two drains.
+const METADATA_MAX: usize = 1 << 20;
+
+impl Actions {
+    /// Room for everything that a controller with these limits can have outstanding.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            drive: Vec::with_capacity(limits.commands_max as usize),
+            transfers: Vec::with_capacity(limits.pieces_max as usize),
+            jobs: Vec::with_capacity(limits.ops_max as usize),
+            replies: Vec::with_capacity(limits.requests_max as usize),
+            notices: Vec::with_capacity(NOTICES_MAX),
+            notices_dropped: 0,
+            admin: Vec::new(),
+            columns: Vec::with_capacity(COLUMNS_MAX),
+            metadata: Vec::with_capacity(METADATA_MAX),
+        }
+    }
+
+    /// Forget all actions; keeps the memory.
+    pub fn clear(&mut self) {
+        self.drive.clear();
+        self.transfers.clear();
+        self.jobs.clear();
+        self.replies.clear();
+        self.notices.clear();
+        self.notices_dropped = 0;
+        self.admin.clear();
+        self.columns.clear();
+        self.metadata.clear();
+    }
+
+    /// Is there nothing to do?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.drive.is_empty()
+            && self.transfers.is_empty()
+            && self.jobs.is_empty()
+            && self.replies.is_empty()
+            && self.notices.is_empty()
+            && self.admin.is_empty()
+    }
+
+    /// Is there room for another operation's jobs and metadata? Where not, the driver drains first.
+    pub(crate) fn has_room(&self) -> bool {
+        self.columns.len() + 4 * MEMBERS_MAX as usize <= COLUMNS_MAX
+            && self.metadata.len() + METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize <= METADATA_MAX
+    }
+
+    pub(crate) fn notice(&mut self, notice: Notice) {
+        if self.notices.len() < NOTICES_MAX {
+            self.notices.push(notice);
+        } else {
+            self.notices_dropped += 1;
+        }
+    }
+
+    /// The bytes of a metadata command.
+    #[must_use]
+    pub fn metadata_of(&self, range: MetadataRange) -> &[u8] {
+        &self.metadata[range.start as usize..(range.start + range.len) as usize]
+    }
+
+    /// The columns of a job.
+    #[must_use]
+    pub fn columns_of(&self, job: &ParityJob) -> &[JobColumn] {
+        &self.columns[job.columns_start as usize..][..job.columns_len as usize]
+    }
+}

@@ -1,0 +1,375 @@
+//! What an administrator asks of the controller, and what the controller tells about itself.
+//!
+//! Commands are queued like host requests and carried out inside [`crate::Controller::advance`], in order.
+//! They may take memory (an array's state is allocated when it is started); host I/O never does.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use openraid_format::Superblock;
+use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot, Token};
+
+use crate::array::assemble::Assembly;
+use crate::events::DriveInfo;
+use crate::reason::{FailReason, Reason};
+
+/// How the engine chooses between the ways to write part of a stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PartialWritePolicy {
+    /// The way with the fewest member I/Os.
+    #[default]
+    Fewest,
+    /// Always read-modify-write where it is possible at all: exactly two reads and two writes for one chunk on
+    /// RAID 5, three members included.
+    ReadModifyWrite,
+}
+
+/// Settings of a set that can be changed while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// How part of a stripe is written.
+    pub partial_write: PartialWritePolicy,
+    /// Upper bound of rebuild and resync, in sectors of each member a second; zero is no bound.
+    pub rebuild_rate: Sectors,
+    /// Upper bound of check and repair, in sectors of each member a second; zero is no bound.
+    pub scrub_rate: Sectors,
+    /// Rows in work at once in the background.
+    pub background_depth: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            partial_write: PartialWritePolicy::Fewest,
+            rebuild_rate: Sectors::mib(200),
+            scrub_rate: Sectors::mib(100),
+            background_depth: 8,
+        }
+    }
+}
+
+/// A device that comes into an array that is running: its superblock is written by the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewMember {
+    /// The drive, attached before.
+    pub drive: DriveId,
+    /// Where its data area starts, how long it is, its identity: a superblock of the array's `set_uuid` made by
+    /// [`crate::array::create::superblock_for_new_member`] or read from the drive.
+    pub superblock: Superblock,
+    /// Its superblock was read from the drive (a re-add), not made.
+    pub returning: bool,
+}
+
+/// A command of the administrator.
+#[allow(clippy::large_enum_variant)] // commands are rare and moved a few times
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AdminCommand {
+    /// A drive is there.
+    AttachDrive {
+        /// The number the driver gives it.
+        drive: DriveId,
+        /// What it is.
+        info: DriveInfo,
+    },
+    /// A drive that no set uses is gone, its number is free again.
+    DetachDrive {
+        /// Which.
+        drive: DriveId,
+    },
+    /// Start a set that [`crate::array::assemble`] or [`crate::array::create`] has planned. Answer:
+    /// [`AdminOutcome::Started`] when the set takes requests.
+    StartSet(Assembly),
+    /// Start the outer stripe of a nested array (50, 60) over sets that run.
+    StartStriped {
+        /// The legs in order of their role in the outer array.
+        legs: Vec<ArrayId>,
+        /// The outer superblock of each leg, in the same order.
+        superblocks: Vec<Superblock>,
+    },
+    /// Start a drive as it is, without metadata.
+    StartPassthrough {
+        /// Which drive.
+        drive: DriveId,
+    },
+    /// Stop an array: finish what runs, flush, mark clean. Answer when done.
+    Stop {
+        /// Which.
+        array: ArrayId,
+    },
+    /// Fail a member.
+    Fail {
+        /// Which array.
+        array: ArrayId,
+        /// Which drive of it.
+        drive: DriveId,
+    },
+    /// Take a faulty member or a spare out of the array.
+    Remove {
+        /// Which array.
+        array: ArrayId,
+        /// Which drive of it.
+        drive: DriveId,
+    },
+    /// Add a device: it becomes a spare and takes over a missing slot by itself.
+    Add {
+        /// Which array.
+        array: ArrayId,
+        /// The device.
+        member: NewMember,
+    },
+    /// Copy a working member to a spare, then put the spare in its place.
+    Replace {
+        /// Which array.
+        array: ArrayId,
+        /// The member that leaves.
+        slot: Slot,
+        /// The spare that takes its place; any spare if `None`.
+        with: Option<DriveId>,
+    },
+    /// Read everything and compare; with `repair`, correct what can be attributed.
+    Scrub {
+        /// Which array.
+        array: ArrayId,
+        /// Correct?
+        repair: bool,
+    },
+    /// Hold rebuild, resync and scrub of an array where they are.
+    Pause {
+        /// Which.
+        array: ArrayId,
+    },
+    /// Go on after [`AdminCommand::Pause`].
+    Resume {
+        /// Which.
+        array: ArrayId,
+    },
+    /// End a running check or repair.
+    StopScrub {
+        /// Which array.
+        array: ArrayId,
+    },
+    /// Change the settings of an array.
+    SetPolicy {
+        /// Which.
+        array: ArrayId,
+        /// The new settings.
+        policy: Policy,
+    },
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdminOutcome {
+    /// Done, nothing to say.
+    Done,
+    /// The array runs under this number.
+    Started(ArrayId),
+}
+
+/// Why a command was refused. The text says what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AdminError {
+    /// No array has this number.
+    NoSuchArray(ArrayId),
+    /// No drive has this number, or it is no member of the array.
+    NoSuchDrive(DriveId),
+    /// The drive is used by an array already.
+    DriveBusy(DriveId),
+    /// No slot has this number, or no working member is in it.
+    NoSuchSlot(Slot),
+    /// A table of the controller is full: which.
+    Full(&'static str),
+    /// Failing this member would lose the array.
+    WouldLoseArray,
+    /// The member works: fail it first.
+    MemberInUse(DriveId),
+    /// The drive still has commands that it never answered: it can come back after it answers or is detached.
+    CommandsOutstanding(DriveId),
+    /// The array has no redundancy, so this cannot be done.
+    NoRedundancy,
+    /// The array is not degraded and the new member is no spare for it.
+    NotPossible(&'static str),
+    /// The drive is too small.
+    TooSmall {
+        /// What it has.
+        have: Sectors,
+        /// What it needs.
+        need: Sectors,
+    },
+    /// The geometry or the set's description is refused; the text says why.
+    Refused(String),
+    /// The array is stopping or has failed.
+    Offline,
+}
+
+impl core::fmt::Display for AdminError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoSuchArray(a) => write!(f, "no array {a} runs here"),
+            Self::NoSuchDrive(d) => write!(f, "drive {d} is not a member of this array"),
+            Self::DriveBusy(d) => write!(f, "drive {d} is already used by an array; remove it there first"),
+            Self::NoSuchSlot(s) => write!(f, "slot {s} has no working member"),
+            Self::Full(what) => write!(f, "no room for another {what}; start the service with larger limits"),
+            Self::WouldLoseArray => {
+                write!(
+                    f,
+                    "the array needs this member: without it data would be lost; add or rebuild another one first"
+                )
+            }
+            Self::MemberInUse(d) => write!(f, "drive {d} is a working member; fail it first, then remove it"),
+            Self::CommandsOutstanding(d) => {
+                write!(f, "drive {d} still has commands that it never answered; wait until it answers or detach it")
+            }
+            Self::NoRedundancy => {
+                write!(f, "this level has no redundancy, so there is nothing to rebuild or check from")
+            }
+            Self::NotPossible(why) => f.write_str(why),
+            Self::TooSmall { have, need } => write!(f, "the drive has room for {have}, the array needs {need}"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Offline => write!(f, "the array is stopping or has failed"),
+        }
+    }
+}
+
+/// The answer to a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdminReply {
+    /// The driver's own name for the command.
+    pub token: Token,
+    /// What came of it.
+    pub result: Result<AdminOutcome, AdminError>,
+}
+
+/// The state of a member, as the user sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberState {
+    /// Nobody is in the slot.
+    Missing,
+    /// Waits to be needed.
+    Spare,
+    /// Is being filled; everything below `to` (sectors of its data area) is good.
+    Rebuilding {
+        /// Good below this.
+        to: Sectors,
+    },
+    /// A full member.
+    InSync,
+    /// Failed; its failure is not yet recorded on the others.
+    Failing(FailReason),
+    /// Failed.
+    Faulty(FailReason),
+}
+
+/// One line of an array's member table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberStatus {
+    /// The slot, for members that have one.
+    pub slot: Option<Slot>,
+    /// The drive, unless missing.
+    pub drive: Option<DriveId>,
+    /// State.
+    pub state: MemberState,
+    /// It is a replacement that is being filled beside a working member.
+    pub replacement: bool,
+    /// Media errors repaired so far.
+    pub media_errors: u32,
+    /// Known bad ranges.
+    pub bad_blocks: u32,
+    /// Commands outstanding.
+    pub outstanding: u32,
+    /// Sectors read from it.
+    pub sectors_read: u64,
+    /// Sectors written to it.
+    pub sectors_written: u64,
+    /// Read commands.
+    pub reads: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Flush commands.
+    pub flushes: u64,
+}
+
+/// What runs in the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskKind {
+    /// A slot is rebuilt.
+    Rebuild,
+    /// A working member is copied to its replacement.
+    Replace,
+    /// Parity or copies are made consistent.
+    Resync,
+    /// Everything is read and compared.
+    Check,
+    /// Everything is read, compared and corrected.
+    Repair,
+}
+
+/// A background task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskStatus {
+    /// What.
+    pub kind: TaskKind,
+    /// Sectors of each member done.
+    pub done: Sectors,
+    /// Sectors of each member in all.
+    pub total: Sectors,
+    /// Is it held?
+    pub paused: bool,
+    /// When it began.
+    pub since: Instant,
+    /// Done when it began (a task that was resumed).
+    pub done_at_start: Sectors,
+    /// 512-byte rows that did not fit.
+    pub mismatches: u64,
+}
+
+/// The health of an array in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Health {
+    /// All members in sync.
+    Optimal,
+    /// Redundancy is reduced.
+    Degraded,
+    /// Data is not to be had.
+    Failed,
+}
+
+/// Everything there is to tell of a set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayStatus {
+    /// Its number.
+    pub array: ArrayId,
+    /// Size.
+    pub capacity: Sectors,
+    /// In one word.
+    pub health: Health,
+    /// Members by slot, then spares and the faulty. Of a nested array, none: ask its legs.
+    pub members: Vec<MemberStatus>,
+    /// The legs of a nested array.
+    pub legs: Vec<ArrayId>,
+    /// Background task.
+    pub task: Option<TaskStatus>,
+    /// Is the active mark on disk?
+    pub active: bool,
+    /// md's event count.
+    pub events: u64,
+    /// Parity or copies are consistent below this; `Sectors::MAX` when everywhere.
+    pub consistent_to: Sectors,
+    /// Bitmap bits set and in all, if it has a bitmap.
+    pub bitmap: Option<(u64, u64)>,
+    /// Decisions counted.
+    pub reasons: Vec<(Reason, u64)>,
+    /// Host requests: reads, writes, flushes, others.
+    pub requests: [u64; 4],
+    /// Host bytes read and written.
+    pub bytes: [u64; 2],
+    /// Operations in work.
+    pub ops: u32,
+    /// The superblock as it would be written now (of slot 0; without per-member fields).
+    pub superblock: Option<Superblock>,
+    /// Settings.
+    pub policy: Policy,
+    /// Is it being stopped?
+    pub stopping: bool,
+    /// Rows that did not fit when it was last checked.
+    pub last_scrub_mismatches: Option<u64>,
+}

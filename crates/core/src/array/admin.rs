@@ -1,0 +1,638 @@
+//! Carrying out the administrator's commands.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use openraid_format::{BitmapHeader, MdLevel, Superblock, BITMAP_HEADER_BYTES};
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
+
+use super::assemble::{Assembly, PlannedMember, Verdict};
+use super::bitmap::Bitmap;
+use super::metadata::Metadata;
+use super::set::{Counters, Intent, Life, Member, Place, Set, REPAIRS_MAX};
+use super::volume::{Array, Volume};
+use crate::actions::{Actions, NoticeKind};
+use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind};
+use crate::controller::Controller;
+use crate::events::DriveInfo;
+use crate::geometry::{Geometry, Level, SetSpec};
+use crate::limits::BAD_BLOCKS_MAX;
+use crate::reason::{FailReason, ReasonCounts};
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// A command that is not done yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    /// Until the superblocks of a new set are durable.
+    Start(ArrayId, SetId),
+    /// Until an array has finished what it has and is marked clean.
+    Stop(ArrayId),
+}
+
+impl Controller {
+    pub(crate) fn on_admin(&mut self, token: Token, command: AdminCommand, actions: &mut Actions) {
+        self.set_changed = true;
+        let result = match command {
+            AdminCommand::AttachDrive { drive, info } => self.attach(drive, info),
+            AdminCommand::DetachDrive { drive } => self.detach(drive),
+            AdminCommand::StartSet(assembly) => match self.start_set(&assembly) {
+                Ok((array, set)) => {
+                    self.admin_waiting.push((token, Waiting::Start(array, set)));
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            AdminCommand::StartStriped { legs, superblocks } => self.start_striped(&legs, &superblocks),
+            AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
+            AdminCommand::Stop { array } => match self.begin_stop(array) {
+                Ok(()) => {
+                    self.admin_waiting.push((token, Waiting::Stop(array)));
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            AdminCommand::Fail { array, drive } => self.admin_fail(array, drive, actions),
+            AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
+            AdminCommand::Add { array, member } => self.admin_add(array, member),
+            AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
+            AdminCommand::Scrub { array, repair } => self.admin_scrub(array, repair, actions),
+            AdminCommand::Pause { array } => self.with_set(array, |set| set.paused = true),
+            AdminCommand::Resume { array } => self.with_set(array, |set| set.paused = false),
+            AdminCommand::StopScrub { array } => self.with_set(array, |set| {
+                if set.task.as_ref().is_some_and(|t| matches!(t.kind, TaskKind::Check | TaskKind::Repair)) {
+                    set.task = None;
+                }
+            }),
+            AdminCommand::SetPolicy { array, policy } => self.with_set(array, |set| {
+                let background_depth = policy.background_depth.max(1);
+                set.policy = Policy { background_depth, ..policy };
+            }),
+        };
+        actions.admin.push(AdminReply { token, result });
+    }
+
+    /// Answer commands that were waiting.
+    pub(crate) fn answer_admin(&mut self, actions: &mut Actions) {
+        let mut at = 0;
+        while at < self.admin_waiting.len() {
+            let (token, waiting) = self.admin_waiting[at];
+            let result = match waiting {
+                Waiting::Start(array, set) => self.check_started(array, set),
+                Waiting::Stop(array) => self.check_stopped(array),
+            };
+            match result {
+                Some(result) => {
+                    self.admin_waiting.remove(at);
+                    actions.admin.push(AdminReply { token, result });
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    fn attach(&mut self, drive: DriveId, info: DriveInfo) -> Result<AdminOutcome, AdminError> {
+        if self.channels.attach(drive, info) {
+            Ok(AdminOutcome::Done)
+        } else {
+            Err(AdminError::DriveBusy(drive))
+        }
+    }
+
+    fn detach(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let channel = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        if channel.set.is_some() {
+            return Err(AdminError::DriveBusy(drive));
+        }
+        if self.channels.outstanding(drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(drive));
+        }
+        self.channels.drives[drive.index()] = None;
+        Ok(AdminOutcome::Done)
+    }
+
+    fn free_set(&mut self) -> Result<SetId, AdminError> {
+        let index = self.sets.iter().position(Option::is_none).unwrap_or(self.sets.len());
+        let id = u16::try_from(index).map_err(|_| AdminError::Full("set"))?;
+        if index == self.sets.len() {
+            self.sets.push(None);
+        }
+        Ok(SetId(id))
+    }
+
+    fn add_array(&mut self, capacity: Sectors, block: BlockSize, volume: Volume) -> Result<ArrayId, AdminError> {
+        let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
+        let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
+        let array = Array { capacity, block, volume, stopping: false, outer: 0, requests: [0; 4], bytes: [0; 2] };
+        if index == self.arrays.len() {
+            self.arrays.push(Some(array));
+        } else {
+            self.arrays[index] = Some(array);
+        }
+        Ok(ArrayId(id))
+    }
+
+    fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
+        for (at, drive) in drives.iter().enumerate() {
+            let channel = self.channels.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
+            if channel.set.is_some() || drives[..at].contains(drive) {
+                return Err(AdminError::DriveBusy(*drive));
+            }
+        }
+        for drive in drives {
+            self.channels.get_mut(*drive).expect("just seen").set = Some(set);
+        }
+        Ok(())
+    }
+
+    fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
+        let id = self.free_set()?;
+        let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
+        self.claim(&drives, id)?;
+        let block = drives
+            .iter()
+            .filter_map(|d| self.channels.get(*d))
+            .map(|c| c.info.block)
+            .max()
+            .ok_or(AdminError::NotPossible("the array has no member"))?;
+        let capacity = assembly.geometry.capacity().round_down(block.sectors());
+        let array = match self.add_array(capacity, block, Volume::Direct(id)) {
+            Ok(array) => array,
+            Err(error) => {
+                self.release_drives(&drives);
+                return Err(error);
+            }
+        };
+        let mut set = self.new_set(array, assembly.geometry.clone(), block);
+        let mut common = assembly.common.clone();
+        common.recovery_or_tail = 0;
+        set.metadata = Some(Metadata::new(common));
+        for planned in &assembly.members {
+            let index = u32::try_from(set.members.len()).expect("few members");
+            let member = planned_member(planned);
+            if let Some(slot) = member.slot {
+                let place = &mut set.places[slot.index()];
+                if member.replacement {
+                    place.replacement = index
+                } else {
+                    place.member = index
+                }
+            }
+            set.members.push(member);
+        }
+        set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
+        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
+        set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
+        set.refresh();
+        if assembly.fresh || assembly.forced.is_some() {
+            set.metadata.as_mut().expect("just put").request();
+            set.life = if assembly.fresh { Life::Starting } else { Life::Running };
+        }
+        self.sets[id.index()] = Some(set);
+        Ok((array, id))
+    }
+
+    fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize) -> Set {
+        let slots = usize::from(geometry.members());
+        let rows_max = self.rows_max_of(&geometry, block);
+        Set {
+            array,
+            life: Life::Running,
+            block,
+            rows_max,
+            members: Vec::new(),
+            places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
+            in_sync: SlotSet::EMPTY,
+            writable: SlotSet::EMPTY,
+            has_bad: false,
+            metadata: None,
+            intent: Intent::Clean,
+            bitmap: None,
+            clean_flushes: 0,
+            bitmap_flushes: 0,
+            checkpoint_flushes: 0,
+            bitmap_next_look: self.now + self.limits.bitmap_clear_delay,
+            consistent_to: Sectors::MAX,
+            resync_by_bitmap: false,
+            task: None,
+            next_task_id: 0,
+            finished: None,
+            last_scrub_mismatches: None,
+            paused: false,
+            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
+            repairing: 0,
+            policy: Policy::default(),
+            reasons: ReasonCounts::default(),
+            ops: 0,
+            writers: 0,
+            last_write: Instant::ZERO,
+            last_read: alloc::vec![u64::MAX; slots],
+            geometry,
+        }
+    }
+
+    /// Rows that one operation may cover, so that its buffers fit into a quarter of the work frames.
+    fn rows_max_of(&self, geometry: &Geometry, block: BlockSize) -> u32 {
+        let share = self.limits.work.get() / 4 / u64::from(geometry.members() + 1);
+        // Runs are powers of two: half of the share is sure to fit.
+        let rows = ((share / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
+        let rows = rows - rows % 8;
+        u32::try_from(rows.max(block.sectors().get())).expect("rows are bounded by the limits")
+    }
+
+    fn start_striped(&mut self, legs: &[ArrayId], superblocks: &[Superblock]) -> Result<AdminOutcome, AdminError> {
+        if legs.is_empty() || legs.len() != superblocks.len() {
+            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each leg"));
+        }
+        let outer = &superblocks[0];
+        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != legs.len() {
+            return Err(AdminError::NotPossible(
+                "the legs' outer superblocks are not of a RAID 0 over just these legs",
+            ));
+        }
+        let mut pairs = Vec::new();
+        let mut block = BlockSize::B512;
+        for (leg, superblock) in legs.iter().zip(superblocks) {
+            let array = self.array(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
+            let Volume::Direct(set) = array.volume else {
+                return Err(AdminError::NotPossible("a leg of a nested array cannot be nested itself"));
+            };
+            let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
+            if need > array.capacity {
+                return Err(AdminError::TooSmall { have: array.capacity, need });
+            }
+            block = block.max(array.block);
+            pairs.push((set, superblock.data_offset.offset()));
+        }
+        let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
+        let said = outer.features.contains(openraid_format::FeatureMap::RAID0_LAYOUT);
+        let spec = SetSpec {
+            level: Level::Raid0,
+            members: outer.raid_disks,
+            chunk: outer.chunk,
+            layout: if said { outer.layout } else { 0 },
+            member_size: Sectors::ZERO,
+            member_sizes: &sizes,
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
+        let capacity = geometry.capacity().round_down(block.sectors());
+        let array = self.add_array(capacity, block, Volume::Striped { geometry, legs: pairs })?;
+        for leg in legs {
+            self.arrays[leg.index()].as_mut().expect("just seen").outer += 1;
+        }
+        Ok(AdminOutcome::Started(array))
+    }
+
+    fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let id = self.free_set()?;
+        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info;
+        let spec = SetSpec {
+            level: Level::Passthrough,
+            members: 1,
+            chunk: Sectors::ZERO,
+            layout: 0,
+            member_size: info.capacity,
+            member_sizes: &[],
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        self.claim(&[drive], id)?;
+        let capacity = info.capacity.round_down(info.block.sectors());
+        let array = self.add_array(capacity, info.block, Volume::Direct(id))?;
+        let mut set = self.new_set(array, geometry, info.block);
+        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None));
+        set.places[0].member = 0;
+        set.refresh();
+        self.sets[id.index()] = Some(set);
+        Ok(AdminOutcome::Started(array))
+    }
+
+    fn release_drives(&mut self, drives: &[DriveId]) {
+        for drive in drives {
+            if let Some(channel) = self.channels.get_mut(*drive) {
+                channel.set = None;
+            }
+        }
+    }
+
+    fn check_started(&mut self, array: ArrayId, set: SetId) -> Option<Result<AdminOutcome, AdminError>> {
+        let set = self.set_mut(set);
+        match set.life {
+            Life::Failed => return Some(Err(AdminError::Offline)),
+            Life::Starting => {
+                let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
+                if metadata.durable < 1 {
+                    return None;
+                }
+                set.life = Life::Running;
+            }
+            Life::Running | Life::Stopping => {}
+        }
+        self.set_changed = true;
+        Some(Ok(AdminOutcome::Started(array)))
+    }
+
+    fn begin_stop(&mut self, id: ArrayId) -> Result<(), AdminError> {
+        let array = self.arrays.get_mut(id.index()).and_then(Option::as_mut).ok_or(AdminError::NoSuchArray(id))?;
+        if array.outer > 0 {
+            return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
+        }
+        array.stopping = true;
+        if let Volume::Direct(set) = array.volume {
+            let set = self.set_mut(set);
+            if set.life != Life::Failed {
+                set.life = Life::Stopping;
+            }
+            set.repairs.clear();
+        }
+        Ok(())
+    }
+
+    fn check_stopped(&mut self, id: ArrayId) -> Option<Result<AdminOutcome, AdminError>> {
+        let array = self.array(id)?;
+        if self.requests.iter().any(|(_, r)| r.request.array == id) {
+            return None;
+        }
+        if let Volume::Striped { legs, .. } = &array.volume {
+            let sets: Vec<SetId> = legs.iter().map(|(set, _)| *set).collect();
+            for set in sets {
+                let leg = self.set(set).array;
+                self.arrays[leg.index()].as_mut().expect("legs outlive the outer array").outer -= 1;
+            }
+            self.arrays[id.index()] = None;
+            return Some(Ok(AdminOutcome::Done));
+        }
+        let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
+        let set = self.set_mut(set_id);
+        let failed = set.life == Life::Failed;
+        let busy = set.ops > 0 || set.clean_flushes + set.bitmap_flushes + set.checkpoint_flushes > 0;
+        if busy {
+            return None;
+        }
+        if !failed && !self.is_settled(set_id) {
+            return None;
+        }
+        let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
+        self.release_drives(&drives);
+        self.sets[set_id.index()] = None;
+        self.arrays[id.index()] = None;
+        Some(Ok(AdminOutcome::Done))
+    }
+
+    /// Nothing of a stopping set is left to be written: the progress of its task, the clean mark, its bitmap.
+    fn is_settled(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        if let Some(task) = set.task.take() {
+            // What is done is recorded; flushed is what the last checkpoint flush covered.
+            set.task = Some(task);
+            self.store_checkpoint(id);
+            self.set_mut(id).task = None;
+            return false;
+        }
+        let set = self.set(id);
+        let written =
+            set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
+        written && matches!(set.intent, Intent::Clean) && !set.bitmap.as_ref().is_some_and(Bitmap::is_writing)
+    }
+
+    fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
+        let array = self.array(id).ok_or(AdminError::NoSuchArray(id))?;
+        match array.volume {
+            Volume::Direct(set) => match self.set(set).life {
+                Life::Running => Ok(set),
+                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
+            },
+            Volume::Striped { .. } => {
+                Err(AdminError::NotPossible("this is a nested array: name the leg that the member belongs to"))
+            }
+        }
+    }
+
+    fn with_set(&mut self, array: ArrayId, change: impl FnOnce(&mut Set)) -> Result<AdminOutcome, AdminError> {
+        let set = self.set_of(array)?;
+        change(self.set_mut(set));
+        Ok(AdminOutcome::Done)
+    }
+
+    fn admin_fail(
+        &mut self,
+        array: ArrayId,
+        drive: DriveId,
+        actions: &mut Actions,
+    ) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let set = self.set(id);
+        if !set.is_redundant() {
+            return Err(AdminError::NoRedundancy);
+        }
+        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        let member = &set.members[index];
+        if member.state == MemberState::InSync && !member.replacement {
+            let slot = member.slot.expect("a working member has a slot");
+            if !self.survives_without(id, slot) {
+                return Err(AdminError::WouldLoseArray);
+            }
+        }
+        let index = u32::try_from(index).expect("few members");
+        self.fail_member(id, index, FailReason::Administrator, actions);
+        Ok(AdminOutcome::Done)
+    }
+
+    fn admin_remove(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let set = self.set_mut(id);
+        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        match set.members[index].state {
+            MemberState::Faulty(_) | MemberState::Spare | MemberState::Missing => {}
+            MemberState::InSync | MemberState::Rebuilding { .. } | MemberState::Failing(_) => {
+                return Err(AdminError::MemberInUse(drive));
+            }
+        }
+        let was_spare = set.members[index].state == MemberState::Spare;
+        let member = &mut set.members[index];
+        member.removed = true;
+        member.state = MemberState::Faulty(FailReason::Administrator);
+        if was_spare {
+            set.metadata.as_mut().ok_or(AdminError::NoRedundancy)?.request();
+        }
+        if let Some(channel) = self.channels.get_mut(drive) {
+            channel.set = None;
+        }
+        Ok(AdminOutcome::Done)
+    }
+
+    fn admin_add(&mut self, array: ArrayId, new: NewMember) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        if !self.set(id).is_redundant() {
+            return Err(AdminError::NoRedundancy);
+        }
+        if self.channels.outstanding(new.drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(new.drive));
+        }
+        let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
+        let set = self.set(id);
+        if info.block > set.block {
+            return Err(AdminError::NotPossible(
+                "the drive's logical block is larger than the array's; it cannot hold its writes",
+            ));
+        }
+        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common.size);
+        if new.superblock.data_size < need {
+            return Err(AdminError::TooSmall { have: new.superblock.data_size, need });
+        }
+        self.claim(&[new.drive], id)?;
+        let by_bitmap = new.returning && self.may_return_by_bitmap(id, &new.superblock);
+        let set = self.set_mut(id);
+        let used = |n: u32| set.members.iter().any(|m| !m.removed && m.number() == Some(n));
+        let own = new.superblock.dev_number;
+        let number = if by_bitmap && !used(own) {
+            own
+        } else {
+            let first = u32::from(set.geometry.members());
+            (first..).find(|n| !used(*n)).expect("numbers do not run out")
+        };
+        let mut superblock = new.superblock;
+        superblock.dev_number = number;
+        superblock.set_recovery_offset(None);
+        let mut member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock));
+        member.by_bitmap = by_bitmap;
+        let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
+        metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
+        metadata.request();
+        match set.members.iter_mut().find(|m| m.removed && m.flushing == 0) {
+            Some(entry) => *entry = member,
+            None => set.members.push(member),
+        }
+        Ok(AdminOutcome::Done)
+    }
+
+    /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what
+    /// it has missed were not yet cleared.
+    fn may_return_by_bitmap(&self, id: SetId, superblock: &Superblock) -> bool {
+        let set = self.set(id);
+        let Some(bitmap) = &set.bitmap else { return false };
+        let Ok(header) = BitmapHeader::decode(bitmap.header()) else { return false };
+        let Some(metadata) = &set.metadata else { return false };
+        let vacant = |slot: Slot| slot.0 < set.slots() && set.places[slot.index()].member == NONE;
+        superblock.set_uuid == metadata.common.set_uuid
+            && matches!(superblock.role(), openraid_format::Role::Active(slot) if vacant(slot))
+            && superblock.recovery_offset().is_none()
+            && superblock.events >= header.events_cleared
+    }
+
+    fn admin_replace(&mut self, array: ArrayId, slot: Slot, with: Option<DriveId>) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let set = self.set(id);
+        if slot.0 >= set.slots() || !set.in_sync.contains(slot) {
+            return Err(AdminError::NoSuchSlot(slot));
+        }
+        if set.places[slot.index()].replacement != NONE {
+            return Err(AdminError::NotPossible("this member is being replaced already"));
+        }
+        let suits =
+            |m: &Member| m.state == MemberState::Spare && !m.removed && with.is_none_or(|drive| m.drive == drive);
+        let spare = set
+            .members
+            .iter()
+            .position(suits)
+            .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
+        if self.channels.outstanding(set.members[spare].drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(set.members[spare].drive));
+        }
+        let set = self.set_mut(id);
+        let member = &mut set.members[spare];
+        member.state = MemberState::Rebuilding { to: Sectors::ZERO };
+        member.slot = Some(slot);
+        member.replacement = true;
+        set.places[slot.index()].replacement = u32::try_from(spare).expect("few members");
+        if let Some(bitmap) = &mut set.bitmap {
+            bitmap.touch_all();
+        }
+        set.metadata.as_mut().expect("redundant sets have metadata").request();
+        Ok(AdminOutcome::Done)
+    }
+
+    fn admin_scrub(&mut self, array: ArrayId, repair: bool, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let set = self.set(id);
+        if !set.is_redundant() {
+            return Err(AdminError::NoRedundancy);
+        }
+        if set.task.is_some() {
+            return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
+        }
+        let kind = if repair { TaskKind::Repair } else { TaskKind::Check };
+        self.put_task(id, kind, None, Sectors::ZERO, false);
+        self.notice(id, None, None, NoticeKind::CheckStarted, actions);
+        Ok(AdminOutcome::Done)
+    }
+}
+
+impl Member {
+    /// Its number in the role table.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.superblock.as_ref().map(|s| s.dev_number)
+    }
+}
+
+fn new_member(
+    drive: DriveId,
+    slot: Option<Slot>,
+    state: MemberState,
+    data_offset: DriveLba,
+    superblock: Option<Superblock>,
+) -> Member {
+    Member {
+        drive,
+        slot,
+        replacement: false,
+        state,
+        data_offset,
+        superblock: superblock.map(Box::new),
+        bad: Vec::with_capacity(BAD_BLOCKS_MAX),
+        bad_dirty: false,
+        // What was written before this start may still be in the drive's cache.
+        unflushed: true,
+        flushing: 0,
+        media_errors: 0,
+        by_bitmap: false,
+        removed: false,
+        counters: Counters::default(),
+    }
+}
+
+fn planned_member(planned: &PlannedMember) -> Member {
+    let (slot, state, replacement) = match planned.verdict {
+        Verdict::Member(slot) | Verdict::Forced(slot) => (Some(slot), MemberState::InSync, false),
+        Verdict::Rebuilding(slot, to) => (Some(slot), MemberState::Rebuilding { to }, false),
+        Verdict::Replacement(slot, to) => (Some(slot), MemberState::Rebuilding { to }, true),
+        Verdict::Spare => (None, MemberState::Spare, false),
+        Verdict::Stale { .. } | Verdict::Failed | Verdict::SlotTaken(_) => {
+            unreachable!("these are left out of the plan")
+        }
+    };
+    let superblock = planned.superblock.clone();
+    let mut member = new_member(planned.drive, slot, state, superblock.data_offset, Some(superblock));
+    member.replacement = replacement;
+    member.bad.extend_from_slice(&planned.bad);
+    member
+}
+
+fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {
+    let mut header = [0; BITMAP_HEADER_BYTES];
+    let fixed: &BitmapHeader = &planned.header;
+    fixed.encode(&mut header);
+    let geometry = fixed.geometry();
+    let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
+    if !planned.valid {
+        bitmap.set_all();
+    }
+    if assembly.resync_from.is_some() && !assembly.fresh {
+        bitmap.mark_stale();
+    }
+    if assembly.fresh || !planned.valid {
+        bitmap.touch_all();
+    }
+    bitmap
+}

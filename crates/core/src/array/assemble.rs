@@ -1,0 +1,475 @@
+//! From the superblocks of some drives to a set that can be started: who belongs, who is stale, who is missing.
+//!
+//! Pure: it reads what the driver has decoded and decides; nothing is written here. The rules are md's: the
+//! superblock with the most events is right; a member one event behind is taken (the cut fell between the two
+//! waves), one further behind is stale; a member that the freshest role table calls faulty is out.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid, BITMAP_HEADER_BYTES};
+use openraid_units::{DriveId, Sectors, Slot};
+
+use super::set::BadRange;
+use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
+use crate::slots::SlotSet;
+
+/// What a driver has read from one drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// The drive.
+    pub drive: DriveId,
+    /// Size of the drive.
+    pub capacity: Sectors,
+    /// Its superblock.
+    pub superblock: Superblock,
+    /// The bitmap area as read (header and bits), where the superblock says there is one and it could be read.
+    pub bitmap: Option<Vec<u8>>,
+    /// Entries of its bad-block log, in sectors of the data area.
+    pub bad: Vec<BadRange>,
+}
+
+/// How strict assembly is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct AssembleOptions {
+    /// Take members that are stale where the array cannot start without them, and start a dirty, degraded array.
+    pub force: bool,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// A full member of this slot.
+    Member(Slot),
+    /// A member of this slot that is being rebuilt and is good so far.
+    Rebuilding(Slot, Sectors),
+    /// Being filled beside the working member of this slot.
+    Replacement(Slot, Sectors),
+    /// A spare.
+    Spare,
+    /// Its event count is behind: it missed writes. It can be added again.
+    Stale {
+        /// Its events.
+        events: u64,
+        /// The array's.
+        newest: u64,
+    },
+    /// The array has recorded that it failed. It can be added again.
+    Failed,
+    /// Another member of the same slot is newer or came first.
+    SlotTaken(Slot),
+    /// Stale, but taken because of force.
+    Forced(Slot),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(slot) => write!(f, "member of slot {slot}"),
+            Self::Rebuilding(slot, to) => write!(f, "member of slot {slot}, rebuilt up to {to}"),
+            Self::Replacement(slot, to) => write!(f, "replacement for slot {slot}, copied up to {to}"),
+            Self::Spare => write!(f, "spare"),
+            Self::Stale { events, newest } => write!(
+                f,
+                "stale: it has seen {events} events, the array {newest}; it missed writes and has to be added again"
+            ),
+            Self::Failed => write!(f, "recorded as failed by the others; it has to be added again"),
+            Self::SlotTaken(slot) => write!(f, "slot {slot} is taken by another member with the same identity"),
+            Self::Forced(slot) => write!(f, "stale, taken as member of slot {slot} because of force"),
+        }
+    }
+}
+
+/// A member of a planned set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedMember {
+    /// The drive.
+    pub drive: DriveId,
+    /// Its superblock.
+    pub superblock: Superblock,
+    /// What it is.
+    pub verdict: Verdict,
+    /// Known bad ranges.
+    pub bad: Vec<BadRange>,
+}
+
+/// The bitmap of a planned set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedBitmap {
+    /// Its header.
+    pub header: BitmapHeader,
+    /// The bits as on disk, without the header.
+    pub bits: Vec<u8>,
+    /// Can the bits be believed? If not, all are set.
+    pub valid: bool,
+}
+
+/// A set that can be started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assembly {
+    /// What is common to all superblocks.
+    pub common: Superblock,
+    /// Its map.
+    pub geometry: Geometry,
+    /// Members, replacements and spares; not those left out.
+    pub members: Vec<PlannedMember>,
+    /// Everyone that was looked at and what became of them.
+    pub verdicts: Vec<(DriveId, Verdict)>,
+    /// Slots without a member.
+    pub missing: SlotSet,
+    /// The members may differ from here on: the array was not stopped cleanly, or its first sync is not over.
+    pub resync_from: Option<Sectors>,
+    /// The bitmap.
+    pub bitmap: Option<PlannedBitmap>,
+    /// The superblocks are new: all are written before the array takes requests.
+    pub fresh: bool,
+    /// Started although something may be lost: what.
+    pub forced: Option<String>,
+}
+
+/// Why a set cannot be started. The text says what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AssembleError {
+    /// No candidate at all.
+    Nothing,
+    /// Two candidates belong to different arrays.
+    OtherArray {
+        /// The drive that does not belong.
+        drive: DriveId,
+        /// The array it belongs to.
+        belongs_to: Uuid,
+        /// The array that is assembled.
+        array: Uuid,
+    },
+    /// A feature that is not served here, by name and number.
+    Unsupported {
+        /// Whose superblock says so.
+        drive: DriveId,
+        /// The features.
+        features: FeatureMap,
+    },
+    /// The superblock describes what cannot be.
+    Geometry(GeometryError),
+    /// Members of one array disagree about what it is.
+    Disagree {
+        /// The drive that disagrees with the newest superblock.
+        drive: DriveId,
+        /// About what.
+        field: &'static str,
+    },
+    /// The drive is smaller than its superblock says.
+    Shrunk {
+        /// The drive.
+        drive: DriveId,
+        /// Sectors it would need.
+        need: Sectors,
+        /// Sectors it has.
+        have: Sectors,
+    },
+    /// Too few members.
+    TooFew {
+        /// Slots that are missing.
+        missing: SlotSet,
+        /// Members there are, stale ones not counted.
+        have: u32,
+        /// Stale members that force would take.
+        stale: u32,
+    },
+    /// Not stopped cleanly, and degraded: some sectors may be wrong.
+    DirtyDegraded {
+        /// Slots that are missing.
+        missing: SlotSet,
+    },
+}
+
+impl fmt::Display for AssembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => write!(f, "no member was given; name the drives, or a folder to scan"),
+            Self::OtherArray { drive, belongs_to, array } => write!(
+                f,
+                "drive {drive} belongs to array {belongs_to}, not to {array}; leave it out or assemble that array"
+            ),
+            Self::Unsupported { drive, features } => write!(
+                f,
+                "drive {drive} uses features that are not served here: {features}; use Linux md for this array"
+            ),
+            Self::Geometry(error) => write!(f, "the superblocks describe an array that cannot be: {error}"),
+            Self::Disagree { drive, field } => write!(
+                f,
+                "drive {drive} disagrees with the newest superblock about the {field}; examine the members and leave it out"
+            ),
+            Self::Shrunk { drive, need, have } => write!(
+                f,
+                "drive {drive} has {have}, but its superblock says that it needs {need}; it was cut short or is not the drive it was"
+            ),
+            Self::TooFew { missing, have, stale } => {
+                write!(f, "not enough members: {have} are there, slots {missing:?} are missing")?;
+                if *stale > 0 {
+                    write!(f, "; {stale} stale ones are there that --force would take (writes they missed are lost)")
+                } else {
+                    write!(f, "; find the missing drives")
+                }
+            }
+            Self::DirtyDegraded { missing } => write!(
+                f,
+                "the array was not stopped cleanly and slots {missing:?} are missing: stripes that were being written may be wrong in those slots; \
+                 bring the missing members back, or use --force to start with that risk"
+            ),
+        }
+    }
+}
+impl core::error::Error for AssembleError {}
+
+/// Decide what the candidates make.
+///
+/// # Errors
+/// Why they make nothing; see [`AssembleError`].
+pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assembly, AssembleError> {
+    let newest = candidates
+        .iter()
+        .max_by_key(|c| (c.superblock.events, core::cmp::Reverse(c.superblock.dev_number)))
+        .ok_or(AssembleError::Nothing)?;
+    for candidate in candidates {
+        check_belongs(candidate, newest)?;
+    }
+    let mut verdicts = judge(candidates, &newest.superblock);
+    let geometry = geometry_of(candidates, &verdicts, &newest.superblock)?;
+    let mut forced = None;
+    let mut in_sync = members(&verdicts);
+    let all = SlotSet::first_n(geometry.members());
+    if !geometry.survives(all.minus(in_sync)) {
+        let stale = stale_by_events(candidates, &verdicts, all.minus(in_sync));
+        if !options.force || stale.is_empty() {
+            let stale = u32::try_from(stale.len()).expect("few members");
+            return Err(AssembleError::TooFew { missing: all.minus(in_sync), have: in_sync.len(), stale });
+        }
+        forced = Some(take_stale(&mut verdicts, &mut in_sync, &stale, &geometry, candidates));
+        if !geometry.survives(all.minus(in_sync)) {
+            return Err(AssembleError::TooFew { missing: all.minus(in_sync), have: in_sync.len(), stale: 0 });
+        }
+    }
+    let missing = all.minus(in_sync);
+    let resync_from = newest.superblock.resync_position();
+    let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
+    let mut resync_from = resync_from.filter(|_| redundant);
+    let parity = matches!(geometry, Geometry::Parity(_));
+    if parity && resync_from.is_some() && !missing.is_empty() {
+        if !options.force {
+            return Err(AssembleError::DirtyDegraded { missing });
+        }
+        resync_from = None;
+        forced.get_or_insert_with(String::new).push_str(
+            "the array was not stopped cleanly and is degraded: stripes that were being written may be wrong; ",
+        );
+    }
+    let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
+    Ok(Assembly {
+        common: newest.superblock.clone(),
+        geometry,
+        members: planned(candidates, &verdicts),
+        verdicts: candidates.iter().map(|c| c.drive).zip(verdicts.iter().copied()).collect(),
+        missing,
+        resync_from,
+        bitmap,
+        fresh: false,
+        forced,
+    })
+}
+
+fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), AssembleError> {
+    let (own, common, drive) = (&candidate.superblock, &newest.superblock, candidate.drive);
+    if own.set_uuid != common.set_uuid {
+        return Err(AssembleError::OtherArray { drive, belongs_to: own.set_uuid, array: common.set_uuid });
+    }
+    let features = own.unsupported_features();
+    if !features.is_empty() {
+        return Err(AssembleError::Unsupported { drive, features });
+    }
+    let same = [
+        (own.level == common.level, "level"),
+        (own.layout == common.layout, "layout"),
+        (own.chunk == common.chunk, "chunk"),
+        (own.raid_disks == common.raid_disks, "number of slots"),
+        (own.size == common.size, "size of a member"),
+    ];
+    // A stale member may remember an older shape: it is left out by its events, not refused.
+    if own.events + 1 >= common.events {
+        if let Some((_, field)) = same.iter().find(|(same, _)| !same) {
+            return Err(AssembleError::Disagree { drive, field });
+        }
+    }
+    let need = Sectors(own.data_offset.get().saturating_add(own.data_size.get()));
+    if need > candidate.capacity {
+        return Err(AssembleError::Shrunk { drive, need, have: candidate.capacity });
+    }
+    Ok(())
+}
+
+/// What each candidate is, by events and roles.
+fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
+    let mut taken = SlotSet::EMPTY;
+    let mut replaced = SlotSet::EMPTY;
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by_key(|i| core::cmp::Reverse(candidates[*i].superblock.events));
+    let mut verdicts = alloc::vec![Verdict::Spare; candidates.len()];
+    for index in order {
+        let own = &candidates[index].superblock;
+        let newest = common.events;
+        let same_number = order_of_same_number(candidates, index);
+        let role = common.roles.get(own.dev_number);
+        verdicts[index] = match role {
+            Role::Active(slot) if slot.0 >= common.raid_disks => Verdict::Failed,
+            Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
+            Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
+            Role::Active(slot) => {
+                let done = own.recovery_offset().map(|at| Sectors(at.get()));
+                let replacement = own.features.contains(FeatureMap::REPLACEMENT);
+                let places = if replacement { &mut replaced } else { &mut taken };
+                if places.contains(slot) {
+                    Verdict::SlotTaken(slot)
+                } else {
+                    places.insert(slot);
+                    match (replacement, done) {
+                        (true, done) => Verdict::Replacement(slot, done.unwrap_or(Sectors::MAX)),
+                        (false, Some(done)) => Verdict::Rebuilding(slot, done),
+                        (false, None) => Verdict::Member(slot),
+                    }
+                }
+            }
+            Role::Spare if own.events + 1 < newest && matches!(own.role(), Role::Active(_)) => {
+                Verdict::Stale { events: own.events, newest }
+            }
+            Role::Spare => Verdict::Spare,
+            Role::Faulty | Role::Journal => Verdict::Failed,
+        };
+    }
+    verdicts
+}
+
+/// Has an earlier candidate the same device number (a copy of a member, or the same one twice)?
+fn order_of_same_number(candidates: &[Candidate], index: usize) -> bool {
+    let own = &candidates[index].superblock;
+    candidates.iter().enumerate().any(|(other, c)| {
+        other != index
+            && c.superblock.dev_number == own.dev_number
+            && (c.superblock.events, core::cmp::Reverse(other)) > (own.events, core::cmp::Reverse(index))
+    })
+}
+
+fn members(verdicts: &[Verdict]) -> SlotSet {
+    verdicts
+        .iter()
+        .filter_map(|v| match v {
+            Verdict::Member(slot) | Verdict::Forced(slot) => Some(*slot),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Stale members of these slots, the newest first.
+fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSet) -> Vec<usize> {
+    let mut stale: Vec<usize> = (0..candidates.len())
+        .filter(|i| matches!(verdicts[*i], Verdict::Stale { .. } | Verdict::Failed))
+        .filter(|i| matches!(candidates[*i].superblock.role(), Role::Active(slot) if slots.contains(slot)))
+        .filter(|i| candidates[*i].superblock.recovery_offset().is_none())
+        .collect();
+    stale.sort_by_key(|i| core::cmp::Reverse(candidates[*i].superblock.events));
+    stale
+}
+
+fn take_stale(
+    verdicts: &mut [Verdict],
+    in_sync: &mut SlotSet,
+    stale: &[usize],
+    geometry: &Geometry,
+    candidates: &[Candidate],
+) -> String {
+    let all = SlotSet::first_n(geometry.members());
+    let mut text = String::new();
+    for index in stale {
+        if geometry.survives(all.minus(*in_sync)) {
+            break;
+        }
+        let Role::Active(slot) = candidates[*index].superblock.role() else { continue };
+        if in_sync.contains(slot) {
+            continue;
+        }
+        in_sync.insert(slot);
+        verdicts[*index] = Verdict::Forced(slot);
+        let behind = candidates[*index].superblock.events;
+        text.push_str(&alloc::format!(
+            "slot {slot} is taken as it was at event {behind}: writes since then are lost in its chunks; "
+        ));
+    }
+    text
+}
+
+fn geometry_of(candidates: &[Candidate], verdicts: &[Verdict], common: &Superblock) -> Result<Geometry, AssembleError> {
+    let level = Level::from_md(common.level.number()).expect("decoded levels are known");
+    let mut sizes = alloc::vec![Sectors::ZERO; usize::from(common.raid_disks)];
+    let mut missing = SlotSet::EMPTY;
+    for (slot, size) in (0..common.raid_disks).map(Slot).zip(&mut sizes) {
+        let found = verdicts.iter().position(|v| *v == Verdict::Member(slot));
+        match found {
+            Some(index) => *size = candidates[index].superblock.data_size,
+            None => missing = if slot.0 < crate::limits::MEMBERS_MAX { missing.with(slot) } else { missing },
+        }
+    }
+    if matches!(level, Level::Linear | Level::Raid0) && !missing.is_empty() {
+        let have = u32::from(common.raid_disks) - missing.len();
+        return Err(AssembleError::TooFew { missing, have, stale: 0 });
+    }
+    // Without the feature bit md's layout number of a RAID 0 means nothing.
+    let said = common.level != MdLevel::Raid0 || common.features.contains(FeatureMap::RAID0_LAYOUT);
+    let spec = SetSpec {
+        level,
+        members: common.raid_disks,
+        chunk: common.chunk,
+        layout: if said { common.layout } else { 0 },
+        member_size: common.size,
+        member_sizes: &sizes,
+    };
+    Geometry::new(&spec).map_err(AssembleError::Geometry)
+}
+
+fn planned(candidates: &[Candidate], verdicts: &[Verdict]) -> Vec<PlannedMember> {
+    candidates
+        .iter()
+        .zip(verdicts)
+        .filter(|(_, v)| !matches!(v, Verdict::Stale { .. } | Verdict::Failed | Verdict::SlotTaken(_)))
+        .map(|(c, v)| PlannedMember {
+            drive: c.drive,
+            superblock: c.superblock.clone(),
+            verdict: *v,
+            bad: c.bad.clone(),
+        })
+        .collect()
+}
+
+/// The bitmap of the first full member whose bitmap is good.
+fn plan_bitmap(candidates: &[Candidate], verdicts: &[Verdict], common: &Superblock) -> Option<PlannedBitmap> {
+    let covers = openraid_format::sync_size(common)?;
+    if !common.features.contains(FeatureMap::BITMAP) {
+        return None;
+    }
+    let mut unusable = None;
+    for (candidate, verdict) in candidates.iter().zip(verdicts) {
+        let (Verdict::Member(_), Some(bytes)) = (verdict, &candidate.bitmap) else { continue };
+        let Ok(header) = BitmapHeader::decode(bytes) else { continue };
+        let Some((_, room)) = candidate.superblock.bitmap_room(candidate.capacity) else { continue };
+        let Ok(need) = usize::try_from(header.geometry().bytes().get()) else { continue };
+        let fits = bytes.len() >= need;
+        if fits && header.check(common, covers, room).is_ok() {
+            let bits = bytes[BITMAP_HEADER_BYTES..need].to_vec();
+            return Some(PlannedBitmap { header, bits, valid: true });
+        }
+        if header.sync_size == covers && header.geometry().sectors() <= room {
+            unusable.get_or_insert(PlannedBitmap { header, bits: Vec::new(), valid: false });
+        }
+    }
+    unusable.map(|mut bitmap| {
+        bitmap.header.events = common.events;
+        bitmap
+    })
+}

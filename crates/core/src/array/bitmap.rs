@@ -1,0 +1,320 @@
+//! The write-intent bitmap: which parts of the members may differ from each other.
+//!
+//! A bit is set, and its page durable on every member, before the first write of its part; it is cleared
+//! lazily, after the part was quiet for a while and the members were flushed, and never while the array is
+//! degraded (that is what makes it cheap to take a member back). The bits are kept in the layout of the disk,
+//! so that a page is written as it stands.
+
+use alloc::vec::Vec;
+use openraid_units::Sectors;
+
+/// Bytes of one page of the bitmap area; what is written at once.
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// The header in front of the bits.
+const HEADER_BYTES: usize = 256;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Part {
+    /// Write operations in this part now.
+    writers: u16,
+    /// No write since the last look.
+    quiet: bool,
+    /// Looked at for the second time: to be cleared after the flush that is under way.
+    clearing: bool,
+    /// The members may differ here since before this start: a resync has to come first.
+    stale: bool,
+}
+
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+struct Page {
+    /// Counts changes.
+    version: u32,
+    /// What the members have.
+    durable: u32,
+    /// What is on its way to them.
+    writing: u32,
+    /// Member writes outstanding.
+    pending: u16,
+}
+
+/// The bitmap of one set.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    /// Header and bits as on disk.
+    image: Vec<u8>,
+    /// Sectors that one bit covers.
+    pub chunk: Sectors,
+    bits: u64,
+    parts: Vec<Part>,
+    pages: Vec<Page>,
+    set_bits: u64,
+    dirty_pages: bool,
+}
+
+/// Index of a bit's entry.
+#[allow(clippy::cast_possible_truncation)] // the table was allocated with as many entries
+fn index(bit: u64) -> usize {
+    bit as usize
+}
+
+impl Bitmap {
+    /// From the header (256 bytes, written in front of the bits as it is) and the bits as on disk.
+    #[allow(clippy::cast_possible_truncation)] // a bitmap of 2^32 bits would not fit any member's reserve
+    pub(crate) fn new(header: &[u8], bytes: &[u8], chunk: Sectors, bits: u64) -> Self {
+        assert!(header.len() == HEADER_BYTES && !chunk.is_zero());
+        let pages = (HEADER_BYTES as u64 + bits.div_ceil(8)).div_ceil(PAGE_BYTES as u64) as usize;
+        let mut image = alloc::vec![0u8; pages * PAGE_BYTES];
+        image[..HEADER_BYTES].copy_from_slice(header);
+        let take = bytes.len().min(bits.div_ceil(8) as usize);
+        image[HEADER_BYTES..HEADER_BYTES + take].copy_from_slice(&bytes[..take]);
+        let mut this = Self {
+            image,
+            chunk,
+            bits,
+            parts: alloc::vec![Part::default(); bits as usize],
+            pages: alloc::vec![Page::default(); pages],
+            set_bits: 0,
+            dirty_pages: false,
+        };
+        this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
+        this
+    }
+
+    /// Bits that are set, and all bits.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.set_bits, self.bits)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // checked against `bits`
+    fn place(&self, bit: u64) -> (usize, u8) {
+        assert!(bit < self.bits);
+        (HEADER_BYTES + (bit / 8) as usize, 1 << (bit % 8))
+    }
+    fn page_of(&self, bit: u64) -> usize {
+        self.place(bit).0 / PAGE_BYTES
+    }
+
+    /// Is the bit set?
+    pub(crate) fn is_set(&self, bit: u64) -> bool {
+        let (byte, mask) = self.place(bit);
+        self.image[byte] & mask != 0
+    }
+
+    /// The bits that a range of sectors touches.
+    pub(crate) fn bits_of(&self, from: u64, to: u64) -> core::ops::Range<u64> {
+        from / self.chunk.get()..to.div_ceil(self.chunk.get()).min(self.bits)
+    }
+
+    /// Replace the header (its event counts move with the superblock's).
+    pub(crate) fn set_header(&mut self, header: &[u8]) {
+        if self.image[..HEADER_BYTES] != *header {
+            self.image[..HEADER_BYTES].copy_from_slice(header);
+            self.touch(0);
+        }
+    }
+    /// The header as it stands.
+    pub(crate) fn header(&self) -> &[u8] {
+        &self.image[..HEADER_BYTES]
+    }
+
+    fn touch(&mut self, page: usize) {
+        self.pages[page].version += 1;
+        self.dirty_pages = true;
+    }
+
+    /// Every page is to be written (a new member came, or the bitmap is new).
+    pub(crate) fn touch_all(&mut self) {
+        for page in 0..self.pages.len() {
+            self.touch(page);
+        }
+    }
+
+    fn set(&mut self, bit: u64) {
+        let (byte, mask) = self.place(bit);
+        if self.image[byte] & mask == 0 {
+            self.image[byte] |= mask;
+            self.set_bits += 1;
+            self.touch(byte / PAGE_BYTES);
+        }
+    }
+
+    /// Set every bit.
+    pub(crate) fn set_all(&mut self) {
+        for bit in 0..self.bits {
+            self.set(bit);
+        }
+    }
+
+    /// A write of these sectors begins; true where it may go on at once because its bits are durable.
+    pub(crate) fn begin(&mut self, from: u64, to: u64) -> bool {
+        for bit in self.bits_of(from, to) {
+            self.set(bit);
+            let part = &mut self.parts[index(bit)];
+            part.writers += 1;
+            part.quiet = false;
+            part.clearing = false;
+        }
+        self.is_durable(from, to)
+    }
+
+    /// Are the bits of these sectors durable?
+    pub(crate) fn is_durable(&self, from: u64, to: u64) -> bool {
+        self.bits_of(from, to).all(|bit| {
+            let page = &self.pages[self.page_of(bit)];
+            page.durable == page.version
+        })
+    }
+
+    /// Is the header on every member as it stands here?
+    pub(crate) fn is_header_durable(&self) -> bool {
+        self.pages[0].durable == self.pages[0].version
+    }
+
+    /// A write that began is over.
+    pub(crate) fn end(&mut self, from: u64, to: u64) {
+        for bit in self.bits_of(from, to) {
+            self.parts[index(bit)].writers -= 1;
+        }
+    }
+
+    /// A page to write now: its number. Its content is [`Bitmap::page`]; report every member's write by
+    /// [`Bitmap::page_written`] after telling how many there are by [`Bitmap::page_issued`].
+    pub(crate) fn next_page(&mut self) -> Option<usize> {
+        if !self.dirty_pages {
+            return None;
+        }
+        let next = self.pages.iter().position(|p| p.durable != p.version && p.pending == 0);
+        if next.is_none() {
+            self.dirty_pages = self.pages.iter().any(|p| p.durable != p.version);
+        }
+        next
+    }
+    /// The bytes of a page.
+    pub(crate) fn page(&self, page: usize) -> &[u8] {
+        &self.image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES]
+    }
+    /// The page is on its way to so many members.
+    pub(crate) fn page_issued(&mut self, page: usize, members: u16) {
+        let page = &mut self.pages[page];
+        page.writing = page.version;
+        page.pending = members;
+        if members == 0 {
+            page.durable = page.writing;
+        }
+    }
+    /// One member has the page; true where it was the last one.
+    pub(crate) fn page_written(&mut self, page: usize) -> bool {
+        let page = &mut self.pages[page];
+        page.pending -= 1;
+        if page.pending == 0 {
+            page.durable = page.writing;
+            self.dirty_pages = true;
+        }
+        page.pending == 0
+    }
+    /// Is a page on its way?
+    pub(crate) fn is_writing(&self) -> bool {
+        self.pages.iter().any(|p| p.pending > 0)
+    }
+
+    /// Look round: marks what has been quiet since the last look. True where something is to be cleared after
+    /// a flush of all members, by [`Bitmap::clear_marked`].
+    pub(crate) fn age(&mut self) -> bool {
+        let mut any = false;
+        for bit in 0..self.bits {
+            if !self.is_set(bit) {
+                continue;
+            }
+            let part = &mut self.parts[index(bit)];
+            if part.writers > 0 || part.stale {
+                continue;
+            }
+            part.clearing = part.quiet;
+            part.quiet = true;
+            any |= part.clearing;
+        }
+        any
+    }
+
+    /// Are there bits that may be cleared one day?
+    pub(crate) fn has_clearable_bits(&self) -> bool {
+        self.set_bits > 0 && (0..self.bits).any(|bit| self.is_set(bit) && !self.parts[index(bit)].stale)
+    }
+
+    /// The members were flushed after the last [`Bitmap::age`]: clear what was marked and is still quiet.
+    pub(crate) fn clear_marked(&mut self) {
+        for bit in 0..self.bits {
+            let part = &mut self.parts[index(bit)];
+            if part.clearing && part.writers == 0 {
+                part.clearing = false;
+                let (byte, mask) = self.place(bit);
+                if self.image[byte] & mask != 0 {
+                    self.image[byte] &= !mask;
+                    self.set_bits -= 1;
+                    self.touch(byte / PAGE_BYTES);
+                }
+            }
+        }
+    }
+
+    /// What is set now was set before this start: the members may differ there until a resync was there.
+    pub(crate) fn mark_stale(&mut self) {
+        for bit in 0..self.bits {
+            self.parts[index(bit)].stale = self.is_set(bit);
+        }
+    }
+
+    /// Must a resync or a re-added member visit these sectors?
+    pub(crate) fn is_marked(&self, from: u64, to: u64) -> bool {
+        self.bits_of(from, to).any(|bit| self.is_set(bit))
+    }
+
+    /// A resync is through: nothing is left from before this start.
+    pub(crate) fn mark_consistent(&mut self) {
+        for part in &mut self.parts {
+            part.stale = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bitmap(bits: u64) -> Bitmap {
+        Bitmap::new(&[7; HEADER_BYTES], &[], Sectors(8), bits)
+    }
+
+    #[test]
+    fn a_write_waits_until_its_page_is_on_every_member() {
+        let mut map = bitmap(100_000);
+        assert!(!map.begin(0, 16), "two bits, not yet durable");
+        assert_eq!(map.counts(), (2, 100_000));
+        let page = map.next_page().unwrap();
+        assert_eq!(page, 0);
+        assert_eq!(map.page(0)[HEADER_BYTES], 0b11);
+        map.page_issued(page, 2);
+        assert_eq!(map.next_page(), None);
+        assert!(!map.page_written(page) && !map.is_durable(0, 16));
+        assert!(map.page_written(page) && map.is_durable(0, 16));
+        assert!(map.begin(8, 9), "a second write of the same part goes on at once");
+        assert!(!map.begin(8 * 50_000, 8 * 50_000 + 1), "another page");
+    }
+
+    #[test]
+    fn a_bit_is_cleared_only_when_quiet_twice_and_flushed_between() {
+        let mut map = bitmap(64);
+        map.begin(0, 1);
+        assert!(!map.age() && !map.age(), "a writer is there");
+        map.end(0, 1);
+        assert!(!map.age());
+        assert!(map.age());
+        map.begin(0, 1);
+        map.end(0, 1);
+        map.clear_marked();
+        assert!(map.is_set(0), "a write came between the look and the flush");
+        assert!(!map.age() && map.age());
+        map.clear_marked();
+        assert!(!map.is_set(0));
+    }
+}

@@ -1,0 +1,137 @@
+//! The intent to write: nothing is written to a member before its superblock says that the array is active, and
+//! before the bitmap's bit is set, durably.
+
+use openraid_units::SetId;
+
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::op::{Op, Phase};
+use crate::reason::Reason;
+
+use super::set::{Intent, Life};
+
+impl Controller {
+    /// The sectors that a bitmap would mark for an operation: of a member, or of the set for RAID 10.
+    fn intent_range(&self, op: &Op) -> (u64, u64) {
+        if self.is_row_op(op) {
+            let parity = self.parity_of(op);
+            let base = parity.member_lba(op.stripe, openraid_units::Sectors::ZERO).get();
+            (base + u64::from(op.lo), base + u64::from(op.hi))
+        } else {
+            (op.at.get(), op.at.get() + op.len.get())
+        }
+    }
+
+    /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes.
+    pub(crate) fn begin_write(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        let set_id = op.set;
+        if !op.intent {
+            self.ops[index].intent = true;
+            let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(&op));
+            let now = self.now;
+            let set = self.set_mut(set_id);
+            set.writers += 1;
+            set.last_write = now;
+            if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
+                bitmap.begin(from, to);
+            }
+        }
+        let set = self.set(set_id);
+        if set.life == Life::Failed || !set.needs_mark() {
+            return true;
+        }
+        if !self.mark_active(set_id) {
+            return self.wait_for_set(index, Reason::WaitedForActiveMark, !op.intent);
+        }
+        let durable = self.set(set_id).bitmap.as_ref().is_none_or(|bitmap| {
+            let (from, to) = self.intent_range(&op);
+            bitmap.is_durable(from, to)
+        });
+        if !durable {
+            return self.wait_for_set(index, Reason::WaitedForBitmap, !op.intent);
+        }
+        true
+    }
+
+    fn wait_for_set(&mut self, index: u32, reason: Reason, first: bool) -> bool {
+        if first {
+            let set = self.ops[index].set;
+            self.explain(set, reason, u64::from(index), 0);
+        }
+        self.wait_set.push(index);
+        false
+    }
+
+    /// Is the active mark on disk? If not it is asked for.
+    fn mark_active(&mut self, set_id: SetId) -> bool {
+        let set = self.set_mut(set_id);
+        match set.intent {
+            Intent::Active => true,
+            Intent::Flushing => {
+                set.intent = Intent::Active;
+                true
+            }
+            Intent::Clean => {
+                let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
+                set.intent = Intent::Marking(generation);
+                false
+            }
+            Intent::Marking(_) | Intent::Unmarking(_) => false,
+        }
+    }
+
+    /// An operation that may have wanted to write is over.
+    pub(crate) fn end_write(&mut self, index: u32) {
+        let op = self.ops[index];
+        if !op.intent {
+            return;
+        }
+        self.ops[index].intent = false;
+        let range = self.set(op.set).bitmap.is_some().then(|| self.intent_range(&op));
+        let now = self.now;
+        let set = self.set_mut(op.set);
+        set.writers -= 1;
+        set.last_write = now;
+        if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
+            bitmap.end(from, to);
+        }
+    }
+
+    /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others.
+    /// Where it is not, the operation waits in [`Phase::Recording`].
+    pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
+        let set_id = self.ops[index].set;
+        let set = self.set(set_id);
+        let recorded = set.life == Life::Failed || set.metadata.as_ref().is_none_or(|m| m.failures_recorded());
+        if !recorded {
+            let first = self.ops[index].phase != Phase::Recording;
+            self.ops[index].phase = Phase::Recording;
+            if first {
+                self.explain(set_id, Reason::WaitedForFailureMark, u64::from(index), 0);
+            }
+            self.wait_set.push(index);
+        }
+        recorded
+    }
+}
+
+impl super::set::Set {
+    /// Does it have anything to make consistent after a crash?
+    pub(crate) fn needs_mark(&self) -> bool {
+        self.metadata.is_some() && self.is_redundant()
+    }
+
+    /// What `resync_offset` says on disk: everything is consistent, or from where on it is not.
+    pub(crate) fn resync_mark(&self) -> u64 {
+        match self.intent {
+            Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
+            _ => self.consistent_to.get(),
+        }
+    }
+
+    /// Is this geometry's bitmap counted in sectors of the set (RAID 10), not of a member?
+    pub(crate) fn bitmap_is_of_set(&self) -> bool {
+        matches!(&self.geometry, Geometry::Mirror(m) if m.chunk().is_some())
+    }
+}

@@ -1,0 +1,153 @@
+//! The life of a member.
+//!
+//! ```text
+//!              Add                 a slot is vacant            all is restored and flushed
+//!   (outside) -----> Spare ----------------------> Rebuilding ----------------------> InSync
+//!                      |                               |                                |
+//!                      |            an error, or the administrator                      |
+//!                      v                               v                                v
+//!                    Faulty <------------------------ Failing <-------------------------+
+//!                      |       recorded on the others
+//!                      v Remove
+//!                  (outside)
+//! ```
+
+use openraid_units::{SetId, Slot};
+
+use super::set::Life;
+use crate::actions::{Actions, NoticeKind};
+use crate::admin::{MemberState, TaskKind};
+use crate::controller::{CommandError, Controller};
+use crate::events::DriveError;
+use crate::io::channel::Owner;
+use crate::reason::FailReason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Controller {
+    /// A member cannot be relied on any more. True where the array goes on without it; false where it could
+    /// not be taken out because the array needs it (then the error stays with whoever met it).
+    pub(crate) fn fail_member(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        let member = &set.members[index as usize];
+        let (state, slot, drive) = (member.state, member.slot, member.drive);
+        match state {
+            MemberState::Failing(_) | MemberState::Faulty(_) | MemberState::Missing => {
+                return set.life != Life::Failed;
+            }
+            MemberState::Spare | MemberState::Rebuilding { .. } | MemberState::InSync => {}
+        }
+        let is_lasting =
+            matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
+        if state == MemberState::InSync && !member.replacement {
+            let without = set.in_sync.without(slot.expect("a working member has a slot"));
+            let missing = SlotSet::first_n(set.slots()).minus(without);
+            if !set.geometry.survives(missing) {
+                if is_lasting {
+                    self.lose_array(id, index, reason, actions);
+                }
+                return false;
+            }
+        }
+        self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        let set = self.set_mut(id);
+        let entry = &mut set.members[index as usize];
+        entry.state = MemberState::Failing(reason);
+        let was_replacement = core::mem::take(&mut entry.replacement);
+        if was_replacement {
+            let slot = slot.expect("a replacement has a slot");
+            set.places[slot.index()].replacement = NONE;
+            set.members[index as usize].slot = None;
+        }
+        let task = set.task.as_ref().map(|t| (t.kind, t.slot));
+        let stops = match task {
+            Some((TaskKind::Rebuild | TaskKind::Replace, filled)) => filled == slot,
+            Some((TaskKind::Resync | TaskKind::Check | TaskKind::Repair, _)) => state == MemberState::InSync,
+            None => false,
+        };
+        if stops {
+            set.cancel_task();
+        }
+        set.refresh();
+        set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
+        self.set_changed = true;
+        if state == MemberState::InSync && !was_replacement {
+            self.notice(id, slot, Some(drive), NoticeKind::Degraded, actions);
+        }
+        self.cancel_queued(id, index, actions);
+        true
+    }
+
+    /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
+    /// the last good state.
+    fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {
+        let set = self.set_mut(id);
+        let entry = &mut set.members[index as usize];
+        entry.state = MemberState::Faulty(reason);
+        let (slot, drive) = (entry.slot, entry.drive);
+        set.refresh();
+        if set.is_redundant() {
+            set.life = Life::Failed;
+            set.task = None;
+            set.repairs.clear();
+        }
+        self.set_changed = true;
+        self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);
+        self.cancel_queued(id, index, actions);
+    }
+
+    /// Commands that the drive never saw end now.
+    fn cancel_queued(&mut self, id: SetId, index: u32, actions: &mut Actions) {
+        let drive = self.set(id).members[index as usize].drive;
+        while let Some(command) = self.channels.cancel_queued(drive) {
+            let error = CommandError::Drive(DriveError::Gone);
+            match command.owner {
+                Owner::Op(op) => self.on_op_command(op, &command, Err(error), actions),
+                Owner::Quarantined => unreachable!("it was never issued"),
+                _ => self.on_set_command(&command, Err(error), actions),
+            }
+        }
+    }
+
+    /// A generation of superblocks is durable: failures that it records are complete.
+    pub(crate) fn on_generation_durable(&mut self, id: SetId) {
+        let set = self.set_mut(id);
+        if !set.metadata.as_ref().is_some_and(super::metadata::Metadata::failures_recorded) {
+            return;
+        }
+        let mut vacated = false;
+        for index in 0..set.members.len() {
+            let member = &mut set.members[index];
+            let MemberState::Failing(reason) = member.state else { continue };
+            member.state = MemberState::Faulty(reason);
+            let Some(slot) = member.slot.take() else { continue };
+            let place = &mut set.places[slot.index()];
+            vacated = true;
+            // A replacement that was being filled goes on as the member of the slot.
+            place.member = core::mem::replace(&mut place.replacement, NONE);
+            if let Some(heir) = set.members.get_mut(place.member as usize) {
+                heir.replacement = false;
+                if let Some(task) = &mut set.task {
+                    if task.kind == TaskKind::Replace && task.slot == Some(slot) {
+                        // It is begun again as a rebuild, from its last checkpoint.
+                        set.task = None;
+                    }
+                }
+            }
+        }
+        if vacated {
+            set.refresh();
+            if set.members.iter().any(|m| m.state == MemberState::Spare) {
+                self.set_changed = true;
+            }
+        }
+    }
+
+    /// Would the array still be whole without these slots too?
+    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
+        let set = self.set(id);
+        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
+        set.geometry.survives(missing)
+    }
+}

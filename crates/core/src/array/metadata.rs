@@ -1,0 +1,82 @@
+//! Superblocks: what they shall say, and bringing it to disk in two waves.
+//!
+//! A change of state asks for a new generation. Generations are written one after the other; those asked for
+//! while one is under way become one. The members are written in two waves, the second after the first is
+//! durable, so that no power cut tears all superblocks at once. All say the same: the content is fixed when
+//! the first wave begins.
+
+use alloc::boxed::Box;
+use openraid_format::Superblock;
+
+/// How far the writing of a generation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wave {
+    /// Nothing is being written.
+    Idle,
+    /// The bitmap's header, which carries the same event count and must not be older.
+    Header,
+    /// The first half of the members.
+    First,
+    /// The others.
+    Second,
+}
+
+/// The superblocks of a set.
+#[derive(Debug)]
+pub(crate) struct Metadata {
+    /// What is common to all members, as it stands now.
+    pub common: Box<Superblock>,
+    /// The same as it was when the present generation began.
+    pub snapshot: Box<Superblock>,
+    /// Generations asked for, being written, durable.
+    pub wanted: u64,
+    pub writing: u64,
+    pub durable: u64,
+    pub wave: Wave,
+    /// Member writes of this wave outstanding.
+    pub pending: u32,
+    /// The generation that records the last failure of a member.
+    pub failure: u64,
+    /// How much the next generation raises `events`.
+    pub events_step: u64,
+}
+
+impl Metadata {
+    pub(crate) fn new(common: Superblock) -> Self {
+        Self {
+            snapshot: Box::new(common.clone()),
+            common: Box::new(common),
+            wanted: 0,
+            writing: 0,
+            durable: 0,
+            wave: Wave::Idle,
+            pending: 0,
+            failure: 0,
+            events_step: 1,
+        }
+    }
+
+    /// The state has changed: it is to be written. Returns the generation that will say so.
+    pub(crate) fn request(&mut self) -> u64 {
+        self.wanted = self.wanted.max(self.writing + 1);
+        self.wanted
+    }
+
+    /// A member has failed: members that miss this generation must be two events behind at least, because
+    /// md takes members that are one behind as up to date.
+    pub(crate) fn request_failure(&mut self) -> u64 {
+        self.events_step = 2;
+        self.failure = self.request();
+        self.failure
+    }
+
+    /// Is the last failure of a member durable on the others?
+    pub(crate) fn failures_recorded(&self) -> bool {
+        self.failure <= self.durable
+    }
+
+    /// Is there something to write, and nothing being written?
+    pub(crate) fn may_begin(&self) -> bool {
+        self.wave == Wave::Idle && self.wanted > self.writing
+    }
+}

@@ -1,0 +1,15 @@
+//! Arrays: what is exported, the sets behind it, their members and their metadata.
+
+pub(crate) mod admin;
+pub mod assemble;
+pub(crate) mod bitmap;
+pub mod create;
+pub(crate) mod intent;
+pub(crate) mod member;
+pub(crate) mod metadata;
+pub(crate) mod set;
+mod status;
+mod superblock_io;
+pub(crate) mod volume;
+
+pub use set::BadRange;

@@ -1,0 +1,266 @@
+//! A redundancy set: one md array over drives, with its members and what is known of their consistency.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use openraid_format::Superblock;
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
+
+use crate::admin::{Health, MemberState, Policy};
+use crate::array::bitmap::Bitmap;
+use crate::array::metadata::Metadata;
+use crate::background::Task;
+use crate::geometry::Geometry;
+use crate::reason::ReasonCounts;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// A bad range of a member, in sectors of its data area.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadRange {
+    /// First bad sector.
+    pub at: MemberLba,
+    /// How many.
+    pub len: Sectors,
+}
+
+/// A drive in a set.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub drive: DriveId,
+    /// Its place, unless it is a spare.
+    pub slot: Option<Slot>,
+    /// It is being filled beside the working member of its slot.
+    pub replacement: bool,
+    pub state: MemberState,
+    /// Where its data area begins.
+    pub data_offset: DriveLba,
+    /// Its own superblock fields; the common ones are in the set's [`Metadata`].
+    pub superblock: Option<Box<Superblock>>,
+    pub bad: Vec<BadRange>,
+    /// The bad-block log on the drive is older than `bad`.
+    pub bad_dirty: bool,
+    /// Written since its last flush was issued.
+    pub unflushed: bool,
+    /// Flushes under way.
+    pub flushing: u32,
+    pub media_errors: u32,
+    /// It came back and needs only what the bitmap marks.
+    pub by_bitmap: bool,
+    /// Taken out of the array; its entry may be used again.
+    pub removed: bool,
+    pub counters: Counters,
+}
+
+/// What went to and from a member.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Counters {
+    pub reads: u64,
+    pub writes: u64,
+    pub flushes: u64,
+    pub sectors_read: u64,
+    pub sectors_written: u64,
+}
+
+impl Member {
+    /// Does it hold, or is it about to hold, data of its slot?
+    pub(crate) fn is_active(&self) -> bool {
+        matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
+    }
+    /// Is its superblock kept up to date?
+    pub(crate) fn has_metadata(&self) -> bool {
+        self.is_active() || self.state == MemberState::Spare
+    }
+    /// Does a known bad range touch these sectors?
+    pub(crate) fn is_bad(&self, from: u64, to: u64) -> bool {
+        self.bad.iter().any(|b| b.at.get() < to && from < b.at.get() + b.len.get())
+    }
+}
+
+/// Who is in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Index of the member, or `NONE`.
+    pub member: u32,
+    /// Index of its replacement, or `NONE`.
+    pub replacement: u32,
+}
+
+/// Is the intent to write on disk?
+///
+/// ```text
+///  Clean -> Marking -> Active -> Flushing -> Unmarking -> Clean
+///                        ^          | a write comes  |
+///                        +----------+                +-> Marking, when the clean mark is through
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Intent {
+    /// The members say: clean.
+    Clean,
+    /// The active mark is on its way (durable at this generation).
+    Marking(u64),
+    /// The members say: active.
+    Active,
+    /// The members are being flushed.
+    Flushing,
+    /// The clean mark is on its way (durable at this generation).
+    Unmarking(u64),
+}
+
+/// The life of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    /// Its first superblocks are being written.
+    Starting,
+    /// Takes requests.
+    Running,
+    /// Finishes what it has.
+    Stopping,
+    /// Too many members are lost.
+    Failed,
+}
+
+/// Ranges that wait to be repaired at the most; more are found again when they are read again.
+pub(crate) const REPAIRS_MAX: usize = 64;
+
+/// A range of a member that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Repair {
+    pub slot: Slot,
+    pub at: MemberLba,
+    pub len: Sectors,
+}
+
+/// A redundancy set.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub array: ArrayId,
+    pub life: Life,
+    pub geometry: Geometry,
+    /// The largest logical block of its members.
+    pub block: BlockSize,
+    /// Parity sets: rows that one operation covers at the most.
+    pub rows_max: u32,
+    pub members: Vec<Member>,
+    pub places: Vec<Place>,
+    /// Slots that are good everywhere.
+    pub in_sync: SlotSet,
+    /// Slots that take writes.
+    pub writable: SlotSet,
+    /// Some member has a bad-block entry.
+    pub has_bad: bool,
+    pub metadata: Option<Metadata>,
+    pub intent: Intent,
+    pub bitmap: Option<Bitmap>,
+    /// Flushes under way before the clean mark, before bitmap bits are cleared, before a checkpoint.
+    pub clean_flushes: u32,
+    pub bitmap_flushes: u32,
+    pub checkpoint_flushes: u32,
+    pub bitmap_next_look: Instant,
+    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
+    pub consistent_to: Sectors,
+    /// The resync that is due needs only what the bitmap marks.
+    pub resync_by_bitmap: bool,
+    pub task: Option<Task>,
+    pub next_task_id: u32,
+    /// A task that ended and was not yet told of.
+    pub finished: Option<Task>,
+    pub last_scrub_mismatches: Option<u64>,
+    pub paused: bool,
+    /// Ranges to be rewritten from redundancy because a read of them failed.
+    pub repairs: VecDeque<Repair>,
+    /// Repairs in work.
+    pub repairing: u32,
+    pub policy: Policy,
+    pub reasons: ReasonCounts,
+    /// Operations in work, and those that count as writes.
+    pub ops: u32,
+    pub writers: u32,
+    pub last_write: Instant,
+    /// Which copy was read last, and where it ended: for sequential streams.
+    pub last_read: Vec<u64>,
+}
+
+impl Set {
+    /// Slots whose bytes are good in these sectors of the members.
+    pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+        let mut slots = self.in_sync;
+        if let Some(task) = &self.task {
+            if let Some(slot) = task.filling() {
+                if task.is_done(from.get(), to.get()) {
+                    slots.insert(slot);
+                }
+            }
+        }
+        if self.has_bad {
+            for slot in slots {
+                if self.member_of(slot).is_some_and(|m| m.is_bad(from.get(), to.get())) {
+                    slots.remove(slot);
+                }
+            }
+        }
+        slots
+    }
+
+    /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
+    pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
+        to <= self.consistent_to.get() || self.task.as_ref().is_some_and(|t| t.is_resync() && t.is_done(from, to))
+    }
+
+    /// The member in a slot.
+    pub(crate) fn member_of(&self, slot: Slot) -> Option<&Member> {
+        self.members.get(self.places[slot.index()].member as usize)
+    }
+
+    /// Number of slots.
+    pub(crate) fn slots(&self) -> u16 {
+        self.geometry.members()
+    }
+
+    /// Find a member by its drive.
+    pub(crate) fn member_by_drive(&self, drive: DriveId) -> Option<usize> {
+        self.members.iter().position(|m| m.drive == drive)
+    }
+
+    /// In one word.
+    pub(crate) fn health(&self) -> Health {
+        if self.life == Life::Failed {
+            Health::Failed
+        } else if self.in_sync == SlotSet::first_n(self.slots()) {
+            Health::Optimal
+        } else {
+            Health::Degraded
+        }
+    }
+
+    /// Is there a copy or parity to restore a member from?
+    pub(crate) fn is_redundant(&self) -> bool {
+        match &self.geometry {
+            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
+            Geometry::Mirror(m) => m.copy_count() > 1,
+            Geometry::Parity(_) => true,
+        }
+    }
+
+    /// Recompute what depends on the members' states.
+    pub(crate) fn refresh(&mut self) {
+        let mut in_sync = SlotSet::EMPTY;
+        let mut writable = SlotSet::EMPTY;
+        for (slot, place) in (0..self.geometry.members()).map(Slot).zip(&self.places) {
+            if place.member == NONE {
+                continue;
+            }
+            match self.members[place.member as usize].state {
+                MemberState::InSync => {
+                    in_sync.insert(slot);
+                    writable.insert(slot);
+                }
+                MemberState::Rebuilding { .. } => writable.insert(slot),
+                MemberState::Missing | MemberState::Spare | MemberState::Failing(_) | MemberState::Faulty(_) => {}
+            }
+        }
+        self.in_sync = in_sync;
+        self.writable = writable;
+        self.has_bad = self.members.iter().any(|m| !m.bad.is_empty());
+    }
+}

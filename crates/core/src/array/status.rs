@@ -1,0 +1,132 @@
+//! What the controller tells about its arrays.
+
+use alloc::vec::Vec;
+use openraid_units::{ArrayId, Sectors, Slot};
+
+use super::set::{Life, Set};
+use super::volume::Volume;
+use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskStatus};
+use crate::controller::Controller;
+use crate::slab::NONE;
+
+impl Controller {
+    /// The arrays that run, legs of nested ones included.
+    pub fn arrays(&self) -> impl Iterator<Item = ArrayId> + '_ {
+        (0..).map(ArrayId).zip(&self.arrays).filter(|(_, a)| a.is_some()).map(|(id, _)| id)
+    }
+
+    /// Everything there is to tell of an array.
+    #[must_use]
+    pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {
+        let array = self.array(id)?;
+        let sets: Vec<&Set> = (0..array.volume.set_count()).map(|i| self.set(array.volume.set(i))).collect();
+        let health = sets.iter().map(|s| s.health()).max_by_key(|h| match h {
+            Health::Optimal => 0,
+            Health::Degraded => 1,
+            Health::Failed => 2,
+        })?;
+        let direct = matches!(array.volume, Volume::Direct(_)).then(|| sets[0]);
+        let metadata = direct.and_then(|s| s.metadata.as_ref());
+        Some(ArrayStatus {
+            array: id,
+            capacity: array.capacity,
+            health,
+            members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
+            legs: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
+            task: direct.and_then(|s| s.task.as_ref().map(|t| task_status(s, t))),
+            active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),
+            events: metadata.map_or(0, |m| m.common.events),
+            consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
+            bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(super::bitmap::Bitmap::counts),
+            reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
+            requests: array.requests,
+            bytes: array.bytes,
+            ops: sets.iter().map(|s| s.ops).sum(),
+            superblock: metadata.map(|m| (*m.common).clone()),
+            policy: sets[0].policy,
+            stopping: sets.iter().any(|s| s.life == Life::Stopping),
+            last_scrub_mismatches: direct.and_then(|s| s.last_scrub_mismatches),
+        })
+    }
+
+    fn member_table(&self, set: &Set) -> Vec<MemberStatus> {
+        let mut table = Vec::new();
+        for (slot, place) in (0..set.slots()).map(Slot).zip(&set.places) {
+            for (index, replacement) in [(place.member, false), (place.replacement, true)] {
+                if index != NONE {
+                    table.push(self.member_status(set, index as usize));
+                } else if !replacement {
+                    table.push(missing(slot));
+                }
+            }
+        }
+        for (index, member) in set.members.iter().enumerate() {
+            if member.slot.is_none() && !member.removed {
+                table.push(self.member_status(set, index));
+            }
+        }
+        table
+    }
+
+    fn member_status(&self, set: &Set, index: usize) -> MemberStatus {
+        let member = &set.members[index];
+        let mut state = member.state;
+        if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, &set.task) {
+            let mine = task.slot == member.slot;
+            if mine && (member.replacement == (task.kind == crate::admin::TaskKind::Replace)) {
+                *to = task.done_sectors();
+            }
+        }
+        MemberStatus {
+            slot: member.slot,
+            drive: Some(member.drive),
+            state,
+            replacement: member.replacement,
+            media_errors: member.media_errors,
+            bad_blocks: u32::try_from(member.bad.len()).expect("bounded"),
+            outstanding: self.channels.outstanding(member.drive),
+            sectors_read: member.counters.sectors_read,
+            sectors_written: member.counters.sectors_written,
+            reads: member.counters.reads,
+            writes: member.counters.writes,
+            flushes: member.counters.flushes,
+        }
+    }
+
+    /// Known bad ranges of an array's members: slot and range.
+    #[must_use]
+    pub fn bad_ranges(&self, id: ArrayId) -> Vec<(Option<Slot>, super::BadRange)> {
+        let Some(array) = self.array(id) else { return Vec::new() };
+        let Volume::Direct(set) = array.volume else { return Vec::new() };
+        self.set(set).members.iter().flat_map(|m| m.bad.iter().map(|b| (m.slot, *b))).collect()
+    }
+}
+
+fn missing(slot: Slot) -> MemberStatus {
+    MemberStatus {
+        slot: Some(slot),
+        drive: None,
+        state: MemberState::Missing,
+        replacement: false,
+        media_errors: 0,
+        bad_blocks: 0,
+        outstanding: 0,
+        sectors_read: 0,
+        sectors_written: 0,
+        reads: 0,
+        writes: 0,
+        flushes: 0,
+    }
+}
+
+fn task_status(set: &Set, task: &crate::background::Task) -> TaskStatus {
+    TaskStatus {
+        kind: task.kind,
+        done: task.done_sectors(),
+        total: Sectors(task.total),
+        paused: set.paused,
+        since: task.since,
+        done_at_start: task.done_at_start,
+        mismatches: task.mismatches,
+    }
+}

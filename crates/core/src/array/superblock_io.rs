@@ -1,0 +1,314 @@
+//! Bringing superblocks, bitmap pages and bad-block logs to the members.
+
+use openraid_format::{
+    BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
+};
+use openraid_units::{Bytes, DriveLba, Sectors, SetId};
+
+use super::bitmap::PAGE_BYTES;
+use super::metadata::Wave;
+use super::set::{Life, Member, Set};
+use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
+use crate::admin::{Health, MemberState};
+use crate::controller::{CommandError, Controller};
+use crate::events::DriveError;
+use crate::io::channel::{Command, Owner};
+use crate::reason::FailReason;
+
+/// The superblock of one member: the common part as fixed for this generation, and the member's own.
+pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {
+    let own = member.superblock.as_ref().expect("members of sets with metadata have a superblock");
+    let mut superblock = common.clone();
+    superblock.minor = own.minor;
+    superblock.data_offset = own.data_offset;
+    superblock.data_size = own.data_size;
+    superblock.super_offset = own.super_offset;
+    superblock.dev_number = own.dev_number;
+    superblock.device_uuid = own.device_uuid;
+    superblock.device_flags = own.device_flags;
+    superblock.bad_blocks = own.bad_blocks;
+    superblock.corrected_reads = own.corrected_reads;
+    superblock.logical_block_size = own.logical_block_size;
+    superblock.unassigned = own.unassigned;
+    superblock.bitmap_or_ppl = own.bitmap_or_ppl;
+    superblock.features.set(FeatureMap::REPLACEMENT, member.replacement);
+    superblock.features.set(FeatureMap::BAD_BLOCKS, !member.bad.is_empty());
+    superblock.features.set(FeatureMap::NEW_OFFSET, false);
+    superblock.set_recovery_offset(own.recovery_offset());
+    superblock
+}
+
+/// Where a page of the bitmap is on a member; `None` where the member keeps no bitmap.
+fn bitmap_page_lba(member: &Member, page: usize) -> Option<DriveLba> {
+    let own = member.superblock.as_ref().filter(|_| member.is_active())?;
+    let start = own.place(own.bitmap_offset()?)?;
+    Some(start + Bytes((page * PAGE_BYTES) as u64).sectors_floor())
+}
+
+impl Set {
+    /// Bring the common superblock in line with the state of the set, for the next generation.
+    fn update_common(&mut self, wall_clock: u64) {
+        let resync = self.resync_mark();
+        let optimal = self.health() == Health::Optimal;
+        let Some(metadata) = &mut self.metadata else { return };
+        let common = &mut metadata.common;
+        common.events += core::mem::replace(&mut metadata.events_step, 1);
+        common.resync_offset = resync;
+        common.updated = Timestamp::new(wall_clock, 0);
+        for member in &mut self.members {
+            let Some(own) = member.superblock.as_mut() else { continue };
+            let number = own.dev_number as usize;
+            let role = match member.state {
+                MemberState::InSync | MemberState::Rebuilding { .. } => member.slot.map_or(Role::Spare, Role::Active),
+                MemberState::Spare | MemberState::Missing => Role::Spare,
+                MemberState::Failing(_) | MemberState::Faulty(_) => Role::Faulty,
+            };
+            if number < common.roles.len() {
+                common.roles.set(number, role);
+            }
+            own.set_recovery_offset(match member.state {
+                MemberState::Rebuilding { to } => Some(openraid_units::MemberLba(to.get())),
+                _ => None,
+            });
+        }
+        if let Some(bitmap) = &mut self.bitmap {
+            if let Ok(mut header) = BitmapHeader::decode(bitmap.header()) {
+                header.events = common.events;
+                if optimal {
+                    header.events_cleared = common.events;
+                }
+                let mut bytes = [0; BITMAP_HEADER_BYTES];
+                header.encode(&mut bytes);
+                bitmap.set_header(&bytes);
+            }
+        }
+        let snapshot = common.clone();
+        metadata.snapshot = snapshot;
+    }
+}
+
+impl Controller {
+    /// Move a set's metadata on; true where something was issued or became durable.
+    pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let wall_clock = self.wall_clock + self.now.since(openraid_units::Instant::ZERO).as_secs();
+        let set = self.set_mut(id);
+        if set.life == Life::Failed {
+            return false;
+        }
+        let mut moved = false;
+        if set.metadata.as_ref().is_some_and(super::metadata::Metadata::may_begin) {
+            let metadata = set.metadata.as_mut().expect("just seen");
+            metadata.writing = metadata.wanted;
+            metadata.wave = Wave::Header;
+            set.update_common(wall_clock);
+            moved = true;
+        }
+        moved |= self.pump_bitmap_pages(id, actions);
+        let set = self.set_mut(id);
+        let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
+        if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
+            self.begin_wave(id, Wave::First, actions);
+            moved = true;
+        }
+        moved | self.pump_bad_blocks(id, actions)
+    }
+
+    /// Issue the superblocks of one wave: the members with even places first, the others after them.
+    fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
+        let set = self.set_mut(id);
+        set.metadata.as_mut().expect("waves are of sets with metadata").wave = wave;
+        let count = set.members.iter().filter(|m| m.has_metadata()).count();
+        let first = count.div_ceil(2);
+        let mut place = 0;
+        for index in 0..self.set(id).members.len() {
+            if !self.set(id).members[index].has_metadata() {
+                continue;
+            }
+            let mine = (place < first) == (wave == Wave::First);
+            place += 1;
+            if mine {
+                self.write_superblock(id, index, actions);
+            }
+        }
+        self.end_wave_if_done(id, actions);
+    }
+
+    fn write_superblock(&mut self, id: SetId, index: usize, actions: &mut Actions) {
+        let set = self.set_mut(id);
+        let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
+        let superblock = member_superblock(&metadata.snapshot, &set.members[index]);
+        metadata.pending += 1;
+        let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+        let len = superblock.encode(&mut bytes);
+        let lba = superblock.super_offset;
+        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, actions);
+    }
+
+    /// Write metadata with FUA: the first `len` bytes, or as many more as the drive's block needs.
+    #[allow(clippy::too_many_arguments)] // a metadata write has as many parts
+    fn write_metadata(
+        &mut self,
+        id: SetId,
+        index: usize,
+        owner: Owner,
+        lba: DriveLba,
+        bytes: &[u8],
+        len: usize,
+        actions: &mut Actions,
+    ) {
+        let member = &self.set(id).members[index];
+        let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
+        let block = self.channels.get(drive).map_or(512, |c| c.info.block.bytes().get());
+        let len = (len as u64).next_multiple_of(block);
+        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
+        let narrow = usize::try_from(len).expect("at most a page");
+        actions.metadata.extend_from_slice(&bytes[..narrow]);
+        let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
+        let member_index = u32::try_from(index).expect("few members");
+        let command = Command {
+            op: DriveOp::Write { fua: true },
+            lba,
+            len: Bytes(len).sectors_floor(),
+            data: Data::Metadata(range),
+            class: IoClass::Metadata,
+            ..Command::new(owner, id, member_index, slot, drive)
+        };
+        self.channels.push(self.now, command, actions);
+    }
+
+    fn end_wave_if_done(&mut self, id: SetId, actions: &mut Actions) {
+        let metadata = self.set_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
+        if metadata.pending > 0 {
+            return;
+        }
+        match metadata.wave {
+            Wave::First => self.begin_wave(id, Wave::Second, actions),
+            Wave::Second => {
+                metadata.wave = Wave::Idle;
+                metadata.durable = metadata.writing;
+                self.set_changed = true;
+                self.on_generation_durable(id);
+            }
+            Wave::Idle | Wave::Header => {}
+        }
+    }
+
+    fn pump_bitmap_pages(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        loop {
+            let set = self.set_mut(id);
+            let Some(bitmap) = &mut set.bitmap else { return moved };
+            if !actions.has_room() {
+                self.more_to_do = true;
+                return moved;
+            }
+            let Some(page) = bitmap.next_page() else { return moved };
+            let mut bytes = [0; PAGE_BYTES];
+            bytes.copy_from_slice(bitmap.page(page));
+            let count = set.members.iter().filter(|m| bitmap_page_lba(m, page).is_some()).count();
+            bitmap.page_issued(page, u16::try_from(count).expect("few members"));
+            let number = u32::try_from(page).expect("a bitmap has few pages");
+            for index in 0..self.set(id).members.len() {
+                if let Some(lba) = bitmap_page_lba(&self.set(id).members[index], page) {
+                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, actions);
+                }
+            }
+            moved = true;
+        }
+    }
+
+    fn pump_bad_blocks(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        for index in 0..self.set(id).members.len() {
+            let member = &mut self.set_mut(id).members[index];
+            if !member.bad_dirty || !member.has_metadata() || !actions.has_room() {
+                continue;
+            }
+            member.bad_dirty = false;
+            let Some(own) = &member.superblock else { continue };
+            let Some(log) = own.bad_block_log() else { continue };
+            let Some(lba) = own.place(log.offset) else { continue };
+            let mut table = BadBlockTable::new();
+            for bad in &member.bad {
+                let start = member.data_offset + bad.at.offset();
+                // A full table is a full log: what does not fit is found again when it is read.
+                let _ = table.push(openraid_format::BadRange { start, len: bad.len });
+            }
+            let mut bytes = [0; 4096];
+            if table.encode(log.shift, &mut bytes).is_ok() {
+                self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, 4096, actions);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// A command of a set itself ended.
+    pub(crate) fn on_set_command(
+        &mut self,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        let id = command.set;
+        if command.op == DriveOp::Flush {
+            self.set_mut(id).members[command.member as usize].flushing -= 1;
+        }
+        if let Err(error) = result {
+            let reason = match error {
+                CommandError::Timeout => FailReason::Timeout,
+                CommandError::Drive(DriveError::Gone) => FailReason::Gone,
+                CommandError::Drive(_) if command.op == DriveOp::Flush => FailReason::FlushFailed,
+                CommandError::Drive(DriveError::NoSpace) => FailReason::NoSpace,
+                CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
+                CommandError::Drive(_) => FailReason::WriteError,
+            };
+            self.fail_member(id, command.member, reason, actions);
+        }
+        self.set_changed = true;
+        let set = self.set_mut(id);
+        match command.owner {
+            Owner::Superblock => {
+                set.metadata.as_mut().expect("it was written").pending -= 1;
+                self.end_wave_if_done(id, actions);
+            }
+            Owner::BitmapPage(page) => {
+                set.bitmap.as_mut().expect("it was written").page_written(page as usize);
+            }
+            Owner::BadBlocks => {}
+            Owner::CleanFlush => set.clean_flushes -= 1,
+            Owner::BitmapFlush => {
+                set.bitmap_flushes -= 1;
+                if set.bitmap_flushes == 0 && set.health() == Health::Optimal {
+                    if let Some(bitmap) = &mut set.bitmap {
+                        bitmap.clear_marked();
+                    }
+                }
+            }
+            Owner::CheckpointFlush => {
+                set.checkpoint_flushes -= 1;
+                if set.checkpoint_flushes == 0 {
+                    self.store_checkpoint(id);
+                }
+            }
+            Owner::Op(_) | Owner::Quarantined => unreachable!("these go elsewhere"),
+        }
+    }
+
+    /// Flush all members of a set for its own purposes; returns how many flushes were issued.
+    pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, actions: &mut Actions) -> u32 {
+        let mut issued = 0;
+        for index in 0..self.set(id).members.len() {
+            if !self.begin_flush(id, index) {
+                continue;
+            }
+            let member = &self.set(id).members[index];
+            let member_index = u32::try_from(index).expect("few members");
+            let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
+            let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };
+            self.channels.push(self.now, command, actions);
+            issued += 1;
+        }
+        issued
+    }
+}

@@ -1,0 +1,81 @@
+//! What runs beside the host: rebuild, resync, check and repair, and the repair of single sectors.
+
+mod pump;
+mod repair;
+mod start;
+
+use openraid_units::{Instant, Sectors, Slot};
+
+use crate::admin::TaskKind;
+use crate::limits::WINDOW_ROWS_MAX;
+
+/// A task walks through a set in units, several at a time, within a window behind which everything is done.
+///
+/// ```text
+///   done                 window                   to do
+///  |--------------------|x..x.x..|---------------|
+///  0                 position   next            end
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// Tells the operations of this task from those of an earlier one.
+    pub id: u32,
+    pub kind: TaskKind,
+    /// The slot that is filled.
+    pub slot: Option<Slot>,
+    /// Sectors of a unit, and of the whole (of a member; of the set for a resync or scrub of RAID 10).
+    pub unit: u64,
+    pub total: u64,
+    pub position: u64,
+    pub next: u64,
+    pub end: u64,
+    /// Units from `position` on that are done.
+    done: u64,
+    pub in_flight: u32,
+    /// Only parts that the bitmap marks.
+    pub only_marked: bool,
+    /// Not before this generation of superblocks is durable.
+    pub generation: u64,
+    pub since: Instant,
+    pub done_at_start: Sectors,
+    pub next_unit_at: Instant,
+    pub next_checkpoint: Instant,
+    /// The position when the flush for the next checkpoint was issued.
+    pub flushed: u64,
+    /// Everything is done; the members are being flushed before that is recorded.
+    pub finishing: bool,
+    pub mismatches: u64,
+}
+
+impl Task {
+    /// The slot that is filled by a rebuild, where what is done can be read.
+    pub(crate) fn filling(&self) -> Option<Slot> {
+        (self.kind == TaskKind::Rebuild).then_some(self.slot).flatten()
+    }
+    /// Does it make parity or copies consistent?
+    pub(crate) fn is_resync(&self) -> bool {
+        self.kind == TaskKind::Resync
+    }
+    /// Are these sectors done?
+    pub(crate) fn is_done(&self, from: u64, to: u64) -> bool {
+        if to <= self.position * self.unit {
+            return true;
+        }
+        (from / self.unit..to.div_ceil(self.unit)).all(|unit| self.is_unit_done(unit))
+    }
+    fn is_unit_done(&self, unit: u64) -> bool {
+        unit < self.position
+            || (unit - self.position < u64::from(WINDOW_ROWS_MAX) && self.done >> (unit - self.position) & 1 == 1)
+    }
+    /// A unit is done.
+    pub(crate) fn unit_done(&mut self, unit: u64) {
+        self.done |= 1 << (unit - self.position);
+        let run = self.done.trailing_ones();
+        self.position += u64::from(run);
+        self.done = self.done.checked_shr(run).unwrap_or(0);
+    }
+    /// Sectors done.
+    pub(crate) fn done_sectors(&self) -> Sectors {
+        Sectors((self.position * self.unit).min(self.total))
+    }
+}

@@ -1,0 +1,297 @@
+//! Letting background work go on: pace, units, checkpoints; and the set's own housekeeping beside it.
+
+use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
+
+use crate::actions::Actions;
+use crate::admin::{Health, MemberState, TaskKind};
+use crate::array::set::{Intent, Life, Set};
+use crate::controller::{Controller, Wake};
+use crate::geometry::Geometry;
+use crate::io::channel::Owner;
+use crate::io::op::{Op, OpKind};
+use crate::limits::WINDOW_ROWS_MAX;
+use crate::slots::SlotSet;
+
+/// Units that one look may pass over because the bitmap does not mark them.
+const SKIPS_MAX: u32 = 65_536;
+
+impl Controller {
+    /// Let every set do what is due; true where something moved.
+    pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        for index in 0..self.sets.len() {
+            if self.sets[index].is_some() {
+                moved |= self.pump_set(SetId(u16::try_from(index).expect("few sets")), actions);
+            }
+        }
+        self.answer_admin(actions);
+        moved
+    }
+
+    fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        if self.set(id).metadata.is_none() {
+            return false;
+        }
+        let mut moved = self.pump_intent(id, actions);
+        moved |= self.pump_metadata(id, actions);
+        if self.set(id).life != Life::Running {
+            return moved;
+        }
+        self.tell_finished(id, actions);
+        self.pump_bitmap_age(id, actions);
+        moved |= self.start_task(id, actions);
+        moved |= self.pump_task(id, actions);
+        moved | self.pump_repairs(id)
+    }
+
+    /// Move the active mark on: see [`Intent`].
+    fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let (now, delay) = (self.now, self.limits.clean_delay);
+        let set = self.set_mut(id);
+        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
+        match set.intent {
+            Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
+            Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
+            Intent::Active if set.is_quiet(now, delay) => {
+                set.intent = Intent::Flushing;
+                let issued = self.flush_members(id, Owner::CleanFlush, actions);
+                self.set_mut(id).clean_flushes += issued;
+            }
+            Intent::Flushing if set.clean_flushes == 0 => {
+                let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
+                set.intent = Intent::Unmarking(generation);
+            }
+            _ => return false,
+        }
+        self.set_changed = true;
+        true
+    }
+
+    fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
+        let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
+        let set = self.set_mut(id);
+        let optimal = set.health() == Health::Optimal && set.task.is_none();
+        let Some(bitmap) = &mut set.bitmap else { return };
+        if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
+            return;
+        }
+        set.bitmap_next_look = now + delay;
+        if !bitmap.age() {
+            return;
+        }
+        let issued = self.flush_members(id, Owner::BitmapFlush, actions);
+        let set = self.set_mut(id);
+        set.bitmap_flushes = issued;
+        if issued == 0 {
+            set.bitmap.as_mut().expect("just seen").clear_marked();
+            self.set_changed = true;
+        }
+    }
+
+    /// When a set wants to be looked at.
+    pub(crate) fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
+        set.metadata.as_ref()?;
+        if set.life != Life::Running {
+            return None;
+        }
+        let clean = (set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0)
+            .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
+        let quiet = set.health() == Health::Optimal && set.task.is_none();
+        let bitmap = set
+            .bitmap
+            .as_ref()
+            .filter(|b| quiet && b.has_clearable_bits() && set.bitmap_flushes == 0)
+            .map(|_| (set.bitmap_next_look, Wake::Bitmap));
+        let task = set
+            .task
+            .as_ref()
+            .filter(|t| !set.paused && t.next < t.end && t.in_flight < set.policy.background_depth)
+            .filter(|t| set.metadata.as_ref().is_some_and(|m| m.durable >= t.generation))
+            .map(|t| (t.next_unit_at, Wake::Background));
+        let checkpoint = set
+            .task
+            .as_ref()
+            .filter(|t| !t.finishing && set.checkpoint_flushes == 0 && t.position > t.flushed)
+            .map(|t| (t.next_checkpoint, Wake::Background));
+        [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Make operations for the task of a set as its pace allows.
+    fn pump_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        let mut skips = 0;
+        while let Some(unit) = self.next_unit(id) {
+            moved = true;
+            let set = self.set(id);
+            let task = set.task.as_ref().expect("just seen");
+            let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
+            let op =
+                if task.only_marked && !is_marked(set, task.kind, from, to) { None } else { unit_op(set, id, unit) };
+            let now = self.now;
+            let set = self.set_mut(id);
+            let rate = match set.task.as_ref().expect("just seen").kind {
+                TaskKind::Check | TaskKind::Repair => set.policy.scrub_rate,
+                TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy.rebuild_rate,
+            };
+            let task = set.task.as_mut().expect("just seen");
+            task.next += 1;
+            let Some(op) = op else {
+                task.unit_done(unit);
+                skips += 1;
+                if skips == SKIPS_MAX {
+                    self.more_to_do = true;
+                    break;
+                }
+                continue;
+            };
+            task.in_flight += 1;
+            if !rate.is_zero() {
+                let pause = Nanos(
+                    u64::try_from(u128::from(to - from) * 1_000_000_000 / u128::from(rate.get()))
+                        .unwrap_or(u64::MAX / 4),
+                );
+                task.next_unit_at = task.next_unit_at.max(now) + pause;
+            }
+            set.ops += 1;
+            let key = self.ops.insert(op).expect("asked for room");
+            self.ready.push(key.index);
+        }
+        self.checkpoint_task(id, actions) | moved
+    }
+
+    /// The next unit of a set's task, if it may begin now.
+    fn next_unit(&self, id: SetId) -> Option<u64> {
+        let set = self.set(id);
+        let task = set.task.as_ref()?;
+        let recorded = set.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
+        let free = task.in_flight < set.policy.background_depth.min(WINDOW_ROWS_MAX)
+            && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
+        let may = !set.paused && recorded && free && self.now >= task.next_unit_at && self.may_make_op();
+        (may && task.next < task.end).then_some(task.next)
+    }
+
+    /// Store how far a task is, now and then and at its end, after a flush of the members.
+    fn checkpoint_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let now = self.now;
+        let interval = self.limits.checkpoint_interval;
+        let set = self.set_mut(id);
+        if set.checkpoint_flushes > 0 {
+            return false;
+        }
+        let Some(task) = &mut set.task else { return false };
+        let finished = task.position >= task.end && task.in_flight == 0;
+        if task.finishing || !(finished || (now >= task.next_checkpoint && task.position > task.flushed)) {
+            return false;
+        }
+        task.finishing = finished;
+        task.flushed = task.position;
+        task.next_checkpoint = now + interval;
+        let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+        self.set_mut(id).checkpoint_flushes = issued;
+        if issued == 0 {
+            self.store_checkpoint(id);
+        }
+        true
+    }
+
+    /// The members were flushed after the task had come as far as `flushed`: that is what can be recorded.
+    pub(crate) fn store_checkpoint(&mut self, id: SetId) {
+        self.set_changed = true;
+        let set = self.set_mut(id);
+        let Some(task) = &set.task else { return };
+        if task.finishing {
+            return self.task_finished(id);
+        }
+        let to = Sectors((task.flushed * task.unit).min(task.total));
+        match task.kind {
+            TaskKind::Rebuild | TaskKind::Replace => {
+                let place = set.places[task.slot.expect("it fills a slot").index()];
+                let member = if task.kind == TaskKind::Replace { place.replacement } else { place.member };
+                if let Some(member) = set.members.get_mut(member as usize) {
+                    if let MemberState::Rebuilding { to: at } = &mut member.state {
+                        *at = to;
+                    }
+                }
+            }
+            TaskKind::Resync => set.consistent_to = set.consistent_to.max(to),
+            TaskKind::Check | TaskKind::Repair => return,
+        }
+        set.metadata.as_mut().expect("tasks are of sets with metadata").request();
+    }
+
+    /// An operation of background work ended.
+    pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
+        self.set_changed = true;
+        if op.is_repair() {
+            self.set_mut(op.set).repairing -= 1;
+            return;
+        }
+        let set = self.set_mut(op.set);
+        let Some(task) = set.task.as_mut().filter(|t| t.id == op.task) else { return };
+        task.in_flight -= 1;
+        task.unit_done(op.unit);
+        self.checkpoint_task(op.set, actions);
+    }
+
+    pub(crate) fn count_mismatch(&mut self, id: SetId) {
+        if let Some(task) = &mut self.set_mut(id).task {
+            task.mismatches += 1;
+        }
+    }
+
+    /// Does this scrub correct what it can attribute?
+    pub(crate) fn is_repairing_scrub(&self, op: &Op) -> bool {
+        self.set(op.set).task.as_ref().is_some_and(|t| t.kind == TaskKind::Repair && t.id == op.task)
+    }
+}
+
+impl Set {
+    /// No write is under way and none came for `delay`.
+    fn is_quiet(&self, now: Instant, delay: Nanos) -> bool {
+        let stopping = self.life == Life::Stopping;
+        self.writers == 0 && self.clean_flushes == 0 && (stopping || now >= self.last_write + delay)
+    }
+}
+
+fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
+    let Some(bitmap) = &set.bitmap else { return true };
+    if set.bitmap_is_of_set() && kind == TaskKind::Rebuild {
+        // Units are of the member, bits of the set.
+        let Geometry::Mirror(mirror) = &set.geometry else { return true };
+        let Some(slot) = set.task.as_ref().and_then(|t| t.slot) else { return true };
+        return mirror
+            .inverse(slot, openraid_units::MemberLba(from))
+            .is_none_or(|(at, _)| bitmap.is_marked(at.get(), at.get() + (to - from)));
+    }
+    bitmap.is_marked(from, to)
+}
+
+/// The operation for one unit of a set's task; `None` where there is nothing to do.
+fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
+    let task = set.task.as_ref()?;
+    let kind = match task.kind {
+        TaskKind::Rebuild | TaskKind::Replace => OpKind::Rebuild,
+        TaskKind::Resync => OpKind::Resync,
+        TaskKind::Check | TaskKind::Repair => OpKind::Scrub,
+    };
+    let mut op = Op { task: task.id, unit, replace: task.kind == TaskKind::Replace, ..Op::new(kind, id) };
+    op.target = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
+    let from = unit * task.unit;
+    let mut len = task.unit.min(task.total - from);
+    match &set.geometry {
+        Geometry::Parity(_) => op.stripe = StripeIndex(unit),
+        Geometry::Mirror(mirror) => {
+            op.at = SetLba(from);
+            if let (OpKind::Rebuild, Some(slot)) = (kind, task.slot) {
+                let (at, run) = mirror.inverse(slot, openraid_units::MemberLba(from))?;
+                op.at = at;
+                len = len.min(run.get());
+            }
+            op.len = Sectors(len);
+        }
+        _ => return None,
+    }
+    op.hi = u32::try_from(len).expect("a unit is small");
+    op.cursor_end = op.hi.min(set.rows_max);
+    Some(op)
+}

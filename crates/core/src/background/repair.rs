@@ -1,0 +1,131 @@
+//! Sectors that could not be read are rewritten from redundancy; those that are lost are recorded.
+
+use openraid_units::{MemberLba, Sectors, SetId, Slot};
+
+use crate::actions::{Actions, NoticeKind};
+use crate::array::set::{BadRange, Repair, REPAIRS_MAX};
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::op::{Op, OpKind};
+use crate::limits::{BAD_BLOCKS_MAX, REGION_SECTORS};
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// Repairs of one set in work at once.
+const REPAIRS_IN_WORK_MAX: u32 = 4;
+
+impl Controller {
+    /// A read of this range failed: rewrite it when there is time.
+    pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
+        let set = self.set_mut(id);
+        let repair = Repair { slot, at, len };
+        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync.contains(slot);
+        if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
+            set.repairs.push_back(repair);
+            self.set_changed = true;
+        }
+    }
+
+    /// Make operations for the repairs that wait.
+    pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
+        let mut moved = false;
+        while self.may_make_op() && self.set(id).repairing < REPAIRS_IN_WORK_MAX {
+            let Some(repair) = self.set_mut(id).repairs.pop_front() else { break };
+            moved = true;
+            let Some((op, rest)) = self.repair_op(id, repair) else { continue };
+            let set = self.set_mut(id);
+            if let Some(rest) = rest {
+                set.repairs.push_front(rest);
+            }
+            set.repairing += 1;
+            set.ops += 1;
+            let key = self.ops.insert(op).expect("asked for room");
+            self.ready.push(key.index);
+        }
+        moved
+    }
+
+    /// The operation for the first part of a repair, and what is left of it.
+    fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
+        let set = self.set(id);
+        if !set.in_sync.contains(repair.slot) {
+            return None;
+        }
+        let mut op = Op { target: SlotSet::one(repair.slot), ..Op::new(OpKind::Rebuild, id) };
+        let len = match &set.geometry {
+            Geometry::Parity(parity) => {
+                let (stripe, within) = parity.stripe_at(repair.at)?;
+                let len = repair.len.min(parity.chunk() - within);
+                op.stripe = stripe;
+                op.lo = u32::try_from(within.get()).expect("within a chunk");
+                len
+            }
+            Geometry::Mirror(mirror) => {
+                let (at, run) = mirror.inverse(repair.slot, repair.at)?;
+                let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+                op.at = at;
+                op.len = repair.len.min(run).min(in_region);
+                op.len
+            }
+            _ => return None,
+        };
+        op.hi = op.lo + u32::try_from(len.get()).expect("within a unit");
+        op.cursor = op.lo;
+        op.cursor_end = op.hi.min(op.lo + set.rows_max);
+        let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
+        Some((op, rest))
+    }
+
+    /// This range of a member is lost.
+    pub(crate) fn record_bad(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors, actions: &mut Actions) {
+        if member == NONE {
+            return;
+        }
+        let set = self.set_mut(id);
+        let entry = &mut set.members[member as usize];
+        let range = BadRange { at, len };
+        if entry.is_bad(at.get(), (at + len).get()) && entry.bad.contains(&range) {
+            return;
+        }
+        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
+        if entry.bad.len() < BAD_BLOCKS_MAX {
+            entry.bad.push(range);
+            entry.bad_dirty = true;
+            set.has_bad = true;
+            set.metadata.as_mut().expect("it has a log").request();
+        }
+        self.set_changed = true;
+        self.notice(id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+    }
+
+    /// A write over known bad sectors succeeded: they are good again.
+    pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
+        let set = self.set_mut(id);
+        let entry = &mut set.members[member as usize];
+        let to = from.get() + len.get();
+        if !entry.is_bad(from.get(), to) {
+            return;
+        }
+        // What is left on either side of the written range stays; the list keeps its capacity.
+        let mut at = 0;
+        while at < entry.bad.len() {
+            let bad = entry.bad[at];
+            let (start, end) = (bad.at.get(), bad.at.get() + bad.len.get());
+            if end <= from.get() || to <= start {
+                at += 1;
+                continue;
+            }
+            entry.bad.remove(at);
+            for (a, b) in [(start, from.get().max(start)), (to.min(end), end)] {
+                if a < b && entry.bad.len() < BAD_BLOCKS_MAX {
+                    entry.bad.insert(at, BadRange { at: MemberLba(a), len: Sectors(b - a) });
+                    at += 1;
+                }
+            }
+        }
+        entry.bad_dirty = true;
+        set.has_bad = set.members.iter().any(|m| !m.bad.is_empty());
+        set.metadata.as_mut().expect("it has a log").request();
+        self.set_changed = true;
+    }
+}

@@ -1,0 +1,217 @@
+//! Beginning and ending tasks: who is rebuilt, when a resync is due.
+
+use openraid_units::{Sectors, SetId, Slot};
+
+use super::Task;
+use crate::actions::{Actions, NoticeKind};
+use crate::admin::{MemberState, TaskKind};
+use crate::array::set::{Life, Set};
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::reason::FailReason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk where that is smaller. Powers of two, so that no
+/// unit crosses a region.
+const MIRROR_UNIT_SECTORS: u64 = 512;
+
+impl Controller {
+    /// Begin what is due on a set that has no task: a rebuild before a resync.
+    pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        if set.task.is_some() || !set.is_redundant() {
+            return false;
+        }
+        if let Some((slot, member)) = self.find_rebuild(id) {
+            self.start_rebuild(id, slot, member, actions);
+            return true;
+        }
+        if let Some(slot) = self.find_replacement(id) {
+            let set = self.set(id);
+            let member = &set.members[set.places[slot.index()].replacement as usize];
+            let MemberState::Rebuilding { to } = member.state else { return false };
+            self.put_task(id, TaskKind::Replace, Some(slot), to, false);
+            self.notice(id, Some(slot), None, NoticeKind::RebuildStarted, actions);
+            return true;
+        }
+        let set = self.set(id);
+        let whole = set.in_sync == SlotSet::first_n(set.slots());
+        if set.consistent_to != Sectors::MAX && (whole || matches!(set.geometry, Geometry::Mirror(_))) {
+            let only_marked = set.bitmap.is_some() && set.resync_by_bitmap;
+            self.put_task(id, TaskKind::Resync, None, set.consistent_to, only_marked);
+            self.notice(id, None, None, NoticeKind::ResyncStarted, actions);
+            return true;
+        }
+        false
+    }
+
+    /// A slot without a full member and who can fill it: one that has begun already, or a spare.
+    fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
+        let set = self.set(id);
+        for slot in SlotSet::first_n(set.slots()).minus(set.in_sync) {
+            let place = set.places[slot.index()];
+            if place.member != NONE {
+                let member = &set.members[place.member as usize];
+                if matches!(member.state, MemberState::Rebuilding { .. }) {
+                    return Some((slot, place.member));
+                }
+                // Failing: its failure is not yet recorded.
+                continue;
+            }
+            let free = |m: &&crate::array::set::Member| {
+                m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0
+            };
+            let spare = set.members.iter().position(|m| free(&m));
+            if let Some(spare) = spare {
+                return Some((slot, u32::try_from(spare).expect("few members")));
+            }
+        }
+        None
+    }
+
+    fn find_replacement(&self, id: SetId) -> Option<Slot> {
+        let set = self.set(id);
+        SlotSet::first_n(set.slots()).iter().find(|slot| set.places[slot.index()].replacement != NONE)
+    }
+
+    fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {
+        let set = self.set_mut(id);
+        let entry = &mut set.members[member as usize];
+        let drive = entry.drive;
+        let from = match entry.state {
+            MemberState::Rebuilding { to } => to,
+            _ => Sectors::ZERO,
+        };
+        let only_marked = core::mem::take(&mut entry.by_bitmap);
+        entry.state = MemberState::Rebuilding { to: from };
+        entry.slot = Some(slot);
+        set.places[slot.index()].member = member;
+        set.refresh();
+        if let Some(bitmap) = &mut set.bitmap {
+            bitmap.touch_all();
+        }
+        let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
+        self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
+        self.set_mut(id).task.as_mut().expect("just put").generation = generation;
+        self.set_changed = true;
+        self.notice(id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
+    }
+
+    /// Put a task on a set.
+    pub(crate) fn put_task(&mut self, id: SetId, kind: TaskKind, slot: Option<Slot>, from: Sectors, only_marked: bool) {
+        let now = self.now;
+        let interval = self.limits.checkpoint_interval;
+        let set = self.set_mut(id);
+        let (unit, total) = set.task_space(kind);
+        let position = from.get().min(total) / unit;
+        set.next_task_id += 1;
+        set.task = Some(Task {
+            id: set.next_task_id,
+            kind,
+            slot,
+            unit,
+            total,
+            position,
+            next: position,
+            end: total.div_ceil(unit),
+            done: 0,
+            in_flight: 0,
+            only_marked,
+            generation: 0,
+            since: now,
+            done_at_start: Sectors((position * unit).min(total)),
+            next_unit_at: now,
+            next_checkpoint: now + interval,
+            flushed: position,
+            finishing: false,
+            mismatches: 0,
+        });
+        self.set_changed = true;
+    }
+
+    /// A task has come to its end and the members were flushed.
+    pub(crate) fn task_finished(&mut self, id: SetId) {
+        let set = self.set_mut(id);
+        let Some(task) = set.task.take() else { return };
+        match task.kind {
+            TaskKind::Rebuild => set.slot_filled(task.slot.expect("it fills a slot")),
+            TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
+            TaskKind::Resync => {
+                set.consistent_to = Sectors::MAX;
+                set.resync_by_bitmap = false;
+                if let Some(bitmap) = &mut set.bitmap {
+                    bitmap.mark_consistent();
+                }
+                set.metadata.as_mut().expect("redundant sets have metadata").request();
+            }
+            TaskKind::Check | TaskKind::Repair => {}
+        }
+        set.finished = Some(task);
+        self.set_changed = true;
+    }
+
+    /// Tell of tasks that have ended.
+    pub(crate) fn tell_finished(&mut self, id: SetId, actions: &mut Actions) {
+        let Some(task) = self.set_mut(id).finished.take() else { return };
+        let kind = match task.kind {
+            TaskKind::Rebuild | TaskKind::Replace => NoticeKind::RebuildFinished,
+            TaskKind::Resync => NoticeKind::ResyncFinished,
+            TaskKind::Check | TaskKind::Repair => NoticeKind::CheckFinished { mismatches: task.mismatches },
+        };
+        self.notice(id, task.slot, None, kind, actions);
+        if task.kind == TaskKind::Rebuild {
+            self.notice(id, task.slot, None, NoticeKind::SpareActive, actions);
+        }
+        self.set_mut(id).last_scrub_mismatches = match task.kind {
+            TaskKind::Check | TaskKind::Repair => Some(task.mismatches),
+            _ => self.set(id).last_scrub_mismatches,
+        };
+    }
+}
+
+impl Set {
+    /// Sectors of a unit and of the whole for a task of this kind.
+    fn task_space(&self, kind: TaskKind) -> (u64, u64) {
+        match &self.geometry {
+            Geometry::Parity(parity) => (parity.chunk().get(), parity.member_extent().get()),
+            Geometry::Mirror(mirror) => {
+                let unit = mirror.chunk().map_or(MIRROR_UNIT_SECTORS, |c| c.get().min(MIRROR_UNIT_SECTORS));
+                let of_member = matches!(kind, TaskKind::Rebuild | TaskKind::Replace);
+                (unit, if of_member { mirror.member_extent().get() } else { mirror.capacity().get() })
+            }
+            _ => unreachable!("tasks are of redundant sets"),
+        }
+    }
+
+    /// The member in this slot is complete.
+    fn slot_filled(&mut self, slot: Slot) {
+        let member = &mut self.members[self.places[slot.index()].member as usize];
+        member.state = MemberState::InSync;
+        self.refresh();
+        self.metadata.as_mut().expect("redundant sets have metadata").request();
+    }
+
+    /// The replacement in this slot is complete: it takes over.
+    fn slot_replaced(&mut self, slot: Slot) {
+        let place = &mut self.places[slot.index()];
+        let (old, new) = (place.member, place.replacement);
+        (place.member, place.replacement) = (new, NONE);
+        let entry = &mut self.members[new as usize];
+        entry.state = MemberState::InSync;
+        entry.replacement = false;
+        if let Some(entry) = self.members.get_mut(old as usize) {
+            entry.state = MemberState::Faulty(FailReason::Administrator);
+            entry.slot = None;
+        }
+        self.refresh();
+        self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
+    }
+
+    /// Drop a task that cannot go on.
+    pub(crate) fn cancel_task(&mut self) {
+        if self.life != Life::Failed {
+            self.task = None;
+        }
+    }
+}

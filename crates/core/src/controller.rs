@@ -1,0 +1,404 @@
+//! The controller: the one door to the engine.
+//!
+//! ```text
+//!  submit(request)   ->  inbox  \
+//!  complete(event)   ->  inbox   >  advance(now)  ->  actions
+//!  admin(command)    ->  inbox  /
+//! ```
+//!
+//! Events queue up; [`Controller::advance`] is the only place that decides. It handles completions in the order
+//! in which they came, then commands, then new requests, then whatever time has brought, and then lets every
+//! operation that can move do so. Equal events at equal times give equal actions, byte for byte.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use openraid_units::{ArrayId, Bytes, Instant, SetId, TagKind, Token};
+
+use crate::actions::{Actions, Notice, NoticeKind};
+use crate::admin::AdminCommand;
+use crate::array::set::Set;
+use crate::array::volume::Array;
+use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind};
+use crate::frames::Frames;
+use crate::io::channel::{Channels, Command, Hold, Owner};
+use crate::io::lock::Locks;
+use crate::io::op::Op;
+use crate::io::request::{Piece, Request};
+use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
+use crate::reason::{Reason, TraceEntry};
+use crate::slab::{Queue, Slab};
+
+/// Operations kept back for those that other operations need to go on.
+const CHILD_OPS: u32 = 8;
+
+/// Why the controller wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// There was no room for all actions: drain, then call again.
+    MoreToDo,
+    /// A drive will be overdue.
+    CommandTimeout,
+    /// An idle array is to be marked clean.
+    CleanMark,
+    /// Bitmap bits are to be looked at.
+    Bitmap,
+    /// Background work may go on.
+    Background,
+}
+
+/// The controller engine. See the module header.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) limits: Limits,
+    pub(crate) now: Instant,
+    /// Seconds since 1970 at `Instant::ZERO`.
+    pub(crate) wall_clock: u64,
+    inbox: Vec<Completion>,
+    submitted: VecDeque<BlockRequest>,
+    commanded: VecDeque<(Token, AdminCommand)>,
+    pub(crate) requests: Slab<Request>,
+    pub(crate) pieces: Slab<Piece>,
+    pub(crate) ops: Slab<Op>,
+    pub(crate) locks: Locks,
+    pub(crate) channels: Channels,
+    pub(crate) host_frames: Frames,
+    pub(crate) work_frames: Frames,
+    pub(crate) sets: Vec<Option<Set>>,
+    pub(crate) arrays: Vec<Option<Array>>,
+    /// Operations that can move.
+    pub(crate) ready: Queue,
+    /// Requests that want pieces; pieces that want operations; pieces that want fresh frames; requests
+    /// without payload that want operations.
+    pub(crate) wanting: Queue,
+    pub(crate) splitting: Queue,
+    pub(crate) restarting: Queue,
+    pub(crate) plain: Queue,
+    /// Operations that wait for work frames, for commands, and for a state of their set.
+    pub(crate) wait_frames: Queue,
+    pub(crate) wait_commands: Queue,
+    pub(crate) wait_set: Queue,
+    /// A set's state changed in a way that operations may wait for.
+    pub(crate) set_changed: bool,
+    /// Administrative commands that are not done.
+    pub(crate) admin_waiting: Vec<(Token, crate::array::admin::Waiting)>,
+    trace: Vec<TraceEntry>,
+    trace_next: usize,
+    pub(crate) more_to_do: bool,
+}
+
+impl Controller {
+    /// A controller without drives. All memory that host I/O needs is taken here.
+    ///
+    /// # Errors
+    /// A relation between the limits that does not hold.
+    pub fn new(limits: Limits) -> Result<Self, LimitsError> {
+        limits.check()?;
+        let host = limits.host_bytes().get();
+        Ok(Self {
+            now: Instant::ZERO,
+            wall_clock: 0,
+            inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
+            submitted: VecDeque::with_capacity(limits.requests_max as usize),
+            commanded: VecDeque::new(),
+            requests: Slab::new(limits.requests_max),
+            pieces: Slab::new(limits.pieces_max),
+            ops: Slab::new(limits.ops_max),
+            locks: Locks::new(limits.ops_max),
+            channels: Channels::new(
+                limits.drives_max,
+                limits.commands_max,
+                limits.drive_depth_max,
+                limits.command_timeout,
+            ),
+            host_frames: Frames::new(ZERO_REGION_BYTES, host),
+            work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
+            sets: Vec::new(),
+            arrays: Vec::new(),
+            ready: Queue::new(limits.ops_max),
+            wanting: Queue::new(limits.requests_max),
+            splitting: Queue::new(limits.pieces_max),
+            restarting: Queue::new(limits.pieces_max),
+            plain: Queue::new(limits.requests_max),
+            wait_frames: Queue::new(limits.ops_max),
+            wait_commands: Queue::new(limits.ops_max),
+            wait_set: Queue::new(limits.ops_max),
+            set_changed: false,
+            admin_waiting: Vec::new(),
+            trace: Vec::with_capacity(limits.trace_entries as usize),
+            trace_next: 0,
+            more_to_do: false,
+            limits,
+        })
+    }
+
+    /// The limits it was made with.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Say what time it is: seconds since 1970 at [`Instant::ZERO`]. It goes into superblocks only.
+    pub fn set_wall_clock(&mut self, seconds_at_zero: u64) {
+        self.wall_clock = seconds_at_zero;
+    }
+
+    /// Hand in a host request. Bounded: it refuses instead of growing, and the export stops reading its socket.
+    ///
+    /// # Errors
+    /// [`QueueFull`] with the request when the controller has as many as it may have.
+    pub fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
+        if self.submitted.len() as u64 + u64::from(self.requests.len()) >= u64::from(self.limits.requests_max) {
+            return Err(QueueFull(request));
+        }
+        self.submitted.push_back(request);
+        Ok(())
+    }
+
+    /// Hand in the end of an action.
+    pub fn complete(&mut self, completion: Completion) {
+        self.inbox.push(completion);
+    }
+
+    /// Hand in a command of the administrator; answered by [`Actions::admin`] with the same token.
+    pub fn admin(&mut self, token: Token, command: AdminCommand) {
+        self.commanded.push_back((token, command));
+    }
+
+    /// Handle all events and move everything that can move. `now` never goes back.
+    pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
+        assert!(now >= self.now, "time went back");
+        self.now = now;
+        self.more_to_do = false;
+        for at in 0..self.inbox.len() {
+            let completion = self.inbox[at];
+            self.on_completion(completion, actions);
+        }
+        self.inbox.clear();
+        while let Some((token, command)) = self.commanded.pop_front() {
+            self.on_admin(token, command, actions);
+        }
+        while let Some(request) = self.submitted.pop_front() {
+            self.admit(request, actions);
+        }
+        self.check_timeouts(actions);
+        self.run(actions);
+    }
+
+    fn on_completion(&mut self, completion: Completion, actions: &mut Actions) {
+        match completion {
+            Completion::Drive { tag, result } => {
+                let command = self.channels.answered(self.now, tag, actions);
+                self.command_ended(&command, result.map_err(CommandError::Drive), actions);
+            }
+            Completion::Transfer { tag, result } => self.on_transfer(tag, result, actions),
+            Completion::Job { tag, verdict } => match tag.kind() {
+                Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
+                Some(TagKind::Job) => self.on_job(tag, verdict),
+                _ => panic!("a completion names a job that is out: {tag:?}"),
+            },
+        }
+    }
+
+    /// A command has an end, by its drive or by being given up.
+    fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+        match command.owner {
+            Owner::Quarantined => {
+                match command.hold {
+                    Some(Hold::Host(run)) => drop(self.host_frames.release(run)),
+                    Some(Hold::Work(run)) => drop(self.work_frames.release(run)),
+                    None => {}
+                }
+                self.set_changed = true;
+            }
+            Owner::Op(op) => self.on_op_command(op, command, result, actions),
+            Owner::Superblock
+            | Owner::BitmapPage(_)
+            | Owner::BadBlocks
+            | Owner::CleanFlush
+            | Owner::BitmapFlush
+            | Owner::CheckpointFlush => self.on_set_command(command, result, actions),
+        }
+    }
+
+    fn check_timeouts(&mut self, actions: &mut Actions) {
+        while let Some(command) = self.channels.give_up_overdue(self.now) {
+            self.notice(command.set, Some(command.slot), Some(command.drive), NoticeKind::Timeout, actions);
+            self.give_up(&command, actions);
+            // One overdue command condemns the drive: the rest of its commands would wait as long again.
+            while let Some(command) = self.channels.give_up_issued(command.drive) {
+                self.give_up(&command, actions);
+            }
+        }
+    }
+
+    fn give_up(&mut self, command: &Command, actions: &mut Actions) {
+        match command.hold {
+            Some(Hold::Host(run)) => self.host_frames.hold(run),
+            Some(Hold::Work(run)) => self.work_frames.hold(run),
+            None => {}
+        }
+        self.command_ended(command, Err(CommandError::Timeout), actions);
+    }
+
+    /// Let everything move that can.
+    fn run(&mut self, actions: &mut Actions) {
+        loop {
+            if !actions.has_room() {
+                self.more_to_do = true;
+                return;
+            }
+            if let Some(op) = self.ready.pop() {
+                self.step(op, actions);
+            } else if !self.run_one_waiting(actions) {
+                return;
+            }
+        }
+    }
+
+    fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
+        if self.set_changed {
+            self.set_changed = false;
+            for _ in 0..self.wait_set.len() {
+                let op = self.wait_set.pop().expect("counted");
+                self.ready.push(op);
+            }
+            self.pump_sets(actions);
+            return true;
+        }
+        if !self.restarting.is_empty() {
+            self.retry_restarts();
+        }
+        if !self.plain.is_empty() && self.run_plain(actions) {
+            return true;
+        }
+        if self.ops.room() > CHILD_OPS && !self.splitting.is_empty() && self.split_next(actions) {
+            return true;
+        }
+        if !self.wanting.is_empty() && self.cut_pieces(actions) {
+            return true;
+        }
+        self.pump_sets(actions) || self.set_changed || !self.ready.is_empty()
+    }
+
+    /// When to call [`Controller::advance`] next if nothing else happens, and why.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<(Instant, Wake)> {
+        if self.more_to_do {
+            return Some((self.now, Wake::MoreToDo));
+        }
+        let timeout = self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout));
+        self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).chain(timeout).min_by_key(|(at, _)| *at)
+    }
+
+    /// Operations kept back are used only by those that other operations wait for.
+    pub(crate) fn may_make_op(&self) -> bool {
+        self.ops.room() > CHILD_OPS
+    }
+
+    /// Room for the commands of one more operation on this many members.
+    pub(crate) fn may_issue(&self) -> bool {
+        self.channels.commands.room() >= 2 * u32::from(MEMBERS_MAX)
+    }
+
+    pub(crate) fn set(&self, set: SetId) -> &Set {
+        self.sets[set.index()].as_ref().expect("operations belong to sets")
+    }
+    pub(crate) fn set_mut(&mut self, set: SetId) -> &mut Set {
+        self.sets[set.index()].as_mut().expect("operations belong to sets")
+    }
+    pub(crate) fn array(&self, array: ArrayId) -> Option<&Array> {
+        self.arrays.get(array.index())?.as_ref()
+    }
+
+    /// Size of an array, if it runs.
+    #[must_use]
+    pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
+        self.array(array).map(|a| a.capacity.bytes())
+    }
+
+    /// Is anything of a host in work?
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.requests.len() == 0 && self.submitted.is_empty()
+    }
+
+    /// Leave the reason for a decision.
+    pub(crate) fn explain(&mut self, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        self.set_mut(set).reasons.count(reason);
+        let entry = TraceEntry { at: self.now, set, reason, unit, figure };
+        if self.trace.len() < self.trace.capacity() {
+            self.trace.push(entry);
+        } else if !self.trace.is_empty() {
+            self.trace[self.trace_next] = entry;
+            self.trace_next = (self.trace_next + 1) % self.trace.len();
+        }
+    }
+
+    /// The last decisions, oldest first.
+    pub fn trace(&self) -> impl Iterator<Item = &TraceEntry> {
+        self.trace[self.trace_next..].iter().chain(&self.trace[..self.trace_next])
+    }
+
+    /// Tell the administrator something.
+    pub(crate) fn notice(
+        &self,
+        set: SetId,
+        slot: Option<openraid_units::Slot>,
+        drive: Option<openraid_units::DriveId>,
+        kind: NoticeKind,
+        actions: &mut Actions,
+    ) {
+        actions.notice(Notice { at: self.now, array: self.set(set).array, slot, drive, kind });
+    }
+
+    /// Make the operations of the next piece that wants them; true where something moved.
+    fn split_next(&mut self, actions: &mut Actions) -> bool {
+        let Some(index) = self.splitting.front() else { return false };
+        let piece = &self.pieces[index];
+        let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= self.piece_sectors(piece));
+        if done {
+            self.splitting.pop();
+            self.pieces[index].queued = false;
+            self.check_piece(index, actions);
+            return true;
+        }
+        self.split_once(index)
+    }
+
+    /// Make the next operation of a piece.
+    fn split_once(&mut self, index: u32) -> bool {
+        if let Some(op) = self.next_row_op(index) {
+            return self.start_op(index, op);
+        }
+        let piece = &self.pieces[index];
+        let (first, last) = self.piece_extent(piece);
+        let at = first + piece.split;
+        let array = self.requests[piece.request].request.array;
+        let volume = &self.array(array).expect("requests belong to arrays").volume;
+        let (set, set_lba, run) = volume.map(at, |set| self.set(set).geometry.capacity());
+        let len = run.min(last - at);
+        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
+        match self.next_extent_op(index, set, set_lba, len, is_read) {
+            Some(op) => self.start_op(index, op),
+            None => true,
+        }
+    }
+
+    fn start_op(&mut self, piece: u32, op: Op) -> bool {
+        let set = op.set;
+        let key = self.ops.insert(op).expect("asked for room");
+        self.pieces[piece].ops += 1;
+        self.set_mut(set).ops += 1;
+        self.ready.push(key.index);
+        true
+    }
+}
+
+/// Why a command has no good end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CommandError {
+    /// The drive said so.
+    Drive(DriveError),
+    /// It did not answer in time.
+    Timeout,
+}

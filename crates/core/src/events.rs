@@ -1,0 +1,137 @@
+//! What the controller is told: host requests, completions, drives.
+
+use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Sectors, Tag, Token};
+
+/// What a host wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestKind {
+    /// Read.
+    Read,
+    /// Write; with `fua` the reply means that the data is on stable media.
+    Write {
+        /// Force unit access.
+        fua: bool,
+    },
+    /// Every write replied before this request was submitted becomes durable.
+    Flush,
+    /// The range is not needed; what it reads as afterwards is not promised.
+    Trim {
+        /// Force unit access.
+        fua: bool,
+    },
+    /// The range reads as zero afterwards.
+    WriteZeroes {
+        /// Force unit access.
+        fua: bool,
+        /// May members free the space?
+        may_discard: bool,
+    },
+}
+
+/// A host request. Offsets and lengths are in bytes; any alignment is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRequest {
+    /// The host's own name for it, returned with every action that belongs to it.
+    pub token: Token,
+    /// Which array.
+    pub array: ArrayId,
+    /// What to do.
+    pub kind: RequestKind,
+    /// First byte.
+    pub offset: ArrayOffset,
+    /// Bytes; zero is allowed and does nothing.
+    pub len: u64,
+}
+
+/// The controller has as many requests as it may have: try again after the next completions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueFull(
+    /// The request that was not taken.
+    pub BlockRequest,
+);
+
+/// What went wrong with a drive command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveError {
+    /// This sector (of the command's range) could not be read or written; others may be good.
+    Media {
+        /// First bad sector, as far as the drive says; the start of the command otherwise.
+        lba: DriveLba,
+    },
+    /// The drive is not there any more.
+    Gone,
+    /// The drive answered what makes no sense, or refused a valid command.
+    Protocol,
+    /// A FLUSH failed: all unflushed writes are in doubt.
+    FlushFailed,
+    /// No space behind the member (a thin volume or a sparse file on a full file system).
+    NoSpace,
+    /// The drive does not take writes.
+    ReadOnly,
+    /// The drive does not know this command.
+    Unsupported,
+}
+
+/// The host went away in the middle of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostGone;
+
+/// What a parity job found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing to say: the job only computed.
+    Done,
+    /// Everything fits.
+    Match,
+    /// P is wrong and everything else fits.
+    PWrong,
+    /// Q is wrong and everything else fits.
+    QWrong,
+    /// This column (its place in the job's columns) is wrong in every row that does not fit.
+    ColumnWrong(u16),
+    /// It does not fit, and no single column explains it.
+    Unknown,
+}
+
+/// The end of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// A drive command ended.
+    Drive {
+        /// Which.
+        tag: Tag,
+        /// How.
+        result: Result<(), DriveError>,
+    },
+    /// A transfer ended.
+    Transfer {
+        /// Which.
+        tag: Tag,
+        /// How.
+        result: Result<(), HostGone>,
+    },
+    /// A parity job ended.
+    Job {
+        /// Which.
+        tag: Tag,
+        /// What it found.
+        verdict: Verdict,
+    },
+}
+
+/// What a driver knows of a drive when it attaches it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriveInfo {
+    /// Size.
+    pub capacity: Sectors,
+    /// Smallest unit that can be read or written.
+    pub block: BlockSize,
+    /// Does it spin?
+    pub rotational: bool,
+    /// Does it take [`crate::actions::DriveOp::Discard`]?
+    pub discard: bool,
+    /// Does a discarded range read as zero, guaranteed?
+    pub discard_zeroes: bool,
+    /// Does it take [`crate::actions::DriveOp::WriteZeroes`]?
+    pub write_zeroes: bool,
+}

@@ -1,0 +1,219 @@
+//! Frames: who owns which part of the pool. Buddy allocation, so that a run is contiguous and naturally
+//! aligned, and neighbours merge when they are given back.
+//!
+//! A run can be held more than once: by the operation that asked for it, and by each drive command that timed
+//! out while it pointed there. It is free when the last holder lets go; until then nobody else gets it.
+
+use alloc::vec::Vec;
+use openraid_units::PoolOffset;
+
+use crate::limits::FRAME_BYTES;
+use crate::slab::NONE;
+
+/// log2 of the largest run, in frames: 2^13 frames are 32 MiB.
+const ORDER_MAX: u32 = 13;
+const ORDERS: usize = ORDER_MAX as usize + 1;
+
+/// A run of frames, in hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// First byte in the pool.
+    pub at: PoolOffset,
+    order: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Not the first frame of anything.
+    Inside,
+    /// First frame of a free run of this order.
+    Free(u8),
+    /// First frame of a run that is held this often.
+    Held { order: u8, holds: u16 },
+}
+
+/// One area of the pool.
+#[derive(Debug)]
+pub struct Frames {
+    /// First byte of the area in the pool.
+    base: u64,
+    states: Vec<State>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    heads: [u32; ORDERS],
+    free_frames: u32,
+}
+
+impl Frames {
+    /// An area of `bytes` bytes that starts at `base`.
+    #[allow(clippy::cast_possible_truncation)] // limits bound the pool to 2^42 bytes: 2^30 frames
+    pub fn new(base: u64, bytes: u64) -> Self {
+        let frames = bytes / FRAME_BYTES;
+        assert!(frames > 0 && frames < u64::from(NONE));
+        let n = frames as usize;
+        let mut this = Self {
+            base,
+            states: alloc::vec![State::Inside; n],
+            next: alloc::vec![NONE; n],
+            previous: alloc::vec![NONE; n],
+            heads: [NONE; ORDERS],
+            free_frames: frames as u32,
+        };
+        let mut at = 0u32;
+        while u64::from(at) < frames {
+            let left = frames as u32 - at;
+            let order = left.ilog2().min(ORDER_MAX).min(if at == 0 { ORDER_MAX } else { at.trailing_zeros() });
+            this.link(at, order);
+            at += 1 << order;
+        }
+        this
+    }
+
+    /// Frames not in hand.
+    pub fn free_frames(&self) -> u32 {
+        self.free_frames
+    }
+    /// Is nothing in hand?
+    #[cfg(test)]
+    pub fn all_free(&self) -> bool {
+        self.free_frames as usize == self.states.len()
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // orders are at most ORDER_MAX
+    fn link(&mut self, frame: u32, order: u32) {
+        let head = self.heads[order as usize];
+        self.states[frame as usize] = State::Free(order as u8);
+        self.next[frame as usize] = head;
+        self.previous[frame as usize] = NONE;
+        if head != NONE {
+            self.previous[head as usize] = frame;
+        }
+        self.heads[order as usize] = frame;
+    }
+
+    fn unlink(&mut self, frame: u32, order: u32) {
+        let (next, previous) = (self.next[frame as usize], self.previous[frame as usize]);
+        if previous == NONE {
+            self.heads[order as usize] = next;
+        } else {
+            self.next[previous as usize] = next;
+        }
+        if next != NONE {
+            self.previous[next as usize] = previous;
+        }
+        self.states[frame as usize] = State::Inside;
+    }
+
+    /// A run of at least `bytes` bytes, held once; `None` where no such run is free.
+    #[allow(clippy::cast_possible_truncation)] // bounded by ORDER_MAX
+    pub fn take(&mut self, bytes: u64) -> Option<Run> {
+        let frames = bytes.div_ceil(FRAME_BYTES).max(1);
+        let order = frames.next_power_of_two().trailing_zeros();
+        assert!(order <= ORDER_MAX, "no run is larger than 32 MiB");
+        let mut from = order;
+        while self.heads[from as usize] == NONE {
+            from += 1;
+            if from > ORDER_MAX {
+                return None;
+            }
+        }
+        let frame = self.heads[from as usize];
+        self.unlink(frame, from);
+        while from > order {
+            from -= 1;
+            self.link(frame + (1 << from), from);
+        }
+        self.states[frame as usize] = State::Held { order: order as u8, holds: 1 };
+        self.free_frames -= 1 << order;
+        Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order as u8 })
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // an area has less than 2^32 frames
+    fn frame_of(&self, run: Run) -> u32 {
+        ((run.at.get() - self.base) / FRAME_BYTES) as u32
+    }
+
+    /// Hold `run` once more.
+    pub fn hold(&mut self, run: Run) {
+        let frame = self.frame_of(run) as usize;
+        match &mut self.states[frame] {
+            State::Held { holds, .. } => *holds += 1,
+            other => panic!("held a run that is not in hand: {other:?}"),
+        }
+    }
+
+    /// Let go of `run`; true where that was the last hold and its frames are free now.
+    #[allow(clippy::cast_possible_truncation)] // an area has less than 2^32 frames
+    pub fn release(&mut self, run: Run) -> bool {
+        let mut frame = self.frame_of(run);
+        match &mut self.states[frame as usize] {
+            State::Held { order, holds } => {
+                assert_eq!(*order, run.order);
+                *holds -= 1;
+                if *holds > 0 {
+                    return false;
+                }
+            }
+            other => panic!("released a run that is not in hand: {other:?}"),
+        }
+        let mut order = u32::from(run.order);
+        self.free_frames += 1 << order;
+        while order < ORDER_MAX {
+            let buddy = frame ^ (1 << order);
+            if self.states.get(buddy as usize) != Some(&State::Free(order as u8)) {
+                break;
+            }
+            self.unlink(buddy, order);
+            self.states[frame as usize] = State::Inside;
+            frame = frame.min(buddy);
+            order += 1;
+        }
+        self.link(frame, order);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::cast_possible_truncation)] // a thousand frames
+    fn runs_never_overlap_and_all_comes_back() {
+        let frames_total = 1000u64;
+        let mut frames = Frames::new(4096 * 7, frames_total * FRAME_BYTES);
+        let mut owner = alloc::vec![0u32; frames_total as usize];
+        let mut runs: Vec<(u32, Run)> = Vec::new();
+        let mut seed = 1u64;
+        for id in 1..20_000u32 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if seed >> 60 < 8 || runs.is_empty() {
+                let bytes = (seed >> 33) % (64 * FRAME_BYTES) + 1;
+                if let Some(run) = frames.take(bytes) {
+                    let first = (run.at.get() / FRAME_BYTES - 7) as usize;
+                    for o in &mut owner[first..first + (1 << run.order)] {
+                        assert_eq!(*o, 0, "a frame was handed out twice");
+                        *o = id;
+                    }
+                    assert!((FRAME_BYTES << run.order) >= bytes);
+                    runs.push((id, run));
+                }
+            } else {
+                let (id, run) = runs.swap_remove((seed >> 33) as usize % runs.len());
+                for o in &mut owner {
+                    if *o == id {
+                        *o = 0;
+                    }
+                }
+                frames.hold(run);
+                assert!(!frames.release(run));
+                assert!(frames.release(run));
+            }
+        }
+        for (_, run) in runs {
+            frames.release(run);
+        }
+        assert!(frames.all_free());
+        assert!(frames.take(512 * FRAME_BYTES).is_some(), "neighbours merged again");
+    }
+}

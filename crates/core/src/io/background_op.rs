@@ -1,0 +1,419 @@
+//! One unit of background work: restore, make consistent, or compare.
+//!
+//! A unit is a stripe of a parity set or a stretch of a mirror. It is worked through in rows that fit the work
+//! frames; rows that cannot be had are halved down to one block, so that a bad sector costs a sector.
+
+use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
+
+use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
+use crate::controller::Controller;
+use crate::events::Verdict;
+use crate::geometry::Geometry;
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, OpKind, Phase, Step};
+use crate::io::plan::plan_recovery;
+use crate::io::row::Columns;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Controller {
+    pub(crate) fn step_background(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning => self.plan_background(index, actions),
+            Phase::ReadingOld => {
+                let op = self.ops[index];
+                self.ops[index].fresh = false;
+                if op.read.intersects(op.excluded) {
+                    self.release_work(index);
+                    self.ops[index].phase = Phase::Planning;
+                    return self.plan_background(index, actions);
+                }
+                self.compute_background(index, actions);
+            }
+            Phase::Computing(Step::Recover) => self.push_missing_parity(index, actions),
+            Phase::Computing(Step::Parity) | Phase::Logging => self.log_background(index, actions),
+            Phase::Computing(Step::Check) => self.on_checked(index, actions),
+            Phase::Writing | Phase::Recording => {
+                if self.is_failure_recorded(index) {
+                    self.background_written(index, actions);
+                }
+            }
+            phase => unreachable!("background work is never in {phase:?}"),
+        }
+    }
+
+    fn background_rows_done(&mut self, index: u32, actions: &mut Actions) {
+        if self.next_rows(index) {
+            self.plan_background(index, actions);
+        } else {
+            self.finish_op(index, actions);
+        }
+    }
+
+    fn plan_background(&mut self, index: u32, actions: &mut Actions) {
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        let op = self.ops[index];
+        if self.is_obsolete(&op) {
+            return self.finish_op(index, actions);
+        }
+        let plan = if self.is_row_op(&op) { self.plan_rows(&op) } else { self.plan_copies(&op) };
+        let Some(plan) = plan else {
+            if self.halve_rows(index) {
+                return self.plan_background(index, actions);
+            }
+            self.rows_lost(index, actions);
+            return self.background_rows_done(index, actions);
+        };
+        if plan.read.is_empty() {
+            return self.background_rows_done(index, actions);
+        }
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+            return;
+        }
+        let op = &mut self.ops[index];
+        (op.read, op.lost, op.parity, op.write) = (plan.read, plan.lost, plan.parity, plan.write);
+        op.phase = Phase::ReadingOld;
+        let op = *op;
+        for slot in plan.read {
+            let (lba, at) = (self.member_place(&op, slot), self.buffer(&op, slot));
+            let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
+            self.issue_read(index, range, SlotSet::EMPTY, actions);
+        }
+    }
+
+    /// The members that were to be restored are not there any more, or the set is going down.
+    fn is_obsolete(&self, op: &Op) -> bool {
+        let set = self.set(op.set);
+        if set.life != crate::array::set::Life::Running {
+            return true;
+        }
+        let gone = |slot: Slot| {
+            let place = set.places[slot.index()];
+            let member = if op.replace { place.replacement } else { place.member };
+            member == NONE || !set.members[member as usize].is_active()
+        };
+        op.kind == OpKind::Rebuild && op.target.iter().any(gone)
+    }
+
+    /// Where the rows in work are on the member in a slot.
+    fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
+        match &self.set(op.set).geometry {
+            Geometry::Parity(_) => self.member_rows(op).0,
+            Geometry::Mirror(mirror) => {
+                let at = self.rows_at(op);
+                mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
+            }
+            _ => unreachable!("background work is on redundant sets"),
+        }
+    }
+
+    /// Where the rows in work are in a mirrored set.
+    fn rows_at(&self, op: &Op) -> SetLba {
+        op.at + Sectors(u64::from(op.cursor))
+    }
+
+    fn plan_rows(&self, op: &Op) -> Option<Plan> {
+        let mut view = self.stripe_view(op);
+        let all = view.data | view.parities();
+        match op.kind {
+            OpKind::Rebuild => {
+                if op.replace && op.target.minus(view.readable).is_empty() {
+                    return Some(Plan { read: op.target, write: op.target, ..Plan::default() });
+                }
+                view.readable = view.readable.minus(op.target);
+                let recovery = plan_recovery(&view).ok()?;
+                let parity = op.target & view.parities();
+                // Parity that is to be made needs all data; a lost column is recovered from what was read.
+                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.target })
+            }
+            OpKind::Resync => {
+                let parity = view.parities() & view.readable;
+                let whole = view.data.minus(view.readable).is_empty();
+                whole.then_some(Plan { read: view.data, lost: SlotSet::EMPTY, parity, write: parity })
+            }
+            _ => Some(Plan { read: all & view.readable, ..Plan::default() }),
+        }
+    }
+
+    fn plan_copies(&self, op: &Op) -> Option<Plan> {
+        let set = self.set(op.set);
+        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
+        let at = self.rows_at(op);
+        let rows = Sectors(u64::from(op.rows()));
+        let mut all = SlotSet::EMPTY;
+        let mut readable = SlotSet::EMPTY;
+        let mut first = None;
+        for copy in mirror.copies(at) {
+            all.insert(copy.slot);
+            let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
+            let target = op.kind == OpKind::Rebuild && !op.replace && op.target.contains(copy.slot);
+            if good && !target && !op.excluded.contains(copy.slot) {
+                readable.insert(copy.slot);
+                first = first.or(Some(copy.slot));
+            }
+        }
+        match op.kind {
+            OpKind::Rebuild => {
+                let write = op.target & all;
+                let source = if op.replace && write.minus(readable).is_empty() { write.first() } else { first };
+                Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
+            }
+            OpKind::Resync => {
+                let source = first?;
+                let write = (all & set.writable).without(source);
+                Some(Plan { read: SlotSet::one(source), write, ..Plan::default() })
+            }
+            _ => Some(Plan { read: readable, ..Plan::default() }),
+        }
+    }
+
+    fn compute_background(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.kind == OpKind::Scrub {
+            return self.start_check(index, actions);
+        }
+        if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
+            return self.log_background(index, actions);
+        }
+        if op.lost.is_empty() {
+            return self.push_missing_parity(index, actions);
+        }
+        self.ops[index].phase = Phase::Computing(Step::Recover);
+        self.push_recover(index, actions);
+    }
+
+    fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.parity.is_empty() {
+            return self.log_background(index, actions);
+        }
+        self.ops[index].phase = Phase::Computing(Step::Parity);
+        let view = self.stripe_view(&op);
+        let mut columns = Columns::new();
+        for slot in view.data {
+            let at = self.buffer(&op, slot);
+            columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+        }
+        let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
+        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
+        self.push_job(index, JobKind::Generate, op.row_bytes(), columns.as_slice(), p, q, actions);
+    }
+
+    fn log_background(&mut self, index: u32, actions: &mut Actions) {
+        self.ops[index].phase = Phase::Logging;
+        // A slot that is being filled is behind everybody anyway; what changes members in sync is announced.
+        if self.ops[index].kind != OpKind::Rebuild && !self.begin_write(index) {
+            return;
+        }
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        self.ops[index].phase = Phase::Writing;
+        let op = self.ops[index];
+        let source = op.read.first();
+        for slot in op.write {
+            let from = if op.buffers.contains(slot) { slot } else { source.expect("a copy was read") };
+            let range = MemberRange {
+                slot,
+                lba: self.member_place(&op, slot),
+                len: Sectors(u64::from(op.rows())),
+                at: self.buffer(&op, from),
+            };
+            if op.replace {
+                let replacement = self.set(op.set).places[slot.index()].replacement;
+                if replacement != NONE {
+                    self.issue_write_to(index, replacement, range, actions);
+                }
+            } else {
+                self.issue_write(index, range, actions);
+            }
+        }
+        if self.ops[index].pending == 0 {
+            self.background_written(index, actions);
+        }
+    }
+
+    fn background_written(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.is_repair() && op.error.is_none() {
+            for slot in op.target {
+                let set = self.set(op.set);
+                let place = set.places[slot.index()].member;
+                if let Some(member) = set.members.get(place as usize) {
+                    let lba = member.data_offset + self.member_place(&op, slot).offset();
+                    let drive = member.drive;
+                    self.explain(op.set, crate::reason::Reason::SectorRewritten, lba.get(), op.rows());
+                    self.notice(op.set, Some(slot), Some(drive), NoticeKind::SectorRepaired(lba), actions);
+                }
+            }
+        }
+        self.background_rows_done(index, actions);
+    }
+
+    /// One block cannot be restored: it is lost, recorded on the member it belongs to, and work goes on.
+    fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.kind != OpKind::Rebuild {
+            return;
+        }
+        let len = Sectors(u64::from(op.rows()));
+        for slot in op.target {
+            let at = self.member_place(&op, slot);
+            let place = self.set(op.set).places[slot.index()];
+            let member = if op.replace { place.replacement } else { place.member };
+            self.record_bad(op.set, member, at, len, actions);
+        }
+    }
+
+    // ---- comparing
+
+    fn start_check(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let enough = if self.is_row_op(&op) {
+            let view = self.stripe_view(&op);
+            (view.data | view.parities()) == op.read
+        } else {
+            op.read.len() > 1
+        };
+        // Degraded rows have nothing to compare with: that they could be read is all there is to know.
+        if !enough {
+            return self.background_rows_done(index, actions);
+        }
+        self.ops[index].phase = Phase::Computing(Step::Check);
+        self.ops[index].probe = WHOLE;
+        self.ops[index].write = SlotSet::EMPTY;
+        self.push_check(index, 0, op.row_bytes(), actions);
+    }
+
+    fn push_check(&mut self, index: u32, from: u32, len: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let from = Bytes(u64::from(from));
+        let (columns, p, q) = self.check_columns(&op, from, op.read);
+        let kind = if self.is_row_op(&op) { JobKind::Check } else { JobKind::Compare };
+        self.push_job(index, kind, len, columns.as_slice(), p, q, actions);
+    }
+
+    /// Data columns (or copies) among `slots` at `from` in their buffers, and P and Q.
+    fn check_columns(&self, op: &Op, from: Bytes, slots: SlotSet) -> (Columns, Option<PoolOffset>, Option<PoolOffset>) {
+        let mut columns = Columns::new();
+        if !self.is_row_op(op) {
+            for (number, slot) in (0..).zip(slots) {
+                let at = self.buffer(op, slot) + from;
+                columns.push(JobColumn { index: number, at, old: at });
+            }
+            return (columns, None, None);
+        }
+        let view = self.stripe_view(op);
+        for slot in view.data & slots {
+            let at = self.buffer(op, slot) + from;
+            columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
+        }
+        let q = view.q.map(|q| self.buffer(op, q) + from);
+        (columns, Some(self.buffer(op, view.p) + from), q)
+    }
+
+    fn on_checked(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.probe == WHOLE {
+            if op.verdict == Verdict::Match {
+                return self.background_rows_done(index, actions);
+            }
+            // Somewhere in these rows: look at each sector by itself.
+            self.ops[index].probe = 0;
+            return self.push_check(index, 0, 512, actions);
+        }
+        if op.verdict == Verdict::Done {
+            // The correction of this sector is computed.
+            return self.probe_next(index, actions);
+        }
+        if op.verdict == Verdict::Match {
+            return self.probe_next(index, actions);
+        }
+        self.count_mismatch(op.set);
+        let view_slots = self.culprit(&op);
+        let lba = self.probe_lba(&op, view_slots);
+        match view_slots {
+            Some(slot) if self.is_repairing_scrub(&op) => {
+                self.notice(op.set, Some(slot), None, NoticeKind::RowCorrected(lba), actions);
+                self.ops[index].write.insert(slot);
+                self.push_correction(index, slot, actions);
+            }
+            slot => {
+                self.notice(op.set, slot, None, NoticeKind::RowMismatch(lba), actions);
+                self.probe_next(index, actions);
+            }
+        }
+    }
+
+    fn probe_lba(&self, op: &Op, slot: Option<Slot>) -> openraid_units::DriveLba {
+        let slot = slot.or(op.read.first()).expect("something was read");
+        let set = self.set(op.set);
+        let member = &set.members[set.places[slot.index()].member as usize];
+        member.data_offset + (self.member_place(op, slot) + Sectors(u64::from(op.probe))).offset()
+    }
+
+    /// Who is to blame, by the last verdict.
+    fn culprit(&self, op: &Op) -> Option<Slot> {
+        if !self.is_row_op(op) {
+            return match op.verdict {
+                Verdict::ColumnWrong(number) => op.read.iter().nth(usize::from(number)),
+                _ => None,
+            };
+        }
+        let view = self.stripe_view(op);
+        match op.verdict {
+            Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
+            // With P alone nobody can be blamed: any column could be the wrong one.
+            Verdict::PWrong => view.q.map(|_| view.p),
+            Verdict::QWrong => view.q,
+            Verdict::Match | Verdict::Unknown | Verdict::Done => None,
+        }
+    }
+
+    fn push_correction(&mut self, index: u32, slot: Slot, actions: &mut Actions) {
+        let op = self.ops[index];
+        let from = Bytes(u64::from(op.probe) * 512);
+        let wrong = self.buffer(&op, slot) + from;
+        if !self.is_row_op(&op) {
+            let good = op.read.without(slot).first().expect("a majority is against it");
+            let column = JobColumn { index: 0, at: wrong, old: self.buffer(&op, good) + from };
+            return self.push_job(index, JobKind::Copy, 512, &[column], None, None, actions);
+        }
+        let view = self.stripe_view(&op);
+        let (mut columns, p, _) = self.check_columns(&op, from, op.read.without(slot));
+        if slot == view.p {
+            return self.push_job(index, JobKind::Generate, 512, columns.as_slice(), Some(wrong), None, actions);
+        }
+        if Some(slot) == view.q {
+            return self.push_job(index, JobKind::Generate, 512, columns.as_slice(), None, Some(wrong), actions);
+        }
+        columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
+        self.push_job(index, JobKind::Recover { lost: 1 }, 512, columns.as_slice(), p, None, actions);
+    }
+
+    fn probe_next(&mut self, index: u32, actions: &mut Actions) {
+        let op = &mut self.ops[index];
+        op.probe += 1;
+        if op.probe < op.rows() {
+            let from = op.probe * 512;
+            return self.push_check(index, from, 512, actions);
+        }
+        if op.write.is_empty() {
+            return self.background_rows_done(index, actions);
+        }
+        self.log_background(index, actions);
+    }
+}
+
+/// The rows as a whole are being compared, not one sector of them.
+const WHOLE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    read: SlotSet,
+    lost: SlotSet,
+    parity: SlotSet,
+    write: SlotSet,
+}

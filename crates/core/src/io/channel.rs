@@ -1,0 +1,297 @@
+//! Drive channels: commands on their way to a drive, in order, with a depth limit and a time limit.
+//!
+//! A command that is not answered in time is given up: whoever asked for it is told, and its member fails. But
+//! the drive may still carry it out, so it stays in the table, quarantined, and its frames stay held, until
+//! the driver reports its end after all.
+
+use alloc::vec::Vec;
+use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Tag, TagKind};
+
+use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass};
+use crate::events::DriveInfo;
+use crate::frames::Run;
+use crate::slab::{Slab, NONE};
+use crate::slots::SlotSet;
+
+/// Who asked for a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// An operation.
+    Op(u32),
+    /// The superblocks of a set.
+    Superblock,
+    /// A page of a set's bitmap.
+    BitmapPage(u32),
+    /// A member's bad-block log.
+    BadBlocks,
+    /// A flush before the clean mark.
+    CleanFlush,
+    /// A flush before bitmap bits are cleared.
+    BitmapFlush,
+    /// A flush before a task's progress is stored.
+    CheckpointFlush,
+    /// Nobody any more.
+    Quarantined,
+}
+
+/// A command known to the controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    pub owner: Owner,
+    pub drive: DriveId,
+    pub op: DriveOp,
+    pub lba: DriveLba,
+    pub len: Sectors,
+    pub data: Data,
+    pub class: IoClass,
+    pub set: SetId,
+    /// Index of the member in its set.
+    pub member: u32,
+    pub slot: Slot,
+    /// Copies that were tried before (reads of mirrors).
+    pub tried: SlotSet,
+    /// Held while the command is out.
+    pub hold: Option<Hold>,
+    // The channel's own bookkeeping.
+    pub deadline: Instant,
+    pub issued: bool,
+    pub previous: u32,
+    pub next: u32,
+}
+
+/// Frames that a quarantined command points at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    /// Of the host area.
+    Host(Run),
+    /// Of the work area.
+    Work(Run),
+}
+
+impl Command {
+    pub(crate) fn new(owner: Owner, set: SetId, member: u32, slot: Slot, drive: DriveId) -> Self {
+        Self {
+            owner,
+            drive,
+            op: DriveOp::Flush,
+            lba: DriveLba::ZERO,
+            len: Sectors::ZERO,
+            data: Data::None,
+            class: IoClass::Foreground,
+            set,
+            member,
+            slot,
+            tried: SlotSet::EMPTY,
+            hold: None,
+            deadline: Instant::NEVER,
+            issued: false,
+            previous: NONE,
+            next: NONE,
+        }
+    }
+}
+
+/// A list linked through the command table.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    fn push(&mut self, commands: &mut Slab<Command>, index: u32) {
+        let command = &mut commands[index];
+        command.previous = self.tail;
+        command.next = NONE;
+        if self.tail == NONE {
+            self.head = index;
+        } else {
+            commands[self.tail].next = index;
+        }
+        self.tail = index;
+    }
+
+    fn remove(&mut self, commands: &mut Slab<Command>, index: u32) {
+        let (previous, next) = (commands[index].previous, commands[index].next);
+        if previous == NONE {
+            self.head = next;
+        } else {
+            commands[previous].next = next;
+        }
+        if next == NONE {
+            self.tail = previous;
+        } else {
+            commands[next].previous = previous;
+        }
+    }
+}
+
+/// An attached drive.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub info: DriveInfo,
+    /// The set that uses it.
+    pub set: Option<SetId>,
+    /// Issued and not answered, quarantined ones not counted.
+    pub issued: u32,
+    /// Given up and not answered.
+    pub quarantined: u32,
+    /// Foreground first, background behind it.
+    queues: [List; 2],
+    out: List,
+}
+
+/// All drives and all their commands.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    pub drives: Vec<Option<Channel>>,
+    pub commands: Slab<Command>,
+    depth_max: u32,
+    timeout: Nanos,
+}
+
+impl Channels {
+    pub(crate) fn new(drives_max: u16, commands_max: u32, depth_max: u32, timeout: Nanos) -> Self {
+        let mut drives = Vec::new();
+        drives.resize_with(drives_max as usize, || None);
+        Self { drives, commands: Slab::new(commands_max), depth_max, timeout }
+    }
+
+    pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {
+        match self.drives.get_mut(drive.index()) {
+            Some(place @ None) => {
+                *place = Some(Channel {
+                    info,
+                    set: None,
+                    issued: 0,
+                    quarantined: 0,
+                    queues: [List::EMPTY; 2],
+                    out: List::EMPTY,
+                });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn get(&self, drive: DriveId) -> Option<&Channel> {
+        self.drives.get(drive.index())?.as_ref()
+    }
+    pub(crate) fn get_mut(&mut self, drive: DriveId) -> Option<&mut Channel> {
+        self.drives.get_mut(drive.index())?.as_mut()
+    }
+    fn channel(&mut self, drive: DriveId) -> &mut Channel {
+        self.drives[drive.index()].as_mut().expect("commands go to attached drives")
+    }
+
+    /// Commands that the drive has not answered, given-up ones included.
+    pub(crate) fn outstanding(&self, drive: DriveId) -> u32 {
+        self.get(drive).map_or(0, |c| c.issued + c.quarantined)
+    }
+
+    /// Take a command: issue it now, or when the drive has room. Metadata is issued at once: its bytes live
+    /// only until the actions are drained.
+    pub(crate) fn push(&mut self, now: Instant, command: Command, actions: &mut Actions) {
+        let (drive, class) = (command.drive, command.class);
+        let key = self.commands.insert(command).expect("room was asked for before commands are made");
+        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+        if channel.issued < self.depth_max || class == IoClass::Metadata {
+            self.issue(now, key.index, actions);
+        } else {
+            let queue = usize::from(class > IoClass::Foreground);
+            channel.queues[queue].push(&mut self.commands, key.index);
+        }
+    }
+
+    fn issue(&mut self, now: Instant, index: u32, actions: &mut Actions) {
+        let tag = Tag::new(TagKind::Drive, index, self.commands.generation(index));
+        let command = &mut self.commands[index];
+        command.issued = true;
+        command.deadline = now + self.timeout;
+        let Command { drive, op, lba, len, data, class, .. } = *command;
+        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+        channel.issued += 1;
+        channel.out.push(&mut self.commands, index);
+        actions.drive.push(DriveCommand { tag, drive, op, lba, len, data, class });
+    }
+
+    /// A command was answered: takes it out of the table and lets the next one go.
+    pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
+        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
+        let drive = self.commands[key.index].drive;
+        assert!(self.commands[key.index].issued, "a completion names a command that was issued: {tag:?}");
+        if self.commands[key.index].owner == Owner::Quarantined {
+            self.channel(drive).quarantined -= 1;
+        } else {
+            let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+            channel.issued -= 1;
+            channel.out.remove(&mut self.commands, key.index);
+        }
+        let command = self.commands.remove(key.index);
+        self.issue_next(now, drive, actions);
+        command
+    }
+
+    fn issue_next(&mut self, now: Instant, drive: DriveId, actions: &mut Actions) {
+        loop {
+            let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+            if channel.issued >= self.depth_max {
+                return;
+            }
+            let Some(queue) = channel.queues.iter_mut().find(|q| q.head != NONE) else { return };
+            let index = queue.head;
+            queue.remove(&mut self.commands, index);
+            self.issue(now, index, actions);
+        }
+    }
+
+    /// A queued command of this drive that was never issued, taken out of the table: for a drive that is gone.
+    pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<Command> {
+        let channel = self.drives[drive.index()].as_mut()?;
+        let queue = channel.queues.iter_mut().find(|q| q.head != NONE)?;
+        let index = queue.head;
+        queue.remove(&mut self.commands, index);
+        Some(self.commands.remove(index))
+    }
+
+    /// A command that is overdue, as it was; it is quarantined now.
+    pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<Command> {
+        for place in &mut self.drives {
+            let Some(channel) = place else { continue };
+            let index = channel.out.head;
+            if index == NONE || self.commands[index].deadline > now {
+                continue;
+            }
+            channel.out.remove(&mut self.commands, index);
+            channel.issued -= 1;
+            channel.quarantined += 1;
+            let command = self.commands[index];
+            self.commands[index].owner = Owner::Quarantined;
+            return Some(command);
+        }
+        None
+    }
+
+    /// Give up all commands of a drive that is taken for dead, one by one.
+    pub(crate) fn give_up_issued(&mut self, drive: DriveId) -> Option<Command> {
+        let channel = self.drives[drive.index()].as_mut()?;
+        let index = channel.out.head;
+        if index == NONE {
+            return None;
+        }
+        channel.out.remove(&mut self.commands, index);
+        channel.issued -= 1;
+        channel.quarantined += 1;
+        let command = self.commands[index];
+        self.commands[index].owner = Owner::Quarantined;
+        Some(command)
+    }
+
+    /// When the first command will be overdue.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.drives.iter().flatten().filter(|c| c.out.head != NONE).map(|c| self.commands[c.out.head].deadline).min()
+    }
+}

@@ -1,0 +1,364 @@
+//! Extents: reading from where the data stands, and writing sets without parity.
+
+use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
+
+use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::controller::Controller;
+use crate::geometry::{Fragment, Geometry, Mirror};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, Payload, Phase};
+use crate::reason::Reason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Controller {
+    // ---- reading
+
+    pub(crate) fn step_read(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Start => {
+                if !self.may_issue() {
+                    return self.wait_for_commands(index);
+                }
+                self.ops[index].phase = Phase::ReadingOld;
+                self.issue_extent_reads(index, actions);
+                if self.ops[index].pending == 0 {
+                    self.finish_op(index, actions);
+                }
+            }
+            Phase::ReadingOld => self.finish_op(index, actions),
+            phase => unreachable!("a read is never in {phase:?}"),
+        }
+    }
+
+    fn issue_extent_reads(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
+        let mut done = Sectors::ZERO;
+        while done < op.len {
+            let at = op.at + done;
+            let left = op.len - done;
+            let choice = self.choose_fragment(&op, at, left);
+            let Some((fragment, reason)) = choice else {
+                self.ops[index].error = Some(ReplyStatus::IoError);
+                return;
+            };
+            let len = fragment.len.min(left);
+            self.set_mut(op.set).reasons.count(reason);
+            let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
+            self.set_mut(op.set).last_read[fragment.slot.index()] = (fragment.lba + len).get();
+            self.issue_read(index, range, SlotSet::EMPTY, actions);
+            done += len;
+        }
+    }
+
+    /// Where to read from `at`; `None` where nobody has it. Only reads of parity sets that turn out not to be
+    /// whole any more come here in vain: their piece is made again row by row.
+    fn choose_fragment(&mut self, op: &Op, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let fragment = match &set.geometry {
+            Geometry::Passthrough(g) => g.map(at),
+            Geometry::Linear(g) => g.map(at),
+            Geometry::Striped(g) => g.map(at),
+            Geometry::Mirror(mirror) => return self.choose_copy(op, mirror, at, left),
+            Geometry::Parity(parity) => {
+                let (stripe, column, within) = parity.locate(at);
+                let slot = parity.slot_of(stripe, column);
+                let fragment = Fragment { slot, lba: parity.member_lba(stripe, within), len: parity.chunk() - within };
+                let end = fragment.lba + fragment.len.min(left);
+                if !set.readable(fragment.lba, end).contains(slot) {
+                    self.pieces[op.piece].restart = true;
+                    return None;
+                }
+                fragment
+            }
+        };
+        let end = fragment.lba + fragment.len.min(left);
+        let set = self.set(op.set);
+        set.readable(fragment.lba, end).contains(fragment.slot).then_some((fragment, Reason::ReadDirect))
+    }
+
+    /// Which copy to read: the one that continues a sequential stream, otherwise the one with the least to do.
+    fn choose_copy(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let mut best: Option<(u64, Fragment)> = None;
+        for copy in mirror.copies(at) {
+            let len = copy.len.min(left);
+            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
+                continue;
+            }
+            if !set.is_consistent(at.get(), at.get() + len.get()) {
+                return Some((copy, Reason::ReadFixedCopy));
+            }
+            if set.last_read[copy.slot.index()] == copy.lba.get() {
+                return Some((copy, Reason::ReadSequential));
+            }
+            let pending = self.pending_of(op, copy.slot);
+            if best.is_none_or(|(least, _)| pending < least) {
+                best = Some((pending, copy));
+            }
+        }
+        best.map(|(_, copy)| (copy, Reason::ReadLeastPending))
+    }
+
+    fn pending_of(&self, op: &Op, slot: Slot) -> u64 {
+        let set = self.set(op.set);
+        let drive = set.members[set.places[slot.index()].member as usize].drive;
+        u64::from(self.channels.outstanding(drive))
+    }
+
+    // ---- writing
+
+    pub(crate) fn step_write(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning | Phase::Logging => {
+                self.ops[index].phase = Phase::Logging;
+                if !self.begin_write(index) {
+                    return;
+                }
+                if !self.may_issue() {
+                    return self.wait_for_commands(index);
+                }
+                self.ops[index].phase = Phase::Writing;
+                self.issue_extent_writes(index, actions);
+                if self.ops[index].pending == 0 {
+                    self.step_write(index, actions);
+                }
+            }
+            Phase::Writing | Phase::Recording => {
+                if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
+                    self.finish_op(index, actions);
+                }
+            }
+            phase => unreachable!("a write is never in {phase:?}"),
+        }
+    }
+
+    fn issue_extent_writes(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let base = match op.payload {
+            Payload::Host(base) => Some(base),
+            Payload::Zero => None,
+            Payload::None => unreachable!("writes have payload"),
+        };
+        let mirrored = matches!(self.set(op.set).geometry, Geometry::Mirror(_));
+        let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
+        self.set_mut(op.set).reasons.count(reason);
+        let mut done = Sectors::ZERO;
+        while done < op.len {
+            let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
+            let len = self.write_fragment(index, op.at + done, op.len - done, payload, actions);
+            done += len;
+        }
+    }
+
+    /// Write the fragment at `at`, every copy of it; returns its length.
+    fn write_fragment(
+        &mut self,
+        index: u32,
+        at: SetLba,
+        left: Sectors,
+        payload: PoolOffset,
+        actions: &mut Actions,
+    ) -> Sectors {
+        let set_id = self.ops[index].set;
+        let pending = self.ops[index].pending;
+        let set = self.set(set_id);
+        let one = match &set.geometry {
+            Geometry::Passthrough(g) => Some(g.map(at)),
+            Geometry::Linear(g) => Some(g.map(at)),
+            Geometry::Striped(g) => Some(g.map(at)),
+            Geometry::Mirror(_) => None,
+            Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
+        };
+        let len = if let Some(fragment) = one {
+            let len = fragment.len.min(left);
+            let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
+            self.issue_write(index, range, actions);
+            len
+        } else {
+            self.write_copies(index, at, left, payload, actions)
+        };
+        if self.ops[index].pending == pending {
+            // Nobody took it.
+            self.ops[index].error = Some(ReplyStatus::IoError);
+        }
+        len
+    }
+
+    fn write_copies(
+        &mut self,
+        index: u32,
+        at: SetLba,
+        left: Sectors,
+        payload: PoolOffset,
+        actions: &mut Actions,
+    ) -> Sectors {
+        let mut copy_number = 0;
+        loop {
+            let Geometry::Mirror(mirror) = &self.set(self.ops[index].set).geometry else {
+                unreachable!("asked for a mirror")
+            };
+            let count = usize::from(mirror.copy_count());
+            let copy = mirror.copies(at).nth(copy_number).expect("below the number of copies");
+            let len = copy.len.min(left);
+            let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
+            self.issue_write(index, range, actions);
+            copy_number += 1;
+            if copy_number == count {
+                return len;
+            }
+        }
+    }
+
+    // ---- discarding
+
+    /// Make the next operation of the first request without payload (flush or discard); true where something
+    /// moved.
+    pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
+        let Some(index) = self.plain.front() else { return false };
+        if !self.may_make_op() {
+            return false;
+        }
+        if self.requests[index].request.kind == crate::events::RequestKind::Flush {
+            self.cut_flush(index, actions);
+        } else {
+            self.cut_discard(index, actions);
+        }
+        true
+    }
+
+    /// All operations of a request without payload are made.
+    pub(crate) fn end_plain(&mut self, index: u32, actions: &mut Actions) {
+        self.plain.pop();
+        self.end_request_op(index, None, actions);
+    }
+
+    fn cut_discard(&mut self, index: u32, actions: &mut Actions) {
+        let entry = self.requests[index];
+        let array = self.array(entry.request.array).expect("requests belong to arrays");
+        let block = array.block.bytes();
+        let start = entry.request.offset.get().next_multiple_of(block.get());
+        let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
+        let at = start + entry.cut;
+        if at >= end {
+            return self.end_plain(index, actions);
+        }
+        let sector = Bytes(at).sectors_floor();
+        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.set(set).geometry.capacity());
+        let len = run.min(Bytes(end - at).sectors_floor());
+        let (skip, op) = self.discard_op(index, set_id, set_lba, len);
+        self.requests[index].cut += skip.bytes().get();
+        if let Some(op) = op {
+            self.requests[index].pieces += 1;
+            let key = self.ops.insert(op).expect("asked for room");
+            self.set_mut(set_id).ops += 1;
+            self.ready.push(key.index);
+        } else {
+            self.explain(set_id, Reason::DiscardIgnored, set_lba.get(), 0);
+        }
+    }
+
+    /// The operation that discards the first part of an extent, and how long that part is. No operation where
+    /// the members cannot keep parity right.
+    fn discard_op(
+        &self,
+        request: u32,
+        set_id: openraid_units::SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> (Sectors, Option<Op>) {
+        use crate::io::op::OpKind;
+        let set = self.set(set_id);
+        let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
+        let info = |m: &crate::array::set::Member| self.channels.get(m.drive).map(|c| c.info);
+        if let Geometry::Parity(parity) = &set.geometry {
+            let safe = set
+                .members
+                .iter()
+                .filter(|m| m.is_active())
+                .all(|m| info(m).is_some_and(|i| i.discard && i.discard_zeroes));
+            let (stripe, column, within) = parity.locate(at);
+            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
+            if !safe || column != 0 || !within.is_zero() || len < to_end {
+                return (len.min(to_end), None);
+            }
+            op.stripe = stripe;
+            (op.lo, op.hi) = (0, super::split::narrow(parity.chunk()));
+            (op.cursor, op.cursor_end) = (op.lo, op.hi);
+            return (to_end, Some(op));
+        }
+        let in_region = Sectors(crate::limits::REGION_SECTORS - at.get() % crate::limits::REGION_SECTORS);
+        let len = len.min(in_region);
+        (op.at, op.len) = (at, len);
+        let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
+        (len, any.then_some(op))
+    }
+
+    pub(crate) fn step_discard(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning | Phase::Logging => {
+                self.ops[index].phase = Phase::Logging;
+                if !self.begin_write(index) {
+                    return;
+                }
+                if !self.may_issue() {
+                    return self.wait_for_commands(index);
+                }
+                self.ops[index].phase = Phase::Writing;
+                let op = self.ops[index];
+                self.explain(op.set, Reason::DiscardDone, op.stripe.0.max(op.at.get()), 0);
+                if self.is_row_op(&op) {
+                    let (from, to) = self.member_rows(&op);
+                    for slot in SlotSet::first_n(self.set(op.set).slots()) {
+                        self.discard_slot(index, slot, from, to - from, actions);
+                    }
+                } else {
+                    self.discard_extent(index, actions);
+                }
+                if self.ops[index].pending == 0 {
+                    self.finish_op(index, actions);
+                }
+            }
+            _ => self.finish_op(index, actions),
+        }
+    }
+
+    fn discard_extent(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let mut done = Sectors::ZERO;
+        while done < op.len && self.may_issue() {
+            let at = op.at + done;
+            let set = self.set(op.set);
+            let (one, copies) = match &set.geometry {
+                Geometry::Passthrough(g) => (g.map(at), 1),
+                Geometry::Linear(g) => (g.map(at), 1),
+                Geometry::Striped(g) => (g.map(at), 1),
+                Geometry::Mirror(g) => (g.copies(at).next().expect("a copy"), usize::from(g.copy_count())),
+                Geometry::Parity(_) => unreachable!("parity sets discard by rows"),
+            };
+            let len = one.len.min(op.len - done);
+            for number in 0..copies {
+                let fragment = match &self.set(op.set).geometry {
+                    Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),
+                    _ => one,
+                };
+                self.discard_slot(index, fragment.slot, fragment.lba, len, actions);
+            }
+            done += len;
+        }
+    }
+
+    fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors, actions: &mut Actions) {
+        let set = self.set(self.ops[index].set);
+        let place = set.places[slot.index()];
+        for member in [place.member, place.replacement] {
+            let takes = |m: &crate::array::set::Member| {
+                m.is_active() && self.channels.get(m.drive).is_some_and(|c| c.info.discard)
+            };
+            if member != NONE && takes(&self.set(self.ops[index].set).members[member as usize]) {
+                self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Flush: every write that was replied before becomes durable on the members.
+
+use openraid_units::{MemberLba, Sectors};
+
+use crate::actions::{Actions, DriveOp};
+use crate::controller::Controller;
+use crate::io::op::{Op, OpKind, Phase};
+use crate::slab::NONE;
+
+impl Controller {
+    /// The flush of the next set of a request's array.
+    pub(crate) fn cut_flush(&mut self, index: u32, actions: &mut Actions) {
+        let entry = self.requests[index];
+        let volume = &self.array(entry.request.array).expect("requests belong to arrays").volume;
+        let number = usize::try_from(entry.cut).expect("an array has few sets");
+        if number >= volume.set_count() {
+            return self.end_plain(index, actions);
+        }
+        let set = volume.set(number);
+        self.requests[index].cut += 1;
+        self.requests[index].pieces += 1;
+        let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
+        let key = self.ops.insert(op).expect("asked for room");
+        self.set_mut(set).ops += 1;
+        self.ready.push(key.index);
+    }
+
+    pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {
+        if self.ops[index].phase == Phase::Start {
+            if !self.may_issue() {
+                return self.wait_for_commands(index);
+            }
+            self.ops[index].phase = Phase::Writing;
+            let set = self.ops[index].set;
+            for member in 0..self.set(set).members.len() {
+                if self.begin_flush(set, member) {
+                    let member = u32::try_from(member).expect("few members");
+                    self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
+                }
+            }
+            if self.ops[index].pending > 0 {
+                return;
+            }
+        }
+        if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
+            self.finish_op(index, actions);
+        }
+    }
+
+    /// Does this member have to be flushed for what was written so far? If so it is counted as being flushed.
+    ///
+    /// A flush that is under way may have been issued before the last write, so another one is needed then.
+    pub(crate) fn begin_flush(&mut self, set: openraid_units::SetId, member: usize) -> bool {
+        let member = &mut self.set_mut(set).members[member];
+        if !member.is_active() || !(member.unflushed || member.flushing > 0) {
+            return false;
+        }
+        member.unflushed = false;
+        member.flushing += 1;
+        member.counters.flushes += 1;
+        true
+    }
+}

@@ -1,0 +1,191 @@
+//! What must not interleave: ranges of exclusion units.
+//!
+//! A unit is a stripe of a parity set, or a region of [`crate::limits::REGION_SECTORS`] of any other set; a
+//! range is in sectors of one member within the unit. An operation holds at most one range, so that no two
+//! can wait for each other. Ranges are granted in the order in which they were asked for, wherever they
+//! conflict; two shared ranges never do.
+//!
+//! All bookkeeping is in two tables that are as long as the table of operations.
+
+use alloc::vec::Vec;
+use openraid_units::SetId;
+
+use crate::slab::NONE;
+
+/// How a range is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockMode {
+    /// Others may read at the same time.
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+/// A range of an exclusion unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockRange {
+    /// Which set.
+    pub set: SetId,
+    /// Which unit of it.
+    pub unit: u64,
+    /// First sector within the unit.
+    pub lo: u32,
+    /// First sector behind the range.
+    pub hi: u32,
+    /// How.
+    pub mode: LockMode,
+}
+
+impl LockRange {
+    fn conflicts(&self, other: &Self) -> bool {
+        self.unit == other.unit
+            && self.set == other.set
+            && self.lo < other.hi
+            && other.lo < self.hi
+            && !(self.mode == LockMode::Shared && other.mode == LockMode::Shared)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    range: LockRange,
+    /// Earlier ranges that conflict with this one.
+    blockers: u32,
+    previous: u32,
+    next: u32,
+}
+
+/// All ranges held or waited for.
+#[derive(Debug)]
+pub struct Locks {
+    entries: Vec<Option<Entry>>,
+    heads: Vec<u32>,
+    tails: Vec<u32>,
+    held: u32,
+}
+
+impl Locks {
+    /// For operations with indices below `ops`.
+    #[must_use]
+    pub fn new(ops: u32) -> Self {
+        let buckets = (ops as usize * 2).next_power_of_two();
+        Self {
+            entries: alloc::vec![None; ops as usize],
+            heads: alloc::vec![NONE; buckets],
+            tails: alloc::vec![NONE; buckets],
+            held: 0,
+        }
+    }
+
+    /// Is no range held or waited for?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // masked to the table
+    fn bucket(&self, range: &LockRange) -> usize {
+        let mixed = (range.unit ^ (u64::from(range.set.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & (self.heads.len() - 1)
+    }
+
+    /// Ask for a range in the name of operation `op`; true where it is held at once. Otherwise the operation is
+    /// named by a later [`Locks::release`].
+    pub fn acquire(&mut self, op: u32, range: LockRange) -> bool {
+        assert!(range.lo < range.hi, "a range has sectors");
+        assert!(self.entries[op as usize].is_none(), "an operation holds one range");
+        let bucket = self.bucket(&range);
+        let mut blockers = 0;
+        let mut at = self.heads[bucket];
+        while at != NONE {
+            let entry = self.entry(at);
+            blockers += u32::from(entry.range.conflicts(&range));
+            at = entry.next;
+        }
+        let tail = self.tails[bucket];
+        self.entries[op as usize] = Some(Entry { range, blockers, previous: tail, next: NONE });
+        if tail == NONE {
+            self.heads[bucket] = op;
+        } else {
+            self.entry_mut(tail).next = op;
+        }
+        self.tails[bucket] = op;
+        self.held += 1;
+        blockers == 0
+    }
+
+    /// Let go of the range of `op`; `granted` is called with each operation whose range is held from now on.
+    pub fn release(&mut self, op: u32, mut granted: impl FnMut(u32)) {
+        let entry = self.entries[op as usize].take().expect("the operation holds a range");
+        assert_eq!(entry.blockers, 0, "a range is released after it was held");
+        let bucket = self.bucket(&entry.range);
+        if entry.previous == NONE {
+            self.heads[bucket] = entry.next;
+        } else {
+            self.entry_mut(entry.previous).next = entry.next;
+        }
+        if entry.next == NONE {
+            self.tails[bucket] = entry.previous;
+        } else {
+            self.entry_mut(entry.next).previous = entry.previous;
+        }
+        self.held -= 1;
+        let mut at = entry.next;
+        while at != NONE {
+            let later = self.entry_mut(at);
+            let next = later.next;
+            if later.range.conflicts(&entry.range) {
+                later.blockers -= 1;
+                if later.blockers == 0 {
+                    granted(at);
+                }
+            }
+            at = next;
+        }
+    }
+
+    fn entry(&self, op: u32) -> &Entry {
+        self.entries[op as usize].as_ref().expect("linked entries are in use")
+    }
+    fn entry_mut(&mut self, op: u32) -> &mut Entry {
+        self.entries[op as usize].as_mut().expect("linked entries are in use")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn range(unit: u64, lo: u32, hi: u32, mode: LockMode) -> LockRange {
+        LockRange { set: SetId(0), unit, lo, hi, mode }
+    }
+
+    #[test]
+    fn conflicting_ranges_are_granted_in_order_and_others_at_once() {
+        let mut locks = Locks::new(8);
+        assert!(locks.acquire(0, range(5, 0, 8, LockMode::Exclusive)));
+        assert!(locks.acquire(1, range(5, 8, 16, LockMode::Exclusive)));
+        assert!(!locks.acquire(2, range(5, 4, 12, LockMode::Exclusive)));
+        assert!(!locks.acquire(3, range(5, 0, 1, LockMode::Shared)));
+        assert!(locks.acquire(4, range(6, 0, 8, LockMode::Exclusive)));
+        let mut granted = Vec::new();
+        locks.release(0, |op| granted.push(op));
+        assert_eq!(granted, [3], "3 conflicts with 0 only; 2 still waits for 1");
+        locks.release(1, |op| granted.push(op));
+        assert_eq!(granted, [3, 2]);
+    }
+
+    #[test]
+    fn a_late_reader_does_not_overtake_a_waiting_writer() {
+        let mut locks = Locks::new(4);
+        assert!(locks.acquire(0, range(1, 0, 8, LockMode::Shared)));
+        assert!(!locks.acquire(1, range(1, 0, 8, LockMode::Exclusive)));
+        assert!(!locks.acquire(2, range(1, 0, 8, LockMode::Shared)));
+        let mut granted = Vec::new();
+        locks.release(0, |op| granted.push(op));
+        assert_eq!(granted, [1]);
+        locks.release(1, |op| granted.push(op));
+        assert_eq!(granted, [1, 2]);
+    }
+}

@@ -1,0 +1,321 @@
+//! Commands of operations to members, and what their ends mean.
+
+use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, Slot};
+
+use crate::actions::{Actions, Data, DriveOp, IoClass, ReplyStatus};
+use crate::controller::{CommandError, Controller};
+use crate::events::DriveError;
+use crate::geometry::Geometry;
+use crate::io::channel::{Command, Hold, Owner};
+use crate::io::op::{Op, OpKind};
+use crate::reason::{FailReason, Reason};
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// A piece of a member and of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberRange {
+    pub slot: Slot,
+    pub lba: MemberLba,
+    pub len: Sectors,
+    pub at: PoolOffset,
+}
+
+impl Controller {
+    fn class_of(op: &Op) -> IoClass {
+        match op.kind {
+            OpKind::Rebuild | OpKind::Resync => IoClass::Rebuild,
+            OpKind::Scrub => IoClass::Scrub,
+            OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
+                IoClass::Foreground
+            }
+        }
+    }
+
+    /// The frames that a command of `op` at `at` points into.
+    fn hold_of(&self, op: &Op, at: PoolOffset) -> Option<Hold> {
+        let work_from = self.limits.pool - self.limits.work;
+        if at.offset() >= work_from {
+            let owner = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
+            return owner.map(Hold::Work);
+        }
+        if op.piece == NONE {
+            return None;
+        }
+        self.pieces[op.piece].run.map(Hold::Host)
+    }
+
+    /// Read from the member in a slot. The caller has chosen a slot that can be read.
+    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
+        let op = self.ops[index];
+        let set = self.set_mut(op.set);
+        let member_index = set.places[range.slot.index()].member;
+        let member = &mut set.members[member_index as usize];
+        member.counters.reads += 1;
+        member.counters.sectors_read += range.len.get();
+        let command = Command {
+            op: DriveOp::Read,
+            lba: member.data_offset + range.lba.offset(),
+            len: range.len,
+            data: Data::Frames(range.at),
+            class: Self::class_of(&op),
+            tried,
+            ..Command::new(Owner::Op(index), op.set, member_index, range.slot, member.drive)
+        };
+        self.push_op_command(index, command, actions);
+    }
+
+    fn push_op_command(&mut self, index: u32, mut command: Command, actions: &mut Actions) {
+        if let Data::Frames(at) = command.data {
+            let op = self.ops[index];
+            command.hold = self.hold_of(&op, at);
+        }
+        self.ops[index].pending += 1;
+        self.channels.push(self.now, command, actions);
+    }
+
+    /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
+    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
+        let place = self.set(self.ops[index].set).places[range.slot.index()];
+        for member in [place.member, place.replacement] {
+            if member != NONE {
+                self.issue_write_to(index, member, range, actions);
+            }
+        }
+    }
+
+    /// Write to one member of a slot, unless it takes no writes.
+    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
+        let op = self.ops[index];
+        let set = self.set_mut(op.set);
+        let member = &mut set.members[member_index as usize];
+        if !member.is_active() {
+            return;
+        }
+        member.unflushed = true;
+        member.counters.writes += 1;
+        member.counters.sectors_written += range.len.get();
+        let drive = member.drive;
+        let lba = member.data_offset + range.lba.offset();
+        let zeroes =
+            range.at == PoolOffset::ZERO && !op.fua && self.channels.get(drive).is_some_and(|c| c.info.write_zeroes);
+        let command = Command {
+            op: if zeroes { DriveOp::WriteZeroes } else { DriveOp::Write { fua: op.fua } },
+            lba,
+            len: range.len,
+            data: if zeroes { Data::None } else { Data::Frames(range.at) },
+            class: Self::class_of(&op),
+            ..Command::new(Owner::Op(index), op.set, member_index, range.slot, drive)
+        };
+        self.push_op_command(index, command, actions);
+    }
+
+    /// Send a command without payload to one member.
+    pub(crate) fn issue_plain(
+        &mut self,
+        index: u32,
+        member_index: u32,
+        drive_op: DriveOp,
+        lba: MemberLba,
+        len: Sectors,
+        actions: &mut Actions,
+    ) {
+        let op = self.ops[index];
+        let member = &self.set(op.set).members[member_index as usize];
+        let lba =
+            if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.data_offset + lba.offset() };
+        let slot = member.slot.unwrap_or_default();
+        let command = Command {
+            op: drive_op,
+            lba,
+            len,
+            class: Self::class_of(&op),
+            ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive)
+        };
+        self.push_op_command(index, command, actions);
+    }
+
+    /// A command of an operation ended.
+    pub(crate) fn on_op_command(
+        &mut self,
+        index: u32,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        if command.op == DriveOp::Flush {
+            self.set_mut(command.set).members[command.member as usize].flushing -= 1;
+        }
+        match result {
+            Ok(()) if matches!(command.op, DriveOp::Write { .. }) && self.set(command.set).has_bad => {
+                let member = &self.set(command.set).members[command.member as usize];
+                let at = MemberLba((command.lba - member.data_offset).get());
+                self.clear_bad(command.set, command.member, at, command.len);
+            }
+            _ => {}
+        }
+        if let Err(error) = result {
+            match command.op {
+                DriveOp::Read => self.read_failed(index, command, error, actions),
+                DriveOp::Write { .. } | DriveOp::WriteZeroes => self.write_failed(index, command, error, actions),
+                DriveOp::Flush => self.flush_failed(index, command, error, actions),
+                // Discards are advice.
+                DriveOp::Discard => {}
+            }
+        }
+        let op = &mut self.ops[index];
+        op.pending -= 1;
+        if op.pending == 0 {
+            self.ready.push(index);
+        }
+    }
+
+    fn read_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        self.member_read_error(command, error, actions);
+        let op = &mut self.ops[index];
+        op.excluded.insert(command.slot);
+        if error == CommandError::Timeout {
+            op.fresh = true;
+        }
+        if op.kind != OpKind::Read {
+            return;
+        }
+        let (set, piece) = (op.set, op.piece);
+        match &self.set(set).geometry {
+            Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
+            Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
+                // The piece is read again, in fresh frames, by rows: that way knows how to recover.
+                self.pieces[piece].restart = true;
+                self.explain(set, Reason::ReadRetried, command.lba.get(), 0);
+            }
+            _ => self.ops[index].error = Some(ReplyStatus::IoError),
+        }
+    }
+
+    /// What a failed read says of its member.
+    fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
+        let (set, member) = (command.set, command.member);
+        match error {
+            CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
+                let budget = self.limits.media_errors_max;
+                let entry = &mut self.set_mut(set).members[member as usize];
+                entry.media_errors += 1;
+                let (errors, data_offset) = (entry.media_errors, entry.data_offset);
+                if errors > budget {
+                    self.fail_member(set, member, FailReason::ErrorBudget, actions);
+                } else {
+                    let at = MemberLba((command.lba - data_offset).get());
+                    self.want_repair(set, command.slot, at, command.len);
+                }
+            }
+            CommandError::Timeout => {
+                self.fail_member(set, member, FailReason::Timeout, actions);
+            }
+            CommandError::Drive(DriveError::Gone) => {
+                self.fail_member(set, member, FailReason::Gone, actions);
+            }
+            CommandError::Drive(_) => {
+                self.fail_member(set, member, FailReason::Protocol, actions);
+            }
+        }
+    }
+
+    /// Read what one copy did not give from another; where all copies failed, each half by itself, because they
+    /// may have failed in different sectors.
+    fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
+        let op = self.ops[index];
+        let set = self.set(op.set);
+        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
+        let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
+        let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
+        let block = set.block.sectors();
+        let set_lba = op.at + Bytes((at - base).get()).sectors_floor();
+        let tried = command.tried.with(command.slot);
+        let other = mirror.copies(set_lba).find(|copy| {
+            let end = MemberLba(copy.lba.get() + command.len.get());
+            !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
+        });
+        if let Some(copy) = other {
+            self.explain(op.set, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
+            let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
+            self.issue_read(index, range, tried, actions);
+        } else if command.len > block && self.may_issue() {
+            let half = (command.len / 2).round_down(block).get().max(block.get());
+            for (from, len) in [(0, half), (half, command.len.get() - half)] {
+                let first = mirror_first(self, op.set, set_lba + Sectors(from), Sectors(len));
+                let at = at + Sectors(from).bytes();
+                match first {
+                    Some((slot, lba)) => {
+                        let range = MemberRange { slot, lba, len: Sectors(len), at };
+                        self.issue_read(index, range, SlotSet::EMPTY, actions);
+                    }
+                    None => self.ops[index].error = Some(ReplyStatus::IoError),
+                }
+            }
+        } else {
+            self.ops[index].error = Some(ReplyStatus::IoError);
+        }
+    }
+
+    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        let redundant = self.set(command.set).is_redundant();
+        if command.op == DriveOp::WriteZeroes && error == CommandError::Drive(DriveError::Unsupported) {
+            self.write_zeroes_plainly(index, command, actions);
+            return;
+        }
+        let reason = match error {
+            CommandError::Timeout => FailReason::Timeout,
+            CommandError::Drive(DriveError::Gone) => FailReason::Gone,
+            CommandError::Drive(DriveError::NoSpace) => FailReason::NoSpace,
+            CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
+            CommandError::Drive(DriveError::FlushFailed) => FailReason::FlushFailed,
+            CommandError::Drive(DriveError::Media { .. }) => FailReason::WriteError,
+            CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
+        };
+        let failed = self.fail_member(command.set, command.member, reason, actions);
+        if !redundant || !failed {
+            self.ops[index].error = Some(ReplyStatus::IoError);
+        }
+    }
+
+    /// The drive does not know WRITE ZEROES after all: from now on it gets zeroes as data.
+    fn write_zeroes_plainly(&mut self, index: u32, command: &Command, actions: &mut Actions) {
+        if let Some(channel) = self.channels.get_mut(command.drive) {
+            channel.info.write_zeroes = false;
+        }
+        let again = Command {
+            op: DriveOp::Write { fua: self.ops[index].fua },
+            data: Data::Frames(PoolOffset::ZERO),
+            ..*command
+        };
+        self.push_op_command(index, Command { hold: None, ..again }, actions);
+    }
+
+    fn flush_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        let reason = match error {
+            CommandError::Timeout => FailReason::Timeout,
+            CommandError::Drive(DriveError::Gone) => FailReason::Gone,
+            CommandError::Drive(_) => FailReason::FlushFailed,
+        };
+        let redundant = self.set(command.set).is_redundant();
+        let failed = self.fail_member(command.set, command.member, reason, actions);
+        if !redundant || !failed {
+            self.ops[index].error = Some(ReplyStatus::IoError);
+        }
+    }
+}
+
+/// The first copy of an extent that can be read.
+fn mirror_first(
+    controller: &Controller,
+    set: openraid_units::SetId,
+    at: openraid_units::SetLba,
+    len: Sectors,
+) -> Option<(Slot, MemberLba)> {
+    let set = controller.set(set);
+    let Geometry::Mirror(mirror) = &set.geometry else { return None };
+    mirror
+        .copies(at)
+        .find(|copy| set.readable(copy.lba, MemberLba(copy.lba.get() + len.get())).contains(copy.slot))
+        .map(|copy| (copy.slot, copy.lba))
+}

@@ -1,0 +1,15 @@
+//! From host requests to drive commands.
+
+pub(crate) mod channel;
+pub mod lock;
+pub(crate) mod op;
+pub mod plan;
+pub(crate) mod request;
+
+mod background_op;
+mod extent;
+mod flush;
+pub(crate) mod member_io;
+pub(crate) mod row;
+mod split;
+mod step;

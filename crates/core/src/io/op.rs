@@ -1,0 +1,224 @@
+//! The operation: what is done to one exclusion unit, as a state machine.
+//!
+//! ```text
+//!  Start -> Locking -> Edges -> Planning -> ReadingOld -> Computing -> Logging -> Writing -> Recording -> Done
+//!              |                  ^ ^ |         |               ^                      |
+//!              +- no partial block + | +---------|- no reads ----+                      |
+//!                                    +-----------+ a read failed: plan again            |
+//!                                    +----------------- next rows ----------------------+
+//!
+//! ```
+//!
+//! Entering Writing is the commit point: before it, a failure means to plan again; after it, to go on. In
+//! Recording the operation waits until the failure of a member that it met is durable on the other members.
+//! Reads, rebuilds and scrubs are the same operation with other phases empty.
+
+use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+
+use crate::actions::ReplyStatus;
+use crate::events::Verdict;
+use crate::frames::Run;
+use crate::io::plan::WriteMethod;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OpKind {
+    /// Read an extent of a set from where it stands.
+    Read,
+    /// Read a row segment of a parity set, recovering what cannot be read.
+    RowRead,
+    /// Write an extent of a set without parity.
+    Write,
+    /// Write a row segment of a parity set.
+    RowWrite,
+    /// Tell members that an extent is not needed.
+    Discard,
+    /// Make a set's members durable.
+    Flush,
+    /// Restore one slot over one unit.
+    Rebuild,
+    /// Make parity or copies consistent over one unit.
+    Resync,
+    /// Read and compare one unit.
+    Scrub,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Nothing happened yet.
+    Start,
+    /// Waits for its range.
+    Locking,
+    /// Reads the blocks that the request fills only in part.
+    Edges,
+    /// Chooses its way; may wait for frames.
+    Planning,
+    /// Reads old data.
+    ReadingOld,
+    /// Computes.
+    Computing(Step),
+    /// Waits until the intent to write is durable.
+    Logging,
+    /// Writes.
+    Writing,
+    /// Waits until the failure of a member is durable on the others.
+    Recording,
+}
+
+/// Which computation of several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Missing columns from the others.
+    Recover,
+    /// Parity from data.
+    Parity,
+    /// Do the members agree?
+    Check,
+}
+
+/// Where an operation's payload is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Payload {
+    /// In the frames of a piece, from here; later columns of a row follow a chunk apart.
+    Host(PoolOffset),
+    /// It is all zero.
+    Zero,
+    /// None.
+    None,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub kind: OpKind,
+    pub phase: Phase,
+    pub set: SetId,
+    /// The piece it works for.
+    pub piece: u32,
+    /// The operation it works for; it runs under that one's range.
+    pub parent: u32,
+    /// Sets without parity: the extent.
+    pub at: SetLba,
+    pub len: Sectors,
+    /// Parity sets: the row segment. Background operations use `stripe` as their unit.
+    pub stripe: StripeIndex,
+    pub lo: u32,
+    pub hi: u32,
+    pub first: u16,
+    pub columns: u16,
+    pub payload: Payload,
+    pub fua: bool,
+    /// Bytes of the first block, and of the last, that the request does not cover.
+    pub head_skip: u16,
+    pub tail_skip: u16,
+    /// Commands, jobs and children outstanding.
+    pub pending: u32,
+    /// Slots that failed in this operation: it plans without them.
+    pub excluded: SlotSet,
+    /// Work frames, and the slots that have a buffer there, in rank order.
+    pub work: Option<Run>,
+    pub buffers: SlotSet,
+    /// The plan.
+    pub method: WriteMethod,
+    pub read: SlotSet,
+    pub lost: SlotSet,
+    pub parity: SlotSet,
+    pub write: SlotSet,
+    /// Background: rows in work now, within `lo..hi`.
+    pub cursor: u32,
+    pub cursor_end: u32,
+    /// A piece of work inside the present rows that is being looked at sector by sector.
+    pub probe: u32,
+    /// Holds a range.
+    pub locked: bool,
+    /// Counted as a write of its set (active mark, bitmap).
+    pub intent: bool,
+    /// Background: the task (0: a repair of its own) and which unit of it.
+    pub task: u32,
+    pub unit: u64,
+    /// Background: the slots to restore.
+    pub target: SlotSet,
+    /// The target is the replacement in that slot, not its member.
+    pub replace: bool,
+    /// What the last job found.
+    pub verdict: Verdict,
+    /// The edges were read, and merged.
+    pub edges_read: bool,
+    pub merged: bool,
+    /// It waited for frames and is at the head of those who do.
+    pub woken: bool,
+    /// A command was given up: its frames must not be used again by this operation.
+    pub fresh: bool,
+    /// Stop here with this.
+    pub error: Option<ReplyStatus>,
+}
+
+impl Op {
+    pub(crate) fn new(kind: OpKind, set: SetId) -> Self {
+        Self {
+            kind,
+            phase: Phase::Start,
+            set,
+            piece: NONE,
+            parent: NONE,
+            at: SetLba::ZERO,
+            len: Sectors::ZERO,
+            stripe: StripeIndex(0),
+            lo: 0,
+            hi: 0,
+            first: 0,
+            columns: 0,
+            payload: Payload::None,
+            fua: false,
+            head_skip: 0,
+            tail_skip: 0,
+            pending: 0,
+            excluded: SlotSet::EMPTY,
+            work: None,
+            buffers: SlotSet::EMPTY,
+            method: WriteMethod::FullStripe,
+            read: SlotSet::EMPTY,
+            lost: SlotSet::EMPTY,
+            parity: SlotSet::EMPTY,
+            write: SlotSet::EMPTY,
+            cursor: 0,
+            cursor_end: 0,
+            probe: 0,
+            locked: false,
+            intent: false,
+            task: 0,
+            unit: 0,
+            target: SlotSet::EMPTY,
+            replace: false,
+            verdict: Verdict::Done,
+            edges_read: false,
+            merged: false,
+            woken: false,
+            fresh: false,
+            error: None,
+        }
+    }
+
+    /// Does it serve the set's own needs, not a host?
+    pub(crate) fn is_background(&self) -> bool {
+        matches!(self.kind, OpKind::Rebuild | OpKind::Resync | OpKind::Scrub)
+    }
+
+    /// Does it rewrite a range that could not be read?
+    pub(crate) fn is_repair(&self) -> bool {
+        self.kind == OpKind::Rebuild && self.task == 0
+    }
+
+    /// Rows in work now, in sectors.
+    pub(crate) fn rows(&self) -> u32 {
+        self.cursor_end - self.cursor
+    }
+
+    /// Rows in work now, in bytes.
+    pub(crate) fn row_bytes(&self) -> u32 {
+        self.rows() << openraid_units::SECTOR_SHIFT
+    }
+}

@@ -1,0 +1,214 @@
+//! How to read or write one row segment of a parity set: a pure function of what is written and what is there.
+//!
+//! A row segment is a range of rows of one stripe in which the same columns are written in every row. With
+//! k written columns of D and m parities that are there (healthy: m = 1 or 2):
+//!
+//! ```text
+//!  method             reads               writes   possible when
+//!  full stripe        0                   D + m    k = D
+//!  read-modify-write  k + m               k + m    the written columns and a parity can be read and parity is trusted
+//!  reconstruct-write  D - k               k + m    the columns not written can be read
+//!  recover            all that is there   k + m    neither of the two, but what is lost can be recovered
+//!  data only          0                   k        no parity member is there
+//! ```
+//!
+//! The way with the fewest member reads is taken (the writes are the same); where read-modify-write and
+//! reconstruct-write are equal, reconstruct-write is, because it makes the parity anew.
+
+use crate::admin::PartialWritePolicy;
+use crate::reason::Reason;
+use crate::slots::SlotSet;
+use openraid_units::Slot;
+
+/// The members of one stripe by role, and their condition for the rows at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct StripeView {
+    /// Slots of all data columns.
+    pub data: SlotSet,
+    /// Slot of P.
+    pub p: Slot,
+    /// Slot of Q, on RAID 6.
+    pub q: Option<Slot>,
+    /// Slots whose bytes on disk are good here.
+    pub readable: SlotSet,
+    /// Slots that take writes here.
+    pub writable: SlotSet,
+    /// Does parity on disk fit the data here?
+    pub trusted: bool,
+}
+
+impl StripeView {
+    /// The slots of P and Q.
+    #[must_use]
+    pub fn parities(&self) -> SlotSet {
+        let p = SlotSet::one(self.p);
+        self.q.map_or(p, |q| p.with(q))
+    }
+}
+
+/// How parity comes about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteMethod {
+    /// From new data alone.
+    FullStripe,
+    /// From the old parity, old data and new data.
+    ReadModifyWrite,
+    /// From the new data and the columns that are not written.
+    ReconstructWrite,
+    /// As [`WriteMethod::ReconstructWrite`], after missing columns were recovered from all that is there.
+    RecoverThenWrite,
+    /// Not at all.
+    DataOnly,
+}
+
+/// What to read, what to compute and what to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WritePlan {
+    /// How.
+    pub method: WriteMethod,
+    /// Slots to read.
+    pub read: SlotSet,
+    /// Data slots to recover from what was read.
+    pub lost: SlotSet,
+    /// Parity slots to compute.
+    pub parity: SlotSet,
+    /// Slots to write.
+    pub write: SlotSet,
+    /// Why this way.
+    pub reason: Reason,
+    /// The number of reads that the rejected way would have needed (0 where there was none).
+    pub rejected_reads: u32,
+}
+
+/// The redundancy left does not cover what is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotRecoverable;
+
+/// Plan the write of the data slots `written`.
+///
+/// # Errors
+/// [`NotRecoverable`] where a column that is needed can be neither read nor recovered.
+pub fn plan_write(
+    view: &StripeView,
+    written: SlotSet,
+    policy: PartialWritePolicy,
+) -> Result<WritePlan, NotRecoverable> {
+    let parity = view.parities() & view.writable;
+    let write = (written | parity) & view.writable;
+    let others = view.data.minus(written);
+    let plan = WritePlan {
+        method: WriteMethod::FullStripe,
+        read: SlotSet::EMPTY,
+        lost: SlotSet::EMPTY,
+        parity,
+        write,
+        reason: Reason::FullStripe,
+        rejected_reads: 0,
+    };
+    if others.is_empty() {
+        return Ok(plan);
+    }
+    if parity.is_empty() {
+        let write = written & view.writable;
+        return if write == written {
+            Ok(WritePlan { method: WriteMethod::DataOnly, write, reason: Reason::WriteNoParity, ..plan })
+        } else {
+            Err(NotRecoverable)
+        };
+    }
+    let modify = plan_modify(view, written, plan);
+    let reconstruct = plan_reconstruct(view, written, others, plan);
+    match (modify, reconstruct) {
+        (Some(modify), Some(reconstruct)) => Ok(choose(modify, reconstruct, policy)),
+        (Some(modify), None) => Ok(modify),
+        (None, Some(reconstruct)) => Ok(reconstruct),
+        (None, None) => plan_recover(view, others, plan),
+    }
+}
+
+fn choose(modify: WritePlan, reconstruct: WritePlan, policy: PartialWritePolicy) -> WritePlan {
+    let (m, r) = (modify.read.len(), reconstruct.read.len());
+    match policy {
+        PartialWritePolicy::ReadModifyWrite => {
+            WritePlan { reason: Reason::ReadModifyWriteForced, rejected_reads: r, ..modify }
+        }
+        PartialWritePolicy::Fewest if m < r => WritePlan { rejected_reads: r, ..modify },
+        PartialWritePolicy::Fewest if m == r => {
+            WritePlan { reason: Reason::ReconstructEqual, rejected_reads: m, ..reconstruct }
+        }
+        PartialWritePolicy::Fewest => WritePlan { rejected_reads: m, ..reconstruct },
+    }
+}
+
+fn plan_modify(view: &StripeView, written: SlotSet, plan: WritePlan) -> Option<WritePlan> {
+    let parity = plan.parity & view.readable;
+    // A parity member that is being rebuilt and is not yet good here gets nothing: its rebuild comes later.
+    let possible = view.trusted && written.minus(view.readable).is_empty() && !parity.is_empty();
+    possible.then(|| WritePlan {
+        method: WriteMethod::ReadModifyWrite,
+        read: written | parity,
+        parity,
+        write: (written & view.writable) | parity,
+        reason: Reason::ReadModifyWriteFewer,
+        ..plan
+    })
+}
+
+fn plan_reconstruct(view: &StripeView, written: SlotSet, others: SlotSet, plan: WritePlan) -> Option<WritePlan> {
+    let reason = if !view.trusted {
+        Reason::ReconstructUntrusted
+    } else if written.minus(view.readable).is_empty() {
+        Reason::ReconstructFewer
+    } else {
+        Reason::ReconstructDegraded
+    };
+    others.minus(view.readable).is_empty().then_some(WritePlan {
+        method: WriteMethod::ReconstructWrite,
+        read: others,
+        reason,
+        ..plan
+    })
+}
+
+fn plan_recover(view: &StripeView, others: SlotSet, plan: WritePlan) -> Result<WritePlan, NotRecoverable> {
+    let recovery = plan_recovery(view)?;
+    debug_assert!(recovery.lost.intersects(others));
+    Ok(WritePlan {
+        method: WriteMethod::RecoverThenWrite,
+        read: recovery.read,
+        lost: recovery.lost,
+        reason: Reason::RecoverThenWrite,
+        ..plan
+    })
+}
+
+/// What to read to recover every data column that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecoveryPlan {
+    /// Slots to read: all data that is there, and as many parities as columns are lost.
+    pub read: SlotSet,
+    /// Data slots to recover; at most two.
+    pub lost: SlotSet,
+}
+
+/// Plan the recovery of every data column of the row.
+///
+/// # Errors
+/// [`NotRecoverable`] where more columns are lost than parities can be read.
+pub fn plan_recovery(view: &StripeView) -> Result<RecoveryPlan, NotRecoverable> {
+    let lost = view.data.minus(view.readable);
+    let parity = view.parities() & view.readable;
+    if lost.len() > parity.len() {
+        return Err(NotRecoverable);
+    }
+    // P before Q: its recovery is an XOR.
+    let mut read = view.data & view.readable;
+    let mut needed = lost.len();
+    for slot in [Some(view.p), view.q].into_iter().flatten() {
+        if needed > 0 && parity.contains(slot) {
+            read.insert(slot);
+            needed -= 1;
+        }
+    }
+    Ok(RecoveryPlan { read, lost })
+}

@@ -1,0 +1,480 @@
+//! Host requests and their pieces: admission, payload frames, transfers, replies.
+//!
+//! A request is worked on in pieces of bounded size, several at a time, each with a run of frames of its own:
+//! so a request can be larger than the memory. Payload is complete in its frames before the first exclusion
+//! range is asked for. Pieces of a read are sent in order.
+//!
+//! ```text
+//!  write:  WaitFrames -> Receiving -> Splitting -> Working -> done -> Reply when all are
+//!  zero :  WaitFrames -> Filling   -> Splitting -> Working    (only the edges need frames)
+//!  read :  WaitFrames -> Splitting -> Working -> WaitTurn -> Sending -> done
+//! ```
+
+use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
+
+use crate::actions::{Actions, Direction, JobColumn, JobKind, ParityJob, Reply, ReplyStatus, Transfer};
+use crate::controller::Controller;
+use crate::events::{BlockRequest, HostGone, RequestKind};
+use crate::frames::Run;
+use crate::geometry::Split;
+use crate::io::op::{Op, OpKind, Payload};
+use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
+use crate::slab::NONE;
+
+/// Pieces of one request in work at once, at the most.
+const PIECES_PER_REQUEST_MAX: u32 = 8;
+/// A piece of a request without payload may be larger: it holds no frames.
+const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
+
+/// A host request inside the controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub request: BlockRequest,
+    /// Bytes that have a piece already.
+    pub cut: u64,
+    /// Bytes of a read that were sent.
+    pub sent: u64,
+    /// Pieces (of a flush: operations) in work.
+    pub pieces: u32,
+    pub error: Option<ReplyStatus>,
+    /// In the queue of requests that want pieces.
+    pub queued: bool,
+}
+
+/// How far a piece is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PieceState {
+    /// Payload is on its way from the host.
+    Receiving,
+    /// Frames are being filled with zeroes.
+    Filling,
+    /// Operations are being made or are in work.
+    Working,
+    /// A read that is complete and not the next to be sent.
+    WaitTurn,
+    /// Payload is on its way to the host.
+    Sending,
+}
+
+/// A piece of a host request.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub request: u32,
+    /// First byte and bytes, within the request.
+    pub offset: u64,
+    pub len: u64,
+    pub run: Option<Run>,
+    pub state: PieceState,
+    /// Operations in work.
+    pub ops: u32,
+    /// Sectors of the piece that have an operation already.
+    pub split: Sectors,
+    pub error: Option<ReplyStatus>,
+    /// A read that must be made again, in fresh frames, row by row.
+    pub restart: bool,
+    pub careful: bool,
+    /// In the queue of pieces that want operations.
+    pub queued: bool,
+    /// A walk through a parity set: what is left, where it began in the set and in the piece.
+    pub walk: Option<Split>,
+    pub walk_base: (SetId, SetLba),
+    pub walk_from: Sectors,
+}
+
+impl Controller {
+    /// Take a request in: check it against its array, then let it wait for frames.
+    pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
+        let entry = Request { request, cut: 0, sent: 0, pieces: 0, error: None, queued: false };
+        let key = self.requests.insert(entry).expect("submit keeps room");
+        if let Err(status) = self.check(&request) {
+            self.requests[key.index].error = Some(status);
+            self.finish_request(key.index, actions);
+            return;
+        }
+        self.arrays[request.array.index()].as_mut().expect("checked").count(&request);
+        match request.kind {
+            RequestKind::Flush | RequestKind::Trim { .. } => {
+                // Held by one until all operations are made.
+                self.requests[key.index].pieces = 1;
+                self.plain.push(key.index);
+            }
+            RequestKind::Read | RequestKind::Write { .. } | RequestKind::WriteZeroes { .. } => {
+                if request.len == 0 {
+                    self.finish_request(key.index, actions);
+                } else {
+                    self.want_piece(key.index);
+                }
+            }
+        }
+    }
+
+    fn check(&self, request: &BlockRequest) -> Result<(), ReplyStatus> {
+        let array = self.array(request.array).ok_or(ReplyStatus::Offline)?;
+        if array.stopping {
+            return Err(ReplyStatus::Offline);
+        }
+        let limit = match request.kind {
+            RequestKind::Read | RequestKind::Write { .. } => REQUEST_BYTES_MAX,
+            RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => RANGE_BYTES_MAX,
+            RequestKind::Flush => 0,
+        };
+        let end = request.offset.get().checked_add(request.len).ok_or(ReplyStatus::OutOfRange)?;
+        if request.len > limit || end > array.capacity.bytes().get() {
+            return Err(ReplyStatus::OutOfRange);
+        }
+        Ok(())
+    }
+
+    fn want_piece(&mut self, request: u32) {
+        let entry = &mut self.requests[request];
+        if !entry.queued && entry.error.is_none() && entry.cut < entry.request.len {
+            entry.queued = true;
+            self.wanting.push(request);
+        }
+    }
+
+    /// Make pieces for the requests that want them, first come first served; true where one was made.
+    pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
+        let Some(index) = self.wanting.front() else { return false };
+        let request = self.requests[index];
+        if request.pieces >= PIECES_PER_REQUEST_MAX {
+            self.wanting.pop();
+            self.requests[index].queued = false;
+            return true;
+        }
+        let (len, frames) = self.next_piece(&request);
+        let run = match frames {
+            0 => None,
+            bytes => match self.host_frames.take(bytes) {
+                Some(run) => Some(run),
+                None => return false,
+            },
+        };
+        let piece = Piece {
+            request: index,
+            offset: request.cut,
+            len,
+            run,
+            state: PieceState::Working,
+            ops: 0,
+            split: Sectors::ZERO,
+            error: None,
+            restart: false,
+            careful: false,
+            queued: false,
+            walk: None,
+            walk_base: (SetId(0), SetLba::ZERO),
+            walk_from: Sectors::ZERO,
+        };
+        let Ok(key) = self.pieces.insert(piece) else {
+            if let Some(run) = run {
+                self.host_frames.release(run);
+            }
+            return false;
+        };
+        let entry = &mut self.requests[index];
+        entry.pieces += 1;
+        entry.cut += len;
+        if entry.cut == entry.request.len {
+            entry.queued = false;
+            self.wanting.pop();
+        }
+        self.start_piece(key.index, actions);
+        true
+    }
+
+    /// Length of the next piece of a request and the bytes of frames that it needs.
+    fn next_piece(&self, request: &Request) -> (u64, u64) {
+        let start = request.request.offset.get() + request.cut;
+        let left = request.request.len - request.cut;
+        let block = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get();
+        let piece_max = self.limits.piece_bytes_max.get();
+        if let RequestKind::WriteZeroes { .. } = request.request.kind {
+            let head = start % block;
+            if head != 0 {
+                return (left.min(block - head), block);
+            }
+            let whole = left - left % block;
+            return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
+        }
+        // Cut at multiples of the piece size, so that pieces do not tear stripes apart more than they must.
+        let to_boundary = piece_max - start % piece_max;
+        let len = left.min(to_boundary);
+        let (first, last) = (start - start % block, (start + len).next_multiple_of(block));
+        (len, last - first)
+    }
+
+    fn start_piece(&mut self, index: u32, actions: &mut Actions) {
+        let piece = self.pieces[index].clone();
+        let request = self.requests[piece.request].request;
+        let tag = self.piece_tag(index);
+        match request.kind {
+            RequestKind::Write { .. } => {
+                self.pieces[index].state = PieceState::Receiving;
+                self.send_transfer(index, Direction::FromHost, actions);
+            }
+            RequestKind::WriteZeroes { .. } if piece.run.is_some() => {
+                self.pieces[index].state = PieceState::Filling;
+                let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
+                let at = self.payload_at(&piece);
+                actions.columns.push(JobColumn { index: 0, at, old: PoolOffset::ZERO });
+                actions.jobs.push(ParityJob {
+                    tag,
+                    kind: JobKind::Copy,
+                    len: u32::try_from(piece.len).expect("an edge is less than a block"),
+                    columns_start,
+                    columns_len: 1,
+                    p: None,
+                    q: None,
+                });
+            }
+            RequestKind::WriteZeroes { .. } | RequestKind::Read => self.want_ops(index),
+            RequestKind::Flush | RequestKind::Trim { .. } => unreachable!("these have no pieces"),
+        }
+    }
+
+    fn want_ops(&mut self, index: u32) {
+        self.pieces[index].queued = true;
+        self.splitting.push(index);
+    }
+
+    fn piece_tag(&self, index: u32) -> Tag {
+        Tag::new(TagKind::Transfer, index, self.pieces.generation(index))
+    }
+
+    /// Where the first byte of a piece is in the pool.
+    fn payload_at(&self, piece: &Piece) -> PoolOffset {
+        let request = self.requests[piece.request].request;
+        let block = self.array(request.array).expect("requests belong to arrays").block.bytes().get();
+        let run = piece.run.expect("a piece with payload has frames");
+        run.at + Bytes((request.offset.get() + piece.offset) % block)
+    }
+
+    fn send_transfer(&mut self, index: u32, direction: Direction, actions: &mut Actions) {
+        let piece = self.pieces[index].clone();
+        let request = &self.requests[piece.request].request;
+        let narrow = |n: u64| u32::try_from(n).expect("payload is at most 32 MiB");
+        actions.transfers.push(Transfer {
+            tag: self.piece_tag(index),
+            token: request.token,
+            direction,
+            at: self.payload_at(&piece),
+            offset: narrow(piece.offset),
+            len: narrow(piece.len),
+            last: piece.offset + piece.len == request.len,
+        });
+    }
+
+    /// A transfer, or the filling of a piece, ended.
+    pub(crate) fn on_transfer(&mut self, tag: Tag, result: Result<(), HostGone>, actions: &mut Actions) {
+        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        assert!(self.pieces.holds(key), "a completion names a transfer that is out: {tag:?}");
+        let piece = &mut self.pieces[key.index];
+        match piece.state {
+            PieceState::Receiving | PieceState::Filling => match result {
+                Ok(()) => {
+                    piece.state = PieceState::Working;
+                    self.want_ops(key.index);
+                }
+                Err(HostGone) => {
+                    piece.error = Some(ReplyStatus::Offline);
+                    self.end_piece(key.index, actions);
+                }
+            },
+            PieceState::Sending => self.end_piece(key.index, actions),
+            PieceState::Working | PieceState::WaitTurn => panic!("no transfer is out for {piece:?}"),
+        }
+    }
+
+    /// An operation of a piece ended.
+    pub(crate) fn on_piece_op(&mut self, index: u32, error: Option<ReplyStatus>, actions: &mut Actions) {
+        let piece = &mut self.pieces[index];
+        piece.ops -= 1;
+        piece.error = piece.error.or(error);
+        if piece.ops == 0 {
+            self.check_piece(index, actions);
+        }
+    }
+
+    /// Are all operations of a piece made and done?
+    pub(crate) fn check_piece(&mut self, index: u32, actions: &mut Actions) {
+        let piece = self.pieces[index].clone();
+        let all_made = piece.walk.is_none() && piece.split >= self.piece_sectors(&piece);
+        if piece.queued || piece.ops > 0 || (!all_made && piece.error.is_none()) {
+            return;
+        }
+        if piece.restart && piece.error.is_none() {
+            self.restart_piece(index);
+            return;
+        }
+        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
+        if is_read && piece.error.is_none() {
+            self.pieces[index].state = PieceState::WaitTurn;
+            self.send_in_turn(index, actions);
+        } else {
+            self.end_piece(index, actions);
+        }
+    }
+
+    /// Sectors that a piece covers, partial blocks counted whole.
+    pub(crate) fn piece_sectors(&self, piece: &Piece) -> Sectors {
+        let (first, last) = self.piece_extent(piece);
+        last - first
+    }
+
+    /// First sector and first sector behind, of the array.
+    pub(crate) fn piece_extent(&self, piece: &Piece) -> (Sectors, Sectors) {
+        let request = &self.requests[piece.request].request;
+        let block = self.array(request.array).expect("requests belong to arrays").block.bytes();
+        let start = request.offset.get() + piece.offset;
+        let first = Bytes(start).round_down(block);
+        let last = Bytes((start + piece.len).next_multiple_of(block.get()));
+        (first.sectors_floor(), last.sectors_floor())
+    }
+
+    fn restart_piece(&mut self, index: u32) {
+        let piece = self.pieces[index].clone();
+        let run = piece.run.expect("reads have frames");
+        let bytes = self.piece_sectors(&piece).bytes().get();
+        // A command that was given up may still write into the old frames: they stay with it.
+        let fresh = self.host_frames.take(bytes);
+        let entry = &mut self.pieces[index];
+        let Some(fresh) = fresh else {
+            entry.error = Some(ReplyStatus::IoError);
+            self.restarting.push(index);
+            return;
+        };
+        entry.run = Some(fresh);
+        entry.split = Sectors::ZERO;
+        entry.restart = false;
+        entry.careful = true;
+        self.host_frames.release(run);
+        self.want_ops(index);
+    }
+
+    /// Pieces that found no fresh frames for their second run try again.
+    pub(crate) fn retry_restarts(&mut self) {
+        for _ in 0..self.restarting.len() {
+            let Some(index) = self.restarting.pop() else { return };
+            self.pieces[index].error = None;
+            self.restart_piece(index);
+        }
+    }
+
+    fn send_in_turn(&mut self, index: u32, actions: &mut Actions) {
+        let request = self.pieces[index].request;
+        let mut next = Some(index);
+        while let Some(at) = next {
+            let piece = &mut self.pieces[at];
+            if piece.offset != self.requests[request].sent {
+                return;
+            }
+            piece.state = PieceState::Sending;
+            self.requests[request].sent += piece.len;
+            self.send_transfer(at, Direction::ToHost, actions);
+            let sent = self.requests[request].sent;
+            if self.requests[request].pieces == 1 {
+                return;
+            }
+            next = self
+                .pieces
+                .iter()
+                .find(|(_, p)| p.request == request && p.offset == sent && p.state == PieceState::WaitTurn)
+                .map(|(i, _)| i);
+        }
+    }
+
+    fn end_piece(&mut self, index: u32, actions: &mut Actions) {
+        let piece = self.pieces.remove(index);
+        if let Some(run) = piece.run {
+            self.host_frames.release(run);
+        }
+        let entry = &mut self.requests[piece.request];
+        entry.pieces -= 1;
+        if entry.error.is_none() {
+            entry.error = piece.error;
+        }
+        let (done, failed) = (entry.cut == entry.request.len, entry.error.is_some());
+        if failed {
+            self.drop_waiting_pieces(piece.request);
+        }
+        let entry = &self.requests[piece.request];
+        if entry.pieces == 0 && (done || failed) && !entry.queued {
+            self.finish_request(piece.request, actions);
+        } else if !done {
+            self.want_piece(piece.request);
+        }
+    }
+
+    /// A read that has failed sends no more: its complete pieces are let go.
+    fn drop_waiting_pieces(&mut self, request: u32) {
+        if self.requests[request].queued {
+            // It is somewhere in the queue of those that want pieces: let it come to the front and end there.
+            self.requests[request].cut = self.requests[request].request.len;
+            self.wanting.remove(request);
+            self.requests[request].queued = false;
+        }
+        loop {
+            let waiting = self.pieces.iter().find(|(_, p)| p.request == request && p.state == PieceState::WaitTurn);
+            let Some(index) = waiting.map(|(i, _)| i) else { return };
+            let piece = self.pieces.remove(index);
+            if let Some(run) = piece.run {
+                self.host_frames.release(run);
+            }
+            self.requests[request].pieces -= 1;
+        }
+    }
+
+    /// Nothing of the request is in work any more.
+    pub(crate) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
+        let entry = self.requests.remove(index);
+        let status = entry.error.unwrap_or(ReplyStatus::Ok);
+        let answered_by_transfer =
+            matches!(entry.request.kind, RequestKind::Read) && status == ReplyStatus::Ok && entry.request.len > 0;
+        if !answered_by_transfer {
+            actions.replies.push(Reply { token: entry.request.token, status });
+        }
+    }
+
+    /// An operation that belongs to a request without pieces ended.
+    pub(crate) fn end_request_op(&mut self, request: u32, error: Option<ReplyStatus>, actions: &mut Actions) {
+        let entry = &mut self.requests[request];
+        entry.pieces -= 1;
+        entry.error = entry.error.or(error);
+        if entry.pieces == 0 {
+            self.finish_request(request, actions);
+        }
+    }
+
+    /// Where the payload of a piece is, `from` sectors into it.
+    pub(crate) fn piece_payload(&self, piece: &Piece, from: Sectors) -> Payload {
+        match piece.run {
+            Some(run) => Payload::Host(run.at + from.bytes()),
+            None => Payload::Zero,
+        }
+    }
+
+    /// Bytes of the first and the last block of a piece that its request does not cover.
+    pub(crate) fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
+        let request = &self.requests[piece.request].request;
+        if piece.run.is_none() || matches!(request.kind, RequestKind::Read) {
+            return (0, 0);
+        }
+        let block = self.array(request.array).expect("requests belong to arrays").block.bytes().get();
+        let start = request.offset.get() + piece.offset;
+        let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
+        (narrow(start % block), narrow((block - (start + piece.len) % block) % block))
+    }
+
+    /// Zero payload comes from the zero region, which bounds an operation without frames.
+    pub(crate) fn zero_sectors_max() -> Sectors {
+        Bytes(ZERO_REGION_BYTES).sectors_floor()
+    }
+
+    /// A new operation for a piece, with what they have in common.
+    pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, index: u32) -> Op {
+        let request = &self.requests[self.pieces[index].request].request;
+        let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });
+        Op { piece: index, parent: NONE, fua, ..Op::new(kind, set) }
+    }
+}

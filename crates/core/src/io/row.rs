@@ -1,0 +1,392 @@
+//! Rows of parity sets: reading with recovery, and the three ways to write.
+
+use openraid_units::{MemberLba, PoolOffset, Sectors, Slot};
+
+use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::controller::Controller;
+use crate::geometry::{Geometry, Parity};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, Phase, Step};
+use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
+use crate::limits::MEMBERS_MAX;
+use crate::reason::Reason;
+use crate::slots::SlotSet;
+
+/// Columns of one job, collected on the stack.
+pub(crate) struct Columns {
+    items: [JobColumn; MEMBERS_MAX as usize],
+    len: usize,
+}
+
+impl Columns {
+    pub(crate) fn new() -> Self {
+        let none = JobColumn { index: 0, at: PoolOffset::ZERO, old: PoolOffset::ZERO };
+        Self { items: [none; MEMBERS_MAX as usize], len: 0 }
+    }
+    pub(crate) fn push(&mut self, column: JobColumn) {
+        self.items[self.len] = column;
+        self.len += 1;
+    }
+    pub(crate) fn as_slice(&self) -> &[JobColumn] {
+        &self.items[..self.len]
+    }
+}
+
+impl Controller {
+    pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
+        let Geometry::Parity(parity) = &self.set(op.set).geometry else { unreachable!("rows are of parity sets") };
+        parity
+    }
+
+    /// The members of the operation's stripe and their condition for the rows in work.
+    pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
+        let set = self.set(op.set);
+        let parity = self.parity_of(op);
+        let row = parity.row(op.stripe);
+        let (p, q) = (row.p_slot(), row.q_slot());
+        let mut data = SlotSet::first_n(parity.members()).without(p);
+        if let Some(q) = q {
+            data.remove(q);
+        }
+        let (from, to) = self.member_rows(op);
+        StripeView {
+            data,
+            p,
+            q,
+            readable: set.readable(from, to).minus(op.excluded),
+            writable: set.writable,
+            trusted: set.is_consistent(from.get(), to.get()),
+        }
+    }
+
+    /// The rows in work, as sectors of the members.
+    pub(crate) fn member_rows(&self, op: &Op) -> (MemberLba, MemberLba) {
+        let parity = self.parity_of(op);
+        let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
+        (from, from + Sectors(u64::from(op.rows())))
+    }
+
+    /// Slots of the columns that the request names.
+    pub(crate) fn named_slots(&self, op: &Op) -> SlotSet {
+        let row = self.parity_of(op).row(op.stripe);
+        (op.first..op.first + op.columns).map(|column| row.slot_of(column)).collect()
+    }
+
+    /// The work buffer of a slot.
+    pub(crate) fn buffer(&self, op: &Op, slot: Slot) -> PoolOffset {
+        debug_assert!(op.buffers.contains(slot));
+        let run = op.work.expect("buffers were taken");
+        run.at + Sectors(u64::from(op.buffers.rank(slot)) * u64::from(op.rows())).bytes()
+    }
+
+    /// Take one buffer for each of these slots.
+    pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
+        self.ops[index].buffers = slots;
+        if slots.is_empty() {
+            return true;
+        }
+        let bytes = u64::from(slots.len()) * u64::from(self.ops[index].row_bytes());
+        self.take_work(index, bytes)
+    }
+
+    fn read_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
+        let op = self.ops[index];
+        let (lba, _) = self.member_rows(&op);
+        let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
+        self.issue_read(index, range, SlotSet::EMPTY, actions);
+    }
+
+    fn write_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
+        let op = self.ops[index];
+        let (lba, _) = self.member_rows(&op);
+        let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
+        self.issue_write(index, range, actions);
+    }
+
+    /// The rows in work cannot be had as a whole: try half of them, down to one block. False where that is
+    /// the end.
+    pub(crate) fn halve_rows(&mut self, index: u32) -> bool {
+        let block = self.set(self.ops[index].set).block.sectors().get();
+        self.release_work(index);
+        let op = &mut self.ops[index];
+        let rows = u64::from(op.cursor_end - op.cursor);
+        if rows <= block {
+            return false;
+        }
+        let half = (rows / 2).next_multiple_of(block);
+        op.cursor_end = op.cursor + u32::try_from(half).expect("half of a u32");
+        op.excluded = SlotSet::EMPTY;
+        true
+    }
+
+    /// The rows in work are done: take the next ones, if any.
+    pub(crate) fn next_rows(&mut self, index: u32) -> bool {
+        self.release_work(index);
+        let rows_max = self.set(self.ops[index].set).rows_max;
+        let op = &mut self.ops[index];
+        op.excluded = SlotSet::EMPTY;
+        op.cursor = op.cursor_end;
+        op.cursor_end = op.hi.min(op.cursor.saturating_add(rows_max));
+        op.phase = Phase::Planning;
+        op.cursor < op.hi
+    }
+
+    /// A command was given up while it pointed into the work frames: plan again with others. Where it pointed
+    /// into the host's frames the whole piece is made again. True where the operation was dealt with.
+    fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
+        if !core::mem::take(&mut self.ops[index].fresh) {
+            return false;
+        }
+        let op = self.ops[index];
+        let into_host = op.kind == crate::io::op::OpKind::RowRead;
+        if !into_host {
+            return false;
+        }
+        if op.piece == crate::slab::NONE {
+            self.ops[index].fresh = true;
+            self.fail_op(index, ReplyStatus::IoError, actions);
+        } else {
+            self.pieces[op.piece].restart = true;
+            self.finish_op(index, actions);
+        }
+        true
+    }
+
+    // ---- reading
+
+    pub(crate) fn step_row_read(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning => self.plan_row_read(index, actions),
+            Phase::ReadingOld => {
+                if self.replace_frames(index, actions) {
+                    return;
+                }
+                let op = self.ops[index];
+                if op.read.intersects(op.excluded) {
+                    self.release_work(index);
+                    self.ops[index].phase = Phase::Planning;
+                    return self.plan_row_read(index, actions);
+                }
+                if op.lost.is_empty() {
+                    return self.row_read_done(index, actions);
+                }
+                self.ops[index].phase = Phase::Computing(Step::Recover);
+                self.push_recover(index, actions);
+            }
+            Phase::Computing(_) => self.row_read_done(index, actions),
+            phase => unreachable!("a row read is never in {phase:?}"),
+        }
+    }
+
+    fn row_read_done(&mut self, index: u32, actions: &mut Actions) {
+        if self.next_rows(index) {
+            self.plan_row_read(index, actions);
+        } else {
+            self.finish_op(index, actions);
+        }
+    }
+
+    fn plan_row_read(&mut self, index: u32, actions: &mut Actions) {
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        let op = self.ops[index];
+        let view = self.stripe_view(&op);
+        let named = self.named_slots(&op);
+        let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
+            (named, SlotSet::EMPTY, SlotSet::EMPTY)
+        } else if let Ok(plan) = plan_recovery(&view) {
+            (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
+        } else if self.halve_rows(index) {
+            return self.plan_row_read(index, actions);
+        } else {
+            return self.fail_op(index, ReplyStatus::IoError, actions);
+        };
+        if !self.take_buffers(index, buffers) {
+            return;
+        }
+        let op = &mut self.ops[index];
+        (op.read, op.lost, op.phase) = (read, lost, Phase::ReadingOld);
+        let op = *op;
+        if !lost.is_empty() {
+            self.explain(op.set, Reason::ReadRecovered, op.stripe.0, read.len());
+        }
+        for slot in read {
+            let at = self.row_address(&op, slot);
+            self.read_slot(index, slot, at, actions);
+        }
+    }
+
+    /// Where a slot's bytes are: with the payload if the request names its column, in its work buffer otherwise.
+    fn row_address(&self, op: &Op, slot: Slot) -> PoolOffset {
+        if op.buffers.contains(slot) {
+            return self.buffer(op, slot);
+        }
+        self.named_address(op, slot)
+    }
+
+    /// Where the request's bytes for a named slot are.
+    fn named_address(&self, op: &Op, slot: Slot) -> PoolOffset {
+        let crate::geometry::StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
+            unreachable!("requests name data columns")
+        };
+        self.payload_address(op, column, op.cursor)
+    }
+
+    /// Recover the lost columns from everything that was read.
+    pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let view = self.stripe_view(&op);
+        let mut columns = Columns::new();
+        for slots in [op.read & view.data, op.lost] {
+            for slot in slots {
+                let at = self.row_address(&op, slot);
+                columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+            }
+        }
+        let p = op.read.contains(view.p).then(|| self.row_address(&op, view.p));
+        let q = view.q.filter(|q| op.read.contains(*q)).map(|q| self.row_address(&op, q));
+        let lost = u16::try_from(op.lost.len()).expect("at most two");
+        self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns.as_slice(), p, q, actions);
+    }
+
+    /// The exponent with which a data slot counts in Q.
+    pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
+        let row = self.parity_of(op).row(op.stripe);
+        match row.role_of(slot) {
+            crate::geometry::StripeRole::Data(column) => row.coefficient(column),
+            _ => unreachable!("only data columns have a weight"),
+        }
+    }
+
+    // ---- writing
+
+    pub(crate) fn step_row_write(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning => self.plan_row_write(index, actions),
+            Phase::ReadingOld => self.old_data_read(index, actions),
+            Phase::Computing(Step::Recover) => {
+                self.ops[index].phase = Phase::Computing(Step::Parity);
+                self.push_parity(index, actions);
+            }
+            Phase::Computing(_) | Phase::Logging => self.log_row_write(index, actions),
+            Phase::Writing | Phase::Recording => self.row_written(index, actions),
+            phase => unreachable!("a row write is never in {phase:?}"),
+        }
+    }
+
+    fn plan_row_write(&mut self, index: u32, actions: &mut Actions) {
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        let op = self.ops[index];
+        let view = self.stripe_view(&op);
+        let named = self.named_slots(&op);
+        let Ok(plan) = plan_write(&view, named, self.set(op.set).policy.partial_write) else {
+            if self.halve_rows(index) {
+                return self.plan_row_write(index, actions);
+            }
+            return self.fail_op(index, ReplyStatus::IoError, actions);
+        };
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+            return;
+        }
+        self.explain(op.set, plan.reason, op.stripe.0, plan.rejected_reads);
+        let op = &mut self.ops[index];
+        (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
+        (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
+        let op = *op;
+        if plan.read.is_empty() {
+            return self.old_data_read(index, actions);
+        }
+        for slot in plan.read {
+            let at = self.buffer(&op, slot);
+            self.read_slot(index, slot, at, actions);
+        }
+    }
+
+    fn old_data_read(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        self.ops[index].fresh = false;
+        if op.read.intersects(op.excluded) {
+            self.release_work(index);
+            self.ops[index].phase = Phase::Planning;
+            return self.plan_row_write(index, actions);
+        }
+        if op.lost.is_empty() {
+            self.ops[index].phase = Phase::Computing(Step::Parity);
+            self.push_parity(index, actions);
+        } else {
+            self.ops[index].phase = Phase::Computing(Step::Recover);
+            self.push_recover(index, actions);
+        }
+    }
+
+    /// Make the new parity.
+    fn push_parity(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let view = self.stripe_view(&op);
+        let named = self.named_slots(&op);
+        if op.parity.is_empty() {
+            return self.log_row_write(index, actions);
+        }
+        let mut columns = Columns::new();
+        let kind = match op.method {
+            WriteMethod::ReadModifyWrite => {
+                for slot in named {
+                    let (at, old) = (self.named_address(&op, slot), self.buffer(&op, slot));
+                    columns.push(JobColumn { index: self.weight(&op, slot), at, old });
+                }
+                JobKind::Update
+            }
+            WriteMethod::FullStripe
+            | WriteMethod::ReconstructWrite
+            | WriteMethod::RecoverThenWrite
+            | WriteMethod::DataOnly => {
+                for slot in view.data {
+                    let named = named.contains(slot);
+                    let at = if named { self.named_address(&op, slot) } else { self.buffer(&op, slot) };
+                    columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+                }
+                JobKind::Generate
+            }
+        };
+        let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
+        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
+        self.push_job(index, kind, op.row_bytes(), columns.as_slice(), p, q, actions);
+    }
+
+    fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
+        self.ops[index].phase = Phase::Logging;
+        if !self.begin_write(index) {
+            return;
+        }
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        let op = &mut self.ops[index];
+        op.phase = Phase::Writing;
+        let op = *op;
+        for slot in op.write {
+            let at = if op.parity.contains(slot) { self.buffer(&op, slot) } else { self.named_address(&op, slot) };
+            self.write_slot(index, slot, at, actions);
+        }
+        if self.ops[index].pending == 0 {
+            self.row_written(index, actions);
+        }
+    }
+
+    fn row_written(&mut self, index: u32, actions: &mut Actions) {
+        if self.ops[index].error.is_some() {
+            return self.finish_op(index, actions);
+        }
+        if !self.is_failure_recorded(index) {
+            return;
+        }
+        if self.next_rows(index) {
+            self.plan_row_write(index, actions);
+        } else {
+            self.finish_op(index, actions);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! From a piece to operations: one exclusion unit each.
+
+use openraid_units::{Sectors, SetId, SetLba};
+
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::op::{Op, OpKind, Payload};
+use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
+use crate::slots::SlotSet;
+
+impl Controller {
+    /// The next row operation of a piece that is walking through a parity set.
+    pub(crate) fn next_row_op(&mut self, index: u32) -> Option<Op> {
+        let piece = &mut self.pieces[index];
+        let segment = piece.walk.as_mut()?.next();
+        let (set, base) = piece.walk_base;
+        let walk_start = piece.walk_from;
+        let Some(segment) = segment else {
+            piece.walk = None;
+            return None;
+        };
+        let piece = &self.pieces[index];
+        let kind = if self.is_read(piece.request) { OpKind::RowRead } else { OpKind::RowWrite };
+        let from = walk_start + (segment.set_lba - base);
+        let mut op = self.piece_op(kind, set, index);
+        op.stripe = segment.stripe;
+        (op.lo, op.hi) = (narrow(segment.lo), narrow(segment.hi));
+        (op.cursor, op.cursor_end) = (op.lo, op.hi);
+        (op.first, op.columns) = (segment.first_column, segment.columns);
+        op.at = segment.set_lba;
+        op.payload = self.piece_payload(piece, from);
+        let (head, tail) = self.piece_edges(piece);
+        if from.is_zero() {
+            op.head_skip = head;
+        }
+        let Geometry::Parity(parity) = &self.set(set).geometry else { unreachable!("rows are of parity sets") };
+        let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
+        let end = walk_start + ((last_column + segment.rows()) - base);
+        if end == self.piece_sectors(piece) {
+            op.tail_skip = tail;
+        }
+        Some(op)
+    }
+
+    pub(crate) fn is_read(&self, request: u32) -> bool {
+        matches!(self.requests[request].request.kind, crate::events::RequestKind::Read)
+    }
+
+    /// The next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
+    /// `None` where the extent is to be walked row by row (the piece then has its walk).
+    pub(crate) fn next_extent_op(
+        &mut self,
+        index: u32,
+        set_id: SetId,
+        at: SetLba,
+        len: Sectors,
+        is_read: bool,
+    ) -> Option<Op> {
+        let set = self.set(set_id);
+        let from = self.pieces[index].split;
+        let block = set.block.sectors();
+        let len = match &set.geometry {
+            Geometry::Parity(parity) => {
+                let whole = set.in_sync == SlotSet::first_n(parity.members()) && !set.has_bad;
+                if !is_read || !whole || self.pieces[index].careful {
+                    let rows_max = Sectors(u64::from(set.rows_max));
+                    let walk = parity.split(at, len, rows_max);
+                    let piece = &mut self.pieces[index];
+                    piece.walk = Some(walk);
+                    piece.walk_base = (set_id, at);
+                    piece.walk_from = from;
+                    piece.split += len;
+                    return None;
+                }
+                len.min(parity.chunk() * u64::from(OP_COMMANDS_MAX - 1))
+            }
+            Geometry::Mirror(mirror) => {
+                let copies = if is_read { 1 } else { u64::from(mirror.copy_count()) };
+                let fragments = (u64::from(OP_COMMANDS_MAX) / copies).max(2) - 1;
+                mirror.chunk().map_or(len, |chunk| len.min(chunk * fragments))
+            }
+            Geometry::Striped(striped) => len.min(striped.chunk() * u64::from(OP_COMMANDS_MAX - 1)),
+            Geometry::Linear(_) | Geometry::Passthrough(_) => len,
+        };
+        let len = if is_read {
+            len
+        } else {
+            // Writes lock, and locks are on regions.
+            let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+            let len = len.min(in_region);
+            if self.pieces[index].run.is_none() {
+                len.min(Self::zero_sectors_max())
+            } else {
+                len
+            }
+        };
+        debug_assert!((len % block).is_zero());
+        let piece = &self.pieces[index];
+        let kind = if is_read { OpKind::Read } else { OpKind::Write };
+        let mut op = self.piece_op(kind, set_id, index);
+        (op.at, op.len) = (at, len);
+        op.payload = self.piece_payload(piece, from);
+        let (head, tail) = self.piece_edges(piece);
+        if from.is_zero() {
+            op.head_skip = head;
+        }
+        if from + len == self.piece_sectors(piece) {
+            op.tail_skip = tail;
+        }
+        self.pieces[index].split += len;
+        debug_assert!(op.payload != Payload::None);
+        Some(op)
+    }
+}
+
+/// Sectors within a unit fit 32 bits: chunks and regions are far below 2 TiB.
+pub(crate) fn narrow(sectors: Sectors) -> u32 {
+    u32::try_from(sectors.get()).expect("a place within a unit fits 32 bits")
+}

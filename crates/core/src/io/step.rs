@@ -1,0 +1,326 @@
+//! Moving an operation on: the dispatch by kind and phase, the range, the edges, the end.
+
+use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
+
+use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
+use crate::controller::Controller;
+use crate::events::Verdict;
+use crate::io::lock::{LockMode, LockRange};
+use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::limits::{FRAME_BYTES, REGION_SECTORS};
+use crate::reason::Reason;
+use crate::slab::NONE;
+
+impl Controller {
+    /// Move an operation as far as it goes.
+    pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) {
+        let op = &self.ops[index];
+        match (op.kind, op.phase) {
+            (OpKind::Read, _) => self.step_read(index, actions),
+            (OpKind::Flush, _) => self.step_flush(index, actions),
+            (_, Phase::Start) => self.lock_op(index, actions),
+            (_, Phase::Locking) => self.on_locked(index, actions),
+            (_, Phase::Edges) => self.on_edges(index, actions),
+            (OpKind::Write, _) => self.step_write(index, actions),
+            (OpKind::Discard, _) => self.step_discard(index, actions),
+            (OpKind::RowRead, _) => self.step_row_read(index, actions),
+            (OpKind::RowWrite, _) => self.step_row_write(index, actions),
+            (OpKind::Rebuild | OpKind::Resync | OpKind::Scrub, _) => self.step_background(index, actions),
+        }
+    }
+
+    fn lock_range(&self, op: &Op) -> LockRange {
+        let mode = if op.kind == OpKind::RowRead { LockMode::Shared } else { LockMode::Exclusive };
+        if self.is_row_op(op) {
+            return LockRange { set: op.set, unit: op.stripe.0, lo: op.lo, hi: op.hi, mode };
+        }
+        let lo = u32::try_from(op.at.get() % REGION_SECTORS).expect("a region is small");
+        let len = u32::try_from(op.len.get()).expect("an extent lies in its region");
+        LockRange { set: op.set, unit: op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
+    }
+
+    /// Does it work on rows of a stripe, not on an extent?
+    pub(crate) fn is_row_op(&self, op: &Op) -> bool {
+        match op.kind {
+            OpKind::RowRead | OpKind::RowWrite => true,
+            OpKind::Read | OpKind::Write | OpKind::Flush => false,
+            OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
+                matches!(self.set(op.set).geometry, crate::geometry::Geometry::Parity(_))
+            }
+        }
+    }
+
+    fn lock_op(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        self.ops[index].phase = Phase::Locking;
+        if op.parent != NONE {
+            // The parent holds the range.
+            return self.on_locked(index, actions);
+        }
+        self.ops[index].locked = true;
+        if self.locks.acquire(index, self.lock_range(&op)) {
+            self.on_locked(index, actions);
+        } else {
+            self.explain(op.set, Reason::WaitedForLock, op.stripe.0.max(op.at.get() / REGION_SECTORS), 0);
+        }
+    }
+
+    fn on_locked(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.head_skip > 0 || op.tail_skip > 0 {
+            self.ops[index].phase = Phase::Edges;
+            self.read_edges(index);
+        } else {
+            self.ops[index].phase = Phase::Planning;
+            self.step(index, actions);
+        }
+    }
+
+    /// Read the blocks that the request fills only in part, by operations under this one's range.
+    fn read_edges(&mut self, index: u32) {
+        let op = self.ops[index];
+        if op.work.is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
+            return;
+        }
+        if self.ops.room() < 2 {
+            return self.wait_for_commands(index);
+        }
+        self.explain(op.set, Reason::EdgeRead, op.at.get(), u32::from(op.head_skip) + u32::from(op.tail_skip));
+        if op.head_skip > 0 {
+            self.start_edge(index, false);
+        }
+        if op.tail_skip > 0 && !(op.head_skip > 0 && self.is_one_block(&op)) {
+            self.start_edge(index, true);
+        }
+    }
+
+    fn is_one_block(&self, op: &Op) -> bool {
+        let block = self.set(op.set).block.sectors();
+        if op.kind == OpKind::RowWrite {
+            op.columns == 1 && Sectors(u64::from(op.hi - op.lo)) == block
+        } else {
+            op.len == block
+        }
+    }
+
+    fn start_edge(&mut self, index: u32, tail: bool) {
+        let op = self.ops[index];
+        let set = self.set(op.set);
+        let block = set.block.sectors();
+        let run = op.work.expect("taken before");
+        let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
+        let mut child = Op { parent: index, payload, ..Op::new(OpKind::Read, op.set) };
+        if op.kind == OpKind::RowWrite {
+            child.kind = OpKind::RowRead;
+            child.stripe = op.stripe;
+            let rows = u32::try_from(block.get()).expect("a block is small");
+            let (column, lo) = if tail { (op.first + op.columns - 1, op.hi - rows) } else { (op.first, op.lo) };
+            (child.first, child.columns) = (column, 1);
+            (child.lo, child.hi) = (lo, lo + rows);
+            (child.cursor, child.cursor_end) = (child.lo, child.hi);
+        } else {
+            child.at = if tail { op.at + (op.len - block) } else { op.at };
+            child.len = block;
+        }
+        let key = self.ops.insert(child).expect("asked for room");
+        self.set_mut(op.set).ops += 1;
+        self.ops[index].pending += 1;
+        self.ready.push(key.index);
+    }
+
+    /// The edges are read (or are being merged): go on.
+    fn on_edges(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if op.fresh {
+            // The frames belong to a command that was given up.
+            self.release_work(index);
+            self.ops[index].fresh = false;
+            self.ops[index].error = None;
+            self.ops[index].edges_read = false;
+            return self.read_edges(index);
+        }
+        if op.error.is_some() {
+            return self.finish_op(index, actions);
+        }
+        if op.pending > 0 {
+            return;
+        }
+        if op.merged {
+            self.release_work(index);
+            self.ops[index].head_skip = 0;
+            self.ops[index].tail_skip = 0;
+            self.ops[index].phase = Phase::Planning;
+            return self.step(index, actions);
+        }
+        if op.edges_read {
+            self.merge_edges(index, actions);
+        } else {
+            self.read_edges(index);
+        }
+    }
+
+    /// Copy what the request does not cover from the blocks that were read to the payload's frames.
+    fn merge_edges(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let block = self.set(op.set).block.bytes();
+        let run = op.work.expect("edges were read there");
+        let one = self.is_one_block(&op);
+        let start = self.payload_address(&op, op.first, op.lo);
+        if op.head_skip > 0 {
+            self.push_copy(index, start, run.at, u32::from(op.head_skip), actions);
+        }
+        if op.tail_skip > 0 {
+            let within = block - Bytes(u64::from(op.tail_skip));
+            let source = run.at + Bytes(if op.head_skip > 0 && one { 0 } else { FRAME_BYTES }) + within;
+            let source = if one && op.head_skip == 0 { run.at + Bytes(FRAME_BYTES) + within } else { source };
+            let end = if op.kind == OpKind::RowWrite {
+                let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
+                self.payload_address(&op, op.first + op.columns - 1, op.hi - rows)
+            } else {
+                start + (op.len.bytes() - block)
+            };
+            self.push_copy(index, end + within, source, u32::from(op.tail_skip), actions);
+        }
+        self.ops[index].merged = true;
+    }
+
+    fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32, actions: &mut Actions) {
+        let column = JobColumn { index: 0, at, old };
+        self.push_job(index, JobKind::Copy, len, &[column], None, None, actions);
+    }
+
+    /// Hand out a computation in the name of an operation.
+    #[allow(clippy::too_many_arguments)] // a job has as many parts
+    pub(crate) fn push_job(
+        &mut self,
+        index: u32,
+        kind: JobKind,
+        len: u32,
+        columns: &[JobColumn],
+        p: Option<PoolOffset>,
+        q: Option<PoolOffset>,
+        actions: &mut Actions,
+    ) {
+        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
+        actions.columns.extend_from_slice(columns);
+        let columns_len = u16::try_from(columns.len()).expect("at most one column a member");
+        let tag = Tag::new(TagKind::Job, index, self.ops.generation(index));
+        actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
+        self.ops[index].pending += 1;
+    }
+
+    /// A job ended.
+    pub(crate) fn on_job(&mut self, tag: Tag, verdict: Verdict) {
+        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        assert!(self.ops.holds(key), "a completion names a job that is out: {tag:?}");
+        let op = &mut self.ops[key.index];
+        op.verdict = verdict;
+        op.pending -= 1;
+        if op.pending == 0 {
+            self.ready.push(key.index);
+        }
+    }
+
+    /// Where an operation's payload for this place is: a column and row of a row operation, or (column and row
+    /// ignored) the start of an extent.
+    pub(crate) fn payload_address(&self, op: &Op, column: u16, row: u32) -> PoolOffset {
+        match op.payload {
+            Payload::Zero => PoolOffset::ZERO,
+            Payload::None => unreachable!("an operation without payload has no address"),
+            Payload::Host(base) => match &self.set(op.set).geometry {
+                crate::geometry::Geometry::Parity(parity) if self.is_row_op(op) => {
+                    let columns = parity.chunk() * u64::from(column - op.first);
+                    base + (columns + Sectors(u64::from(row - op.lo))).bytes()
+                }
+                _ => base,
+            },
+        }
+    }
+
+    pub(crate) fn release_work(&mut self, index: u32) {
+        if let Some(run) = self.ops[index].work.take() {
+            self.work_frames.release(run);
+            self.wake_frame_waiters();
+        }
+    }
+
+    /// Take work frames for an operation; where there are not enough it waits, behind those who wait already,
+    /// and the answer is false.
+    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
+        debug_assert!(self.ops[index].work.is_none());
+        let woken = core::mem::take(&mut self.ops[index].woken);
+        if woken || self.wait_frames.is_empty() {
+            if let Some(run) = self.work_frames.take(bytes) {
+                self.ops[index].work = Some(run);
+                // There may be enough for the next one too.
+                if woken {
+                    self.wake_frame_waiters();
+                }
+                return true;
+            }
+        }
+        let set = self.ops[index].set;
+        self.explain(set, Reason::WaitedForFrames, u64::from(index), self.work_frames.free_frames());
+        if woken {
+            self.wait_frames.push_front(index);
+        } else {
+            self.wait_frames.push(index);
+        }
+        false
+    }
+
+    fn wake_frame_waiters(&mut self) {
+        if let Some(op) = self.wait_frames.pop() {
+            self.ops[op].woken = true;
+            self.ready.push(op);
+        }
+    }
+
+    pub(crate) fn wait_for_commands(&mut self, index: u32) {
+        self.wait_commands.push(index);
+    }
+
+    /// An operation is over: give back what it holds and tell whom it worked for.
+    pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
+        debug_assert_eq!(self.ops[index].pending, 0);
+        self.end_write(index);
+        self.release_work(index);
+        let op = self.ops[index];
+        if op.locked {
+            let ready = &mut self.ready;
+            self.locks.release(index, |granted| ready.push(granted));
+        }
+        self.ops.remove(index);
+        self.set_mut(op.set).ops -= 1;
+        if let Some(waiting) = self.wait_commands.pop() {
+            self.ready.push(waiting);
+        }
+        self.wake_frame_waiters();
+        if op.is_background() {
+            self.on_background_done(&op, actions);
+        } else if op.parent != NONE {
+            self.on_child_done(&op);
+        } else if op.kind == OpKind::Flush || op.kind == OpKind::Discard {
+            self.end_request_op(op.piece, op.error, actions);
+        } else {
+            self.on_piece_op(op.piece, op.error, actions);
+        }
+    }
+
+    fn on_child_done(&mut self, child: &Op) {
+        let parent = &mut self.ops[child.parent];
+        parent.error = parent.error.or(child.error);
+        parent.fresh |= child.fresh && child.error.is_some();
+        parent.edges_read = true;
+        parent.pending -= 1;
+        if parent.pending == 0 {
+            self.ready.push(child.parent);
+        }
+    }
+
+    /// Give up before anything was written.
+    pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus, actions: &mut Actions) {
+        self.ops[index].error = Some(status);
+        self.finish_op(index, actions);
+    }
+}

@@ -1,0 +1,148 @@
+//! Why the engine did what it did: each decision leaves a [`Reason`] that the user can read.
+
+use openraid_units::{Instant, SetId};
+
+/// Why a member left its array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailReason {
+    /// The administrator said so.
+    Administrator,
+    /// The drive vanished.
+    Gone,
+    /// The drive did not answer in time.
+    Timeout,
+    /// A write failed.
+    WriteError,
+    /// A flush failed: what it had promised to keep is in doubt.
+    FlushFailed,
+    /// More media errors than the budget allows.
+    ErrorBudget,
+    /// The drive spoke nonsense.
+    Protocol,
+    /// No space behind the member.
+    NoSpace,
+    /// The drive does not take writes.
+    ReadOnly,
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// A kind of decision. Counted per set; the last ones are kept with their figures.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum Reason {
+            $($(#[$doc])* $name,)*
+        }
+        impl Reason {
+            /// All reasons, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+            /// In words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+            /// The name as it stands in JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+reasons! {
+    /// All data columns of the row are written: parity needs no reads.
+    FullStripe = "full stripe: parity needs no reads",
+    /// Read-modify-write needs fewer member reads than reading the other columns.
+    ReadModifyWriteFewer = "read-modify-write: fewer member reads",
+    /// The policy forces read-modify-write.
+    ReadModifyWriteForced = "read-modify-write: forced by policy",
+    /// Reading the other columns needs fewer member reads.
+    ReconstructFewer = "reconstruct-write: fewer member reads",
+    /// As many reads either way: the parity is made anew.
+    ReconstructEqual = "reconstruct-write: as many reads, parity made anew",
+    /// Parity is not trusted beyond the resync checkpoint.
+    ReconstructUntrusted = "reconstruct-write: parity not yet trusted here",
+    /// A written column is on a missing member: the other columns carry it into the parity.
+    ReconstructDegraded = "reconstruct-write: a written column is missing",
+    /// Missing columns had to be recovered before the parity could be made.
+    RecoverThenWrite = "missing columns recovered, then written",
+    /// No parity member is there: data alone is written.
+    WriteNoParity = "data only: the parity members are missing",
+    /// Written to every copy.
+    Mirrored = "written to every copy",
+    /// Written to its one place.
+    Direct = "written to its one place",
+    /// Read from its one place.
+    ReadDirect = "read from its one place",
+    /// Read from the copy whose drive has the least to do.
+    ReadLeastPending = "read from the copy with the least pending",
+    /// Read from the copy that continues a sequential stream.
+    ReadSequential = "read from the copy whose head is there",
+    /// Copies are not yet made equal: one fixed copy is read.
+    ReadFixedCopy = "read from the first copy: resync has not been here",
+    /// A missing column was recovered from the others.
+    ReadRecovered = "read recovered from the other members",
+    /// A read failed and was repeated without that member.
+    ReadRetried = "read again without the member that failed",
+    /// A bad sector was rewritten from redundancy.
+    SectorRewritten = "bad sector rewritten from redundancy",
+    /// The edges of a request were read first because it does not fill blocks.
+    EdgeRead = "edges read first: the request does not fill blocks",
+    /// The operation waited for another one on the same rows.
+    WaitedForLock = "waited for another request on the same rows",
+    /// The write waited until the active mark was durable.
+    WaitedForActiveMark = "waited for the active mark",
+    /// The write waited until its bitmap bit was durable.
+    WaitedForBitmap = "waited for the bitmap",
+    /// The operation waited for memory.
+    WaitedForFrames = "waited for frames",
+    /// The reply waited until the failure of a member was durable on the others.
+    WaitedForFailureMark = "waited until a member's failure was recorded",
+    /// A discard of less than a stripe, or on members that do not promise zeroes, was ignored.
+    DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
+    /// A discard was handed to the members.
+    DiscardDone = "discard handed to the members",
+    /// A bad-block entry stands there: read around it.
+    ReadAroundBadBlock = "read around a known bad block",
+}
+
+/// How often each reason was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReasonCounts([u64; Reason::ALL.len()]);
+
+impl Default for ReasonCounts {
+    fn default() -> Self {
+        Self([0; Reason::ALL.len()])
+    }
+}
+
+impl ReasonCounts {
+    /// One more.
+    pub fn count(&mut self, reason: Reason) {
+        self.0[reason as usize] += 1;
+    }
+    /// How often.
+    #[must_use]
+    pub fn get(&self, reason: Reason) -> u64 {
+        self.0[reason as usize]
+    }
+    /// The reasons given at least once, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        Reason::ALL.iter().map(|r| (*r, self.get(*r))).filter(|(_, n)| *n > 0)
+    }
+}
+
+/// One explained decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceEntry {
+    /// When.
+    pub at: Instant,
+    /// Which set.
+    pub set: SetId,
+    /// Why.
+    pub reason: Reason,
+    /// Where: exclusion unit.
+    pub unit: u64,
+    /// The figure behind it: reads chosen against, or a count.
+    pub figure: u32,
+}
