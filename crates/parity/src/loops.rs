@@ -4,9 +4,9 @@
 //! once, and goes from the highest data index down: Q by Horner's rule needs only doublings. Loads and
 //! stores need no alignment. The end of the slices is handled by part loads, never by reading beyond.
 //!
-//! XOR and P+Q are compiled once for each usual number of blocks. Not for the loop's sake: with one load
-//! instruction for each block the CPU's stride prefetcher sees straight runs, with one for all it is misled
-//! (Zen 5, 64 KiB blocks, k = 8, XOR: 122 GB/s in ascending order, 221 descending, 200 to 230 this way in any).
+//! XOR, and P+Q of small rows, are compiled once for each usual number of blocks. With one load instruction
+//! for each block the CPU's stride prefetcher sees straight runs, with one for all it is easily misled (Zen 5,
+//! 64 KiB blocks, k = 8, XOR: 122 GB/s in ascending order, 221 descending, 200 to 230 this way in any order).
 //! Tried on the same machine and left out, being slower or no faster: software prefetch of sources or
 //! destinations at 128 to 1024 bytes, and non-temporal stores (a third of the speed in cache).
 
@@ -21,6 +21,9 @@ const GROUP: usize = 4;
 /// of Zen 5 better from six blocks on (64 KiB blocks, k = 8: 228 GB/s against 200), and worse below.
 const XOR_GROUP: usize = 8;
 const XOR_GROUP_FROM: usize = 6;
+/// Rows that fit a first-level cache of 48 KiB beside little else. P+Q of larger rows, which wait for memory more
+/// than they compute, are served better by the plain loop (k = 8, 64 KiB: 190 GB/s against 182; k = 12: 143, 133).
+const L1_BYTES: usize = 40 << 10;
 
 /// A kernel's work on the lanes from one offset on.
 trait Pass<L: Lane> {
@@ -513,8 +516,15 @@ pub(crate) mod bodies {
     #[inline(always)]
     pub(crate) unsafe fn pq<L: Lane>(p: &mut [u8], q: &mut [u8], blocks: Sources<'_>) {
         let (length, p, q) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr());
+        let fits = length.saturating_mul(blocks.len() + 2) <= L1_BYTES;
         // SAFETY: the table's contract.
-        unsafe { run_by_count!(L, |blocks| Pq { blocks, p, q }, length, pq_group) };
+        unsafe {
+            if fits {
+                run_by_count!(L, |blocks| Pq { blocks, p, q }, length, pq_group)
+            } else {
+                run::<L>(Pq { blocks, p, q }, 0, length)
+            }
+        };
     }
 
     #[inline(always)]
