@@ -373,6 +373,10 @@ impl Controller {
         let piece = &self.pieces[index];
         let (first, last) = self.piece_extent(piece);
         let at = first + piece.split;
+        if at >= last {
+            // The walk that ended was the last one.
+            return true;
+        }
         let array = self.requests[piece.request].request.array;
         let volume = &self.array(array).expect("requests belong to arrays").volume;
         let (set, set_lba, run) = volume.map(at, |set| self.set(set).geometry.capacity());

@@ -145,9 +145,9 @@ pub(crate) struct Op {
     pub replace: bool,
     /// What the last job found.
     pub verdict: Verdict,
-    /// The edges were read, and merged.
+    /// The edges were read; both are parts of one block.
     pub edges_read: bool,
-    pub merged: bool,
+    pub edges_in_one: bool,
     /// It waited for frames and is at the head of those who do.
     pub woken: bool,
     /// A command was given up: its frames must not be used again by this operation.
@@ -195,7 +195,7 @@ impl Op {
             replace: false,
             verdict: Verdict::Done,
             edges_read: false,
-            merged: false,
+            edges_in_one: false,
             woken: false,
             fresh: false,
             error: None,

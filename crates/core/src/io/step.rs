@@ -86,10 +86,12 @@ impl Controller {
             return self.wait_for_commands(index);
         }
         self.explain(op.set, Reason::EdgeRead, op.at.get(), u32::from(op.head_skip) + u32::from(op.tail_skip));
+        let in_one = op.head_skip > 0 && self.is_one_block(&op);
+        self.ops[index].edges_in_one = in_one;
         if op.head_skip > 0 {
             self.start_edge(index, false);
         }
-        if op.tail_skip > 0 && !(op.head_skip > 0 && self.is_one_block(&op)) {
+        if op.tail_skip > 0 && !in_one {
             self.start_edge(index, true);
         }
     }
@@ -145,43 +147,38 @@ impl Controller {
         if op.pending > 0 {
             return;
         }
-        if op.merged {
-            self.release_work(index);
-            self.ops[index].head_skip = 0;
-            self.ops[index].tail_skip = 0;
-            self.ops[index].phase = Phase::Planning;
-            return self.step(index, actions);
+        if !op.edges_read {
+            return self.read_edges(index);
         }
-        if op.edges_read {
-            self.merge_edges(index, actions);
-        } else {
-            self.read_edges(index);
+        if op.head_skip > 0 || op.tail_skip > 0 {
+            return self.merge_edge(index, actions);
         }
+        self.release_work(index);
+        self.ops[index].phase = Phase::Planning;
+        self.step(index, actions);
     }
 
-    /// Copy what the request does not cover from the blocks that were read to the payload's frames.
-    fn merge_edges(&mut self, index: u32, actions: &mut Actions) {
+    /// Copy what the request does not cover of one edge from the block that was read to the payload's frames:
+    /// the head first, the tail when that is done.
+    fn merge_edge(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let block = self.set(op.set).block.bytes();
         let run = op.work.expect("edges were read there");
-        let one = self.is_one_block(&op);
         let start = self.payload_address(&op, op.first, op.lo);
         if op.head_skip > 0 {
-            self.push_copy(index, start, run.at, u32::from(op.head_skip), actions);
+            self.ops[index].head_skip = 0;
+            return self.push_copy(index, start, run.at, u32::from(op.head_skip), actions);
         }
-        if op.tail_skip > 0 {
-            let within = block - Bytes(u64::from(op.tail_skip));
-            let source = run.at + Bytes(if op.head_skip > 0 && one { 0 } else { FRAME_BYTES }) + within;
-            let source = if one && op.head_skip == 0 { run.at + Bytes(FRAME_BYTES) + within } else { source };
-            let end = if op.kind == OpKind::RowWrite {
-                let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
-                self.payload_address(&op, op.first + op.columns - 1, op.hi - rows)
-            } else {
-                start + (op.len.bytes() - block)
-            };
-            self.push_copy(index, end + within, source, u32::from(op.tail_skip), actions);
-        }
-        self.ops[index].merged = true;
+        self.ops[index].tail_skip = 0;
+        let within = block - Bytes(u64::from(op.tail_skip));
+        let read_at = run.at + Bytes(if op.edges_in_one { 0 } else { FRAME_BYTES });
+        let end = if op.kind == OpKind::RowWrite {
+            let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
+            self.payload_address(&op, op.first + op.columns - 1, op.hi - rows)
+        } else {
+            start + (op.len.bytes() - block)
+        };
+        self.push_copy(index, end + within, read_at + within, u32::from(op.tail_skip), actions);
     }
 
     fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32, actions: &mut Actions) {
