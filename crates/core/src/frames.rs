@@ -5,13 +5,15 @@
 //! out while it pointed there. It is free when the last holder lets go; until then nobody else gets it.
 
 use alloc::vec::Vec;
-use openraid_units::PoolOffset;
+use openraid_units::{Bytes, PoolOffset};
 
 use crate::limits::FRAME_BYTES;
 use crate::slab::NONE;
 
 /// log2 of the largest run, in frames: 2^13 frames are 32 MiB.
 const ORDER_MAX: u32 = 13;
+/// The largest run.
+pub(crate) const RUN_BYTES_MAX: Bytes = Bytes(FRAME_BYTES << ORDER_MAX);
 const ORDERS: usize = ORDER_MAX as usize + 1;
 
 /// A run of frames, in hand.

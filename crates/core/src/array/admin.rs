@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, MdLevel, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
 use super::bitmap::Bitmap;
@@ -16,6 +16,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind};
 use crate::controller::Controller;
 use crate::events::DriveInfo;
+use crate::frames::RUN_BYTES_MAX;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::limits::BAD_BLOCKS_MAX;
 use crate::reason::{FailReason, ReasonCounts};
@@ -121,16 +122,36 @@ impl Controller {
         Ok(SetId(id))
     }
 
-    fn add_array(&mut self, capacity: Sectors, block: BlockSize, volume: Volume) -> Result<ArrayId, AdminError> {
+    fn add_array(
+        &mut self,
+        capacity: Sectors,
+        block: BlockSize,
+        stripe: Sectors,
+        volume: Volume,
+    ) -> Result<ArrayId, AdminError> {
         let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
         let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
-        let array = Array { capacity, block, volume, stopping: false, outer: 0, requests: [0; 4], bytes: [0; 2] };
+        let piece = self.piece_of(stripe.bytes());
+        let array =
+            Array { capacity, block, volume, piece, stopping: false, outer: 0, requests: [0; 4], bytes: [0; 2] };
         if index == self.arrays.len() {
             self.arrays.push(Some(array));
         } else {
             self.arrays[index] = Some(array);
         }
         Ok(ArrayId(id))
+    }
+
+    /// How long pieces of requests are: whole stripes, up to a quarter of the frames.
+    fn piece_of(&self, stripe: Bytes) -> Bytes {
+        let max = self.limits.piece_bytes_max;
+        if stripe <= max {
+            max.round_down(stripe)
+        } else if stripe <= self.limits.host_bytes() / 4 && stripe <= RUN_BYTES_MAX {
+            stripe
+        } else {
+            max
+        }
     }
 
     fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
@@ -157,7 +178,7 @@ impl Controller {
             .max()
             .ok_or(AdminError::NotPossible("the array has no member"))?;
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
-        let array = match self.add_array(capacity, block, Volume::Direct(id)) {
+        let array = match self.add_array(capacity, block, assembly.geometry.full_stripe(), Volume::Direct(id)) {
             Ok(array) => array,
             Err(error) => {
                 self.release_drives(&drives);
@@ -232,9 +253,9 @@ impl Controller {
         }
     }
 
-    /// Rows that one operation may cover, so that its buffers fit into a quarter of the work frames.
+    /// Rows that one operation may cover, so that its buffers fit into half of the work frames.
     fn rows_max_of(&self, geometry: &Geometry, block: BlockSize) -> u32 {
-        let share = self.limits.work.get() / 4 / u64::from(geometry.members() + 1);
+        let share = self.limits.work.get() / 2 / u64::from(geometry.members());
         // Runs are powers of two: half of the share is sure to fit.
         let rows = ((share / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
         let rows = rows - rows % 8;
@@ -278,7 +299,8 @@ impl Controller {
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
         let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
         let capacity = geometry.capacity().round_down(block.sectors());
-        let array = self.add_array(capacity, block, Volume::Striped { geometry, legs: pairs })?;
+        let array =
+            self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, legs: pairs })?;
         for leg in legs {
             self.arrays[leg.index()].as_mut().expect("just seen").outer += 1;
         }
@@ -299,7 +321,7 @@ impl Controller {
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
         self.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
-        let array = self.add_array(capacity, info.block, Volume::Direct(id))?;
+        let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
         let mut set = self.new_set(array, geometry, info.block);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None));
         set.places[0].member = 0;
@@ -592,6 +614,7 @@ fn new_member(
         superblock: superblock.map(Box::new),
         bad: Vec::with_capacity(BAD_BLOCKS_MAX),
         bad_dirty: false,
+        bad_writing: false,
         // What was written before this start may still be in the drive's cache.
         unflushed: true,
         flushing: 0,

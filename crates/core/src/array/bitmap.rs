@@ -49,6 +49,8 @@ pub(crate) struct Bitmap {
     pages: Vec<Page>,
     set_bits: u64,
     dirty_pages: bool,
+    /// Member writes of the page that is on its way.
+    writing: u16,
 }
 
 /// Index of a bit's entry.
@@ -75,6 +77,7 @@ impl Bitmap {
             pages: alloc::vec![Page::default(); pages],
             set_bits: 0,
             dirty_pages: false,
+            writing: 0,
         };
         this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
         this
@@ -180,7 +183,8 @@ impl Bitmap {
     /// A page to write now: its number. Its content is [`Bitmap::page`]; report every member's write by
     /// [`Bitmap::page_written`] after telling how many there are by [`Bitmap::page_issued`].
     pub(crate) fn next_page(&mut self) -> Option<usize> {
-        if !self.dirty_pages {
+        // One page at a time: what is marked meanwhile goes with the next one.
+        if !self.dirty_pages || self.is_writing() {
             return None;
         }
         let next = self.pages.iter().position(|p| p.durable != p.version && p.pending == 0);
@@ -195,6 +199,7 @@ impl Bitmap {
     }
     /// The page is on its way to so many members.
     pub(crate) fn page_issued(&mut self, page: usize, members: u16) {
+        self.writing = members;
         let page = &mut self.pages[page];
         page.writing = page.version;
         page.pending = members;
@@ -204,6 +209,7 @@ impl Bitmap {
     }
     /// One member has the page; true where it was the last one.
     pub(crate) fn page_written(&mut self, page: usize) -> bool {
+        self.writing -= 1;
         let page = &mut self.pages[page];
         page.pending -= 1;
         if page.pending == 0 {
@@ -214,7 +220,7 @@ impl Bitmap {
     }
     /// Is a page on its way?
     pub(crate) fn is_writing(&self) -> bool {
-        self.pages.iter().any(|p| p.pending > 0)
+        self.writing > 0
     }
 
     /// Look round: marks what has been quiet since the last look. True where something is to be cleared after

@@ -40,6 +40,8 @@ pub(crate) struct Member {
     pub bad: Vec<BadRange>,
     /// The bad-block log on the drive is older than `bad`.
     pub bad_dirty: bool,
+    /// The bad-block log is on its way.
+    pub bad_writing: bool,
     /// Written since its last flush was issued.
     pub unflushed: bool,
     /// Flushes under way.

@@ -221,7 +221,7 @@ impl Controller {
         let mut moved = false;
         for index in 0..self.set(id).members.len() {
             let member = &mut self.set_mut(id).members[index];
-            if !member.bad_dirty || !member.has_metadata() || !actions.has_room() {
+            if !member.bad_dirty || member.bad_writing || !member.has_metadata() || !actions.has_room() {
                 continue;
             }
             member.bad_dirty = false;
@@ -236,6 +236,7 @@ impl Controller {
             }
             let mut bytes = [0; 4096];
             if table.encode(log.shift, &mut bytes).is_ok() {
+                self.set_mut(id).members[index].bad_writing = true;
                 self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, 4096, actions);
                 moved = true;
             }
@@ -275,7 +276,7 @@ impl Controller {
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);
             }
-            Owner::BadBlocks => {}
+            Owner::BadBlocks => set.members[command.member as usize].bad_writing = false,
             Owner::CleanFlush => set.clean_flushes -= 1,
             Owner::BitmapFlush => {
                 set.bitmap_flushes -= 1;

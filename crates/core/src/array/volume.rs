@@ -1,7 +1,7 @@
 //! What is exported: a set, or a stripe over sets (50, 60).
 
 use alloc::vec::Vec;
-use openraid_units::{BlockSize, Sectors, SetId, SetLba};
+use openraid_units::{BlockSize, Bytes, Sectors, SetId, SetLba};
 
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Striped;
@@ -56,6 +56,8 @@ pub(crate) struct Array {
     pub capacity: Sectors,
     pub block: BlockSize,
     pub volume: Volume,
+    /// Requests are cut at multiples of this: whole stripes, where frames allow.
+    pub piece: Bytes,
     pub stopping: bool,
     /// It is a leg of this many nested arrays that run.
     pub outer: u32,

@@ -7,9 +7,10 @@
 use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Tag, TagKind};
 
-use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass};
+use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
 use crate::frames::Run;
+use crate::limits::METADATA_BYTES_MAX;
 use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
 
@@ -52,6 +53,8 @@ pub(crate) struct Command {
     pub tried: SlotSet,
     /// Held while the command is out.
     pub hold: Option<Hold>,
+    /// Metadata of a command that waits.
+    pub parked: u32,
     // The channel's own bookkeeping.
     pub deadline: Instant,
     pub issued: bool,
@@ -83,6 +86,7 @@ impl Command {
             slot,
             tried: SlotSet::EMPTY,
             hold: None,
+            parked: NONE,
             deadline: Instant::NEVER,
             issued: false,
             previous: NONE,
@@ -138,9 +142,18 @@ pub(crate) struct Channel {
     pub issued: u32,
     /// Given up and not answered.
     pub quarantined: u32,
-    /// Foreground first, background behind it.
-    queues: [List; 2],
+    /// Metadata first, then the foreground, the background last.
+    queues: [List; 3],
     out: List,
+}
+
+/// Metadata commands of one drive that wait at the most: a superblock, a bitmap page, a bad-block log.
+const PARKED_PER_DRIVE: u32 = 3;
+
+#[derive(Debug)]
+struct Parked {
+    bytes: [u8; METADATA_BYTES_MAX],
+    len: u32,
 }
 
 /// All drives and all their commands.
@@ -148,6 +161,8 @@ pub(crate) struct Channel {
 pub(crate) struct Channels {
     pub drives: Vec<Option<Channel>>,
     pub commands: Slab<Command>,
+    /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
+    parked: Slab<Parked>,
     depth_max: u32,
     timeout: Nanos,
 }
@@ -156,7 +171,8 @@ impl Channels {
     pub(crate) fn new(drives_max: u16, commands_max: u32, depth_max: u32, timeout: Nanos) -> Self {
         let mut drives = Vec::new();
         drives.resize_with(drives_max as usize, || None);
-        Self { drives, commands: Slab::new(commands_max), depth_max, timeout }
+        let parked = Slab::new(PARKED_PER_DRIVE * u32::from(drives_max));
+        Self { drives, commands: Slab::new(commands_max), parked, depth_max, timeout }
     }
 
     pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {
@@ -167,7 +183,7 @@ impl Channels {
                     set: None,
                     issued: 0,
                     quarantined: 0,
-                    queues: [List::EMPTY; 2],
+                    queues: [List::EMPTY; 3],
                     out: List::EMPTY,
                 });
                 true
@@ -191,21 +207,48 @@ impl Channels {
         self.get(drive).map_or(0, |c| c.issued + c.quarantined)
     }
 
-    /// Take a command: issue it now, or when the drive has room. Metadata is issued at once: its bytes live
-    /// only until the actions are drained.
-    pub(crate) fn push(&mut self, now: Instant, command: Command, actions: &mut Actions) {
+    /// Take a command: issue it now, or when the drive has room.
+    pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) {
         let (drive, class) = (command.drive, command.class);
-        let key = self.commands.insert(command).expect("room was asked for before commands are made");
-        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-        if channel.issued < self.depth_max || class == IoClass::Metadata {
-            self.issue(now, key.index, actions);
-        } else {
-            let queue = usize::from(class > IoClass::Foreground);
+        if self.channel(drive).issued >= self.depth_max {
+            if let Data::Metadata(range) = command.data {
+                command.parked = self.park(range, actions);
+            }
+            let key = self.commands.insert(command).expect("room was asked for before commands are made");
+            let queue = match class {
+                IoClass::Metadata => 0,
+                IoClass::Foreground => 1,
+                IoClass::Destage | IoClass::ReadAhead | IoClass::Rebuild | IoClass::Scrub => 2,
+            };
+            let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.queues[queue].push(&mut self.commands, key.index);
+        } else {
+            let key = self.commands.insert(command).expect("room was asked for before commands are made");
+            self.issue(now, key.index, actions);
         }
     }
 
+    fn park(&mut self, range: MetadataRange, actions: &Actions) -> u32 {
+        let mut parked = Parked { bytes: [0; METADATA_BYTES_MAX], len: range.len };
+        parked.bytes[..range.len as usize].copy_from_slice(actions.metadata_of(range));
+        let Ok(key) = self.parked.insert(parked) else { panic!("a drive has few metadata commands at once") };
+        key.index
+    }
+
+    /// The bytes of a command that waited, among the actions of now.
+    fn unpark(&mut self, index: u32, actions: &mut Actions) {
+        let parked = core::mem::replace(&mut self.commands[index].parked, NONE);
+        if parked == NONE {
+            return;
+        }
+        let parked = self.parked.remove(parked);
+        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
+        actions.metadata.extend_from_slice(&parked.bytes[..parked.len as usize]);
+        self.commands[index].data = Data::Metadata(MetadataRange { start, len: parked.len });
+    }
+
     fn issue(&mut self, now: Instant, index: u32, actions: &mut Actions) {
+        self.unpark(index, actions);
         let tag = Tag::new(TagKind::Drive, index, self.commands.generation(index));
         let command = &mut self.commands[index];
         command.issued = true;
@@ -254,6 +297,10 @@ impl Channels {
         let queue = channel.queues.iter_mut().find(|q| q.head != NONE)?;
         let index = queue.head;
         queue.remove(&mut self.commands, index);
+        let parked = self.commands[index].parked;
+        if parked != NONE {
+            self.parked.remove(parked);
+        }
         Some(self.commands.remove(index))
     }
 

@@ -146,13 +146,8 @@ impl Controller {
         if command.op == DriveOp::Flush {
             self.set_mut(command.set).members[command.member as usize].flushing -= 1;
         }
-        match result {
-            Ok(()) if matches!(command.op, DriveOp::Write { .. }) && self.set(command.set).has_bad => {
-                let member = &self.set(command.set).members[command.member as usize];
-                let at = MemberLba((command.lba - member.data_offset).get());
-                self.clear_bad(command.set, command.member, at, command.len);
-            }
-            _ => {}
+        if result.is_ok() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
+            self.member_written(command);
         }
         if let Err(error) = result {
             match command.op {
@@ -167,6 +162,17 @@ impl Controller {
         op.pending -= 1;
         if op.pending == 0 {
             self.ready.push(index);
+        }
+    }
+
+    fn member_written(&mut self, command: &Command) {
+        let has_bad = self.set(command.set).has_bad;
+        let member = &mut self.set_mut(command.set).members[command.member as usize];
+        // A flush that was issued while the write was under way may not cover it.
+        member.unflushed = true;
+        if has_bad && matches!(command.op, DriveOp::Write { .. }) {
+            let at = MemberLba((command.lba - member.data_offset).get());
+            self.clear_bad(command.set, command.member, at, command.len);
         }
     }
 

@@ -120,7 +120,13 @@ pub fn plan_write(
     let reconstruct = plan_reconstruct(view, written, others, plan);
     match (modify, reconstruct) {
         (Some(modify), Some(reconstruct)) => Ok(choose(modify, reconstruct, policy)),
-        (Some(modify), None) => Ok(modify),
+        (Some(modify), None) => match plan_recover(view, others, plan) {
+            // Few columns are left: recovering the lost one costs less than modifying both parities.
+            Ok(recover) if view.trusted && recover.read.len() < modify.read.len() => {
+                Ok(WritePlan { rejected_reads: modify.read.len(), ..recover })
+            }
+            _ => Ok(modify),
+        },
         (None, Some(reconstruct)) => Ok(reconstruct),
         (None, None) => plan_recover(view, others, plan),
     }

@@ -187,8 +187,8 @@ impl Controller {
     fn next_piece(&self, request: &Request) -> (u64, u64) {
         let start = request.request.offset.get() + request.cut;
         let left = request.request.len - request.cut;
-        let block = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get();
-        let piece_max = self.limits.piece_bytes_max.get();
+        let array = self.array(request.request.array).expect("requests belong to arrays");
+        let (block, piece_max) = (array.block.bytes().get(), array.piece.get());
         if let RequestKind::WriteZeroes { .. } = request.request.kind {
             let head = start % block;
             if head != 0 {
