@@ -6,11 +6,14 @@
 use std::ops::Range;
 
 use openraid_core::limits::ZERO_REGION_BYTES;
-use openraid_units::{PoolOffset, Tag};
+use openraid_units::PoolOffset;
+
+/// Names an action in flight.
+pub type Ticket = u64;
 
 #[derive(Clone, Copy, Debug)]
 struct Claim {
-    tag: Tag,
+    by: Ticket,
     start: u64,
     end: u64,
     writes: bool,
@@ -31,34 +34,34 @@ impl Claims {
     }
 
     /// The action reads these bytes.
-    pub fn read(&mut self, tag: Tag, at: PoolOffset, len: u64) {
-        self.add(Claim { tag, start: at.get(), end: at.get() + len, writes: false });
+    pub fn read(&mut self, by: Ticket, at: PoolOffset, len: u64) {
+        self.add(Claim { by, start: at.get(), end: at.get() + len, writes: false });
     }
     /// The action writes these bytes.
-    pub fn write(&mut self, tag: Tag, at: PoolOffset, len: u64) {
-        assert!(at.get() >= ZERO_REGION_BYTES, "{tag:?} writes to the zero region");
-        self.add(Claim { tag, start: at.get(), end: at.get() + len, writes: true });
+    pub fn write(&mut self, by: Ticket, at: PoolOffset, len: u64) {
+        assert!(at.get() >= ZERO_REGION_BYTES, "action {by} writes to the zero region");
+        self.add(Claim { by, start: at.get(), end: at.get() + len, writes: true });
     }
 
     fn add(&mut self, new: Claim) {
-        assert!(new.end <= self.pool_bytes, "{:?} points beyond the frame pool", new.tag);
+        assert!(new.end <= self.pool_bytes, "{new:?} points beyond the frame pool");
         for old in &self.claims {
             let apart = old.end <= new.start || new.end <= old.start;
             // Within one action, a source may be its own destination.
-            let allowed = apart || old.tag == new.tag || !(old.writes || new.writes);
+            let allowed = apart || old.by == new.by || !(old.writes || new.writes);
             assert!(allowed, "two actions use the same frames, and one of them writes: {old:?} and {new:?}");
         }
         self.claims.push(new);
     }
 
     /// The action ended: its bytes that it read, so that they can be compared with what they were.
-    pub fn drop_all(&mut self, tag: Tag) {
-        self.claims.retain(|claim| claim.tag != tag);
+    pub fn drop_all(&mut self, by: Ticket) {
+        self.claims.retain(|claim| claim.by != by);
     }
 
     /// What the action reads.
-    pub fn read_by(&self, tag: Tag) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.claims.iter().filter(move |claim| claim.tag == tag && !claim.writes).map(|claim| claim.start..claim.end)
+    pub fn read_by(&self, by: Ticket) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.claims.iter().filter(move |claim| claim.by == by && !claim.writes).map(|claim| claim.start..claim.end)
     }
 
     /// Are there none?
@@ -76,10 +79,9 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_units::TagKind;
 
-    const A: Tag = Tag::new(TagKind::Drive, 1, 0);
-    const B: Tag = Tag::new(TagKind::Job, 1, 0);
+    const A: Ticket = 1;
+    const B: Ticket = 2;
     const AT: PoolOffset = PoolOffset(ZERO_REGION_BYTES);
 
     #[test]

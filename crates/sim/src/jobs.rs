@@ -8,40 +8,40 @@ use openraid_core::events::Verdict;
 use openraid_parity::{Change, Kernels, PqVerdict, SECTOR_BYTES};
 use openraid_units::PoolOffset;
 
-use crate::claims::Claims;
+use crate::claims::{Claims, Ticket};
 
 /// The job claims what it reads and writes.
-pub fn claim(job: &ParityJob, columns: &[JobColumn], claims: &mut Claims) {
+pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mut Claims) {
     let len = u64::from(job.len);
-    let (tag, syndromes) = (job.tag, [job.p, job.q]);
+    let syndromes = [job.p, job.q];
     let syndromes = syndromes.iter().flatten();
     match job.kind {
         JobKind::Generate => {
-            columns.iter().for_each(|column| claims.read(tag, column.at, len));
-            syndromes.for_each(|at| claims.write(tag, *at, len));
+            columns.iter().for_each(|column| claims.read(ticket, column.at, len));
+            syndromes.for_each(|at| claims.write(ticket, *at, len));
         }
         JobKind::Update => {
             for column in columns {
-                claims.read(tag, column.at, len);
-                claims.read(tag, column.old, len);
+                claims.read(ticket, column.at, len);
+                claims.read(ticket, column.old, len);
             }
-            syndromes.for_each(|at| claims.write(tag, *at, len));
+            syndromes.for_each(|at| claims.write(ticket, *at, len));
         }
         JobKind::Recover { lost } => {
             let (present, lost) = columns.split_at(columns.len() - usize::from(lost));
-            present.iter().for_each(|column| claims.read(tag, column.at, len));
-            syndromes.for_each(|at| claims.read(tag, *at, len));
-            lost.iter().for_each(|column| claims.write(tag, column.at, len));
+            present.iter().for_each(|column| claims.read(ticket, column.at, len));
+            syndromes.for_each(|at| claims.read(ticket, *at, len));
+            lost.iter().for_each(|column| claims.write(ticket, column.at, len));
         }
         JobKind::Check => {
-            columns.iter().for_each(|column| claims.read(tag, column.at, len));
-            syndromes.for_each(|at| claims.read(tag, *at, len));
+            columns.iter().for_each(|column| claims.read(ticket, column.at, len));
+            syndromes.for_each(|at| claims.read(ticket, *at, len));
         }
-        JobKind::Compare => columns.iter().for_each(|column| claims.read(tag, column.at, len)),
+        JobKind::Compare => columns.iter().for_each(|column| claims.read(ticket, column.at, len)),
         JobKind::Copy => {
             for column in columns {
-                claims.read(tag, column.old, len);
-                claims.write(tag, column.at, len);
+                claims.read(ticket, column.old, len);
+                claims.write(ticket, column.at, len);
             }
         }
     }

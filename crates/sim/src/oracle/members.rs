@@ -123,15 +123,20 @@ impl<'a> Members<'a> {
         for stripe in (0..parity.stripes()).map(StripeIndex) {
             let at = parity.member_lba(stripe, Sectors(0));
             let read = |slot| self.read(slot, at, parity.chunk());
-            let mut row = vec![None; usize::from(parity.data_columns())];
-            for column in 0..parity.data_columns() {
-                row[usize::from(parity.coefficient(stripe, column))] = read(parity.slot_of(stripe, column));
-            }
-            let Some(row) = row.into_iter().collect::<Option<Vec<_>>>() else {
-                continue;
-            };
-            let data: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
+            // Some layouts leave out coefficients: zeroes stand there.
             let len = byte_count(parity.chunk());
+            let mut row = vec![vec![0; len]; usize::from(parity.members())];
+            let mut whole = true;
+            for column in 0..parity.data_columns() {
+                match read(parity.slot_of(stripe, column)) {
+                    Some(bytes) => row[usize::from(parity.coefficient(stripe, column))] = bytes,
+                    None => whole = false,
+                }
+            }
+            if !whole {
+                continue;
+            }
+            let data: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
             let (mut p, mut q) = (vec![0; len], vec![0; len]);
             Kernels::reference().pq(&mut p, &mut q, &data);
             let found_q = parity.q_slot(stripe).map(|slot| ("Q", slot, q));

@@ -8,6 +8,8 @@ use super::World;
 
 /// Lines of one kind that are worth reading.
 const LINES_MAX: usize = 40;
+/// Arrays that are looked for.
+const ARRAYS_MAX: u16 = 16;
 
 impl World {
     /// Everything that somebody waits for.
@@ -29,11 +31,23 @@ impl World {
         for action in self.in_flight.values().take(LINES_MAX) {
             line(format!("in flight {action:?}"));
         }
-        for array in (0..16).map(ArrayId) {
+        for array in (0..ARRAYS_MAX).map(ArrayId) {
             if let Some(status) = self.status(array) {
-                let mut short = status;
-                short.superblock = None;
-                line(format!("array {short:#?}"));
+                line(format!(
+                    "array {array}: {:?}, {} of {:?}, active {}, events {}, consistent to {:?}, {} ops, bitmap {:?}",
+                    status.health,
+                    status.capacity,
+                    status.superblock.map(|superblock| superblock.level),
+                    status.active,
+                    status.events,
+                    status.consistent_to,
+                    status.ops,
+                    status.bitmap,
+                ));
+                line(format!("  task {:?}", status.task));
+                for member in status.members {
+                    line(format!("  {member:?}"));
+                }
             }
         }
         for notice in self.notices.iter().rev().take(LINES_MAX) {

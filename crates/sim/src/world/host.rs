@@ -61,11 +61,10 @@ impl World {
         let request = BlockRequest { token, array, kind, offset: ArrayOffset(offset), len };
         let taken = self.controller.submit(request).is_ok();
         self.note(|| Entry::Submit(request));
-        // A refusal is an answer too: the controller may have noted it.
-        self.stirred = true;
         if !taken {
             return Err(payload);
         }
+        self.stirred = true;
         let payload = if kind == RequestKind::Read { vec![0; payload_len(len)] } else { payload };
         let now = self.now;
         let host = Host { request, submitted: now, payload, issued: 0, transfer_end: now, gone: false };

@@ -7,6 +7,7 @@ use openraid_core::events::{Completion, HostGone};
 use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
+use crate::claims::Ticket;
 use crate::digest::Digest;
 use crate::drive::memory::{Issue, Payload};
 use crate::jobs;
@@ -46,21 +47,25 @@ impl World {
         self.actions = actions;
     }
 
-    fn fly(&mut self, tag: Tag, action: InFlight) {
-        let earlier = self.in_flight.insert(tag.0, action);
-        assert!(earlier.is_none(), "{tag:?} is in flight already");
+    /// A name for the next action. Tags are unique too while they are out.
+    fn ticket(&mut self, tag: Tag) -> Ticket {
+        let out = self.in_flight.values().any(|action| action.tag() == tag);
+        assert!(!out, "{tag:?} is in flight already");
+        self.sequence += 1;
+        self.sequence
     }
 
     fn issue_command(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
         let len = command.len.bytes().get();
+        let ticket = self.ticket(command.tag);
         let drive = self.drives[command.drive.index()].as_mut().expect("commands go to drives that are there");
         let payload = match (command.op, command.data, metadata) {
             (DriveOp::Read, Data::Frames(at), _) => {
-                self.claims.write(command.tag, at, len);
+                self.claims.write(ticket, at, len);
                 Payload::Read(&mut self.pool[range(at, len)])
             }
             (DriveOp::Write { .. }, Data::Frames(at), _) => {
-                self.claims.read(command.tag, at, len);
+                self.claims.read(ticket, at, len);
                 Payload::Write(&self.pool[range(at, len)])
             }
             (DriveOp::Write { .. }, Data::Metadata(_), Some(bytes)) => {
@@ -71,21 +76,22 @@ impl World {
             _ => panic!("a command with the wrong kind of payload: {command:?}"),
         };
         let issue = drive.issue(command, payload);
-        self.fly(command.tag, InFlight::Drive(*command));
+        self.in_flight.insert(ticket, InFlight::Drive(*command));
         if let Issue::After(time) = issue {
-            self.schedule(command.tag, self.now + time);
+            self.schedule(ticket, self.now + time);
         }
     }
 
     fn issue_transfer(&mut self, transfer: &Transfer) {
         let (at, len) = (transfer.at, u64::from(transfer.len));
+        let ticket = self.ticket(transfer.tag);
         match transfer.direction {
             Direction::FromHost => {
-                self.claims.write(transfer.tag, at, len);
+                self.claims.write(ticket, at, len);
                 let junk = self.random.bits().to_le_bytes()[0];
                 self.pool[range(at, len)].fill(junk);
             }
-            Direction::ToHost => self.claims.read(transfer.tag, at, len),
+            Direction::ToHost => self.claims.read(ticket, at, len),
         }
         let delay = self.spec.transfers.draw(&mut self.random);
         let host = self.hosts.get_mut(&transfer.token);
@@ -96,17 +102,18 @@ impl World {
         // Carried out in order, whatever the time drawn.
         let end = host.transfer_end.max(self.now + delay);
         host.transfer_end = end;
-        self.fly(transfer.tag, InFlight::Transfer(*transfer));
-        self.schedule(transfer.tag, end);
+        self.in_flight.insert(ticket, InFlight::Transfer(*transfer));
+        self.schedule(ticket, end);
     }
 
     fn issue_job(&mut self, job: &ParityJob, columns: &[JobColumn]) {
-        jobs::claim(job, columns, &mut self.claims);
+        let ticket = self.ticket(job.tag);
+        jobs::claim(ticket, job, columns, &mut self.claims);
         self.spoil_outputs(job, columns);
-        let inputs = self.hash_inputs(job.tag);
-        self.fly(job.tag, InFlight::Job(*job, columns.to_vec(), inputs));
+        let inputs = self.hash_inputs(ticket);
+        self.in_flight.insert(ticket, InFlight::Job(*job, columns.to_vec(), inputs));
         let delay = self.spec.jobs.draw(&mut self.random);
-        self.schedule(job.tag, self.now + delay);
+        self.schedule(ticket, self.now + delay);
     }
 
     /// What a job will only write is junk until then.
@@ -128,17 +135,17 @@ impl World {
         }
     }
 
-    fn hash_inputs(&self, tag: Tag) -> u64 {
+    fn hash_inputs(&self, ticket: Ticket) -> u64 {
         let mut digest = Digest::default();
-        for read in self.claims.read_by(tag) {
+        for read in self.claims.read_by(ticket) {
             digest.bytes(&self.pool[range(PoolOffset(read.start), read.end - read.start)]);
         }
         digest.value()
     }
 
     /// The time of an action has come.
-    pub(super) fn carry_out(&mut self, tag: Tag) -> Completion {
-        let action = self.in_flight.remove(&tag.0).expect("what is scheduled is in flight");
+    pub(super) fn carry_out(&mut self, ticket: Ticket) -> Completion {
+        let action = self.in_flight.remove(&ticket).expect("what is scheduled is in flight");
         let completion = match action {
             InFlight::Drive(command) => {
                 let frames = match command.data {
@@ -146,16 +153,17 @@ impl World {
                     Data::None | Data::Metadata(_) => None,
                 };
                 let drive = self.drives[command.drive.index()].as_mut().expect("the drive is there");
+                let tag = command.tag;
                 Completion::Drive { tag, result: drive.finish(tag, frames) }
             }
             InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
             InFlight::Job(job, columns, inputs) => {
-                assert_eq!(self.hash_inputs(tag), inputs, "the inputs of a job changed while it ran: {job:?}");
+                assert_eq!(self.hash_inputs(ticket), inputs, "the inputs of a job changed while it ran: {job:?}");
                 let verdict = jobs::run(self.kernels, &mut self.pool, &job, &columns);
-                Completion::Job { tag, verdict }
+                Completion::Job { tag: job.tag, verdict }
             }
         };
-        self.claims.drop_all(tag);
+        self.claims.drop_all(ticket);
         completion
     }
 

@@ -25,7 +25,7 @@ use openraid_core::Controller;
 use openraid_parity::Kernels;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
-use crate::claims::Claims;
+use crate::claims::{Claims, Ticket};
 use crate::digest::Digest;
 use crate::drive::{DriveSpec, Latency, MemoryDrive};
 use crate::random::Random;
@@ -73,7 +73,7 @@ struct Due {
     at: Instant,
     /// Breaks ties: first scheduled, first served.
     sequence: u64,
-    tag: u64,
+    ticket: Ticket,
 }
 
 /// An action that was issued and has not ended.
@@ -83,6 +83,16 @@ enum InFlight {
     Transfer(Transfer),
     /// The job, its columns, and a hash of its inputs when it was issued.
     Job(ParityJob, Vec<JobColumn>, u64),
+}
+
+impl InFlight {
+    fn tag(&self) -> Tag {
+        match self {
+            Self::Drive(command) => command.tag,
+            Self::Transfer(transfer) => transfer.tag,
+            Self::Job(job, ..) => job.tag,
+        }
+    }
 }
 
 /// The machine.
@@ -249,15 +259,18 @@ impl World {
         self.soon(&stuck);
     }
     fn soon(&mut self, tags: &[Tag]) {
-        for tag in tags {
+        let stuck = |action: &InFlight| matches!(action, InFlight::Drive(command) if tags.contains(&command.tag));
+        let tickets: Vec<Ticket> =
+            self.in_flight.iter().filter(|(_, action)| stuck(action)).map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
             let delay = self.spec.transfers.draw(&mut self.random);
-            self.schedule(*tag, self.now + delay);
+            self.schedule(ticket, self.now + delay);
         }
     }
 
-    fn schedule(&mut self, tag: Tag, at: Instant) {
+    fn schedule(&mut self, ticket: Ticket, at: Instant) {
         self.sequence += 1;
-        self.due.push(Reverse(Due { at, sequence: self.sequence, tag: tag.0 }));
+        self.due.push(Reverse(Due { at, sequence: self.sequence, ticket }));
     }
 
     /// What the controller tells about an array.
@@ -342,7 +355,7 @@ impl World {
                 break;
             }
             self.due.pop();
-            let completion = self.carry_out(Tag(due.tag));
+            let completion = self.carry_out(due.ticket);
             self.tell(completion);
         }
     }
@@ -391,10 +404,10 @@ impl World {
         self.now = end;
     }
 
-    /// Is no action and no request in flight?
+    /// Is no request inside, and no action in flight but those that silent drives keep?
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        !self.stirred && self.in_flight.is_empty() && self.hosts.is_empty() && self.admin_waiting.is_empty()
+        !self.stirred && self.due.is_empty() && self.hosts.is_empty() && self.admin_waiting.is_empty()
     }
 
     /// Until all requests and commands have ended; background work may go on.

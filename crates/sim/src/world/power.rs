@@ -5,7 +5,6 @@ use openraid_core::Controller;
 use openraid_units::{DriveId, Token};
 
 use super::{new_pool, Host, World};
-use crate::claims::Claims;
 use crate::record::Record;
 
 impl World {
@@ -43,11 +42,15 @@ impl World {
     /// Something is in flight.
     pub fn boot(&mut self) {
         assert!(self.is_quiet(), "a machine that runs is not booted\n{}", self.dump());
+        for drive in self.drives.iter_mut().flatten() {
+            drive.forget_commands();
+        }
+        self.in_flight.clear();
+        self.claims.clear();
         let limits = self.spec.limits.clone();
         self.controller = Controller::new(limits.clone()).unwrap_or_else(|error| panic!("{error}"));
         self.actions = Actions::new(&limits);
         self.pool = new_pool(&limits);
-        self.claims = Claims::new(limits.pool.get());
         self.record = self.record.is_some().then(|| Record::new(limits));
         self.set_wall_clock();
         for index in 0..self.drives.len() {
