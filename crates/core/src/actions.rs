@@ -278,7 +278,7 @@ pub struct Actions {
 /// Columns that fit between two drains.
 const COLUMNS_MAX: usize = 16 * 1024;
 /// Metadata bytes that fit between two drains.
-const METADATA_MAX: usize = 1 << 20;
+const METADATA_MAX: usize = 2 << 20;
 
 impl Actions {
     /// Room for everything that a controller with these limits can have outstanding.

@@ -30,6 +30,8 @@ use crate::slab::{Queue, Slab};
 
 /// Operations kept back for those that other operations need to go on.
 const CHILD_OPS: u32 = 8;
+/// Operations kept back for background work, so that hosts cannot starve it.
+const BACKGROUND_OPS: u32 = 8;
 
 /// Why the controller wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,7 +273,7 @@ impl Controller {
         if !self.plain.is_empty() && self.run_plain(actions) {
             return true;
         }
-        if self.ops.room() > CHILD_OPS && !self.splitting.is_empty() && self.split_next(actions) {
+        if self.may_make_op() && !self.splitting.is_empty() && self.split_next(actions) {
             return true;
         }
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
@@ -290,8 +292,13 @@ impl Controller {
         self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).chain(timeout).min_by_key(|(at, _)| *at)
     }
 
-    /// Operations kept back are used only by those that other operations wait for.
+    /// May an operation be made for a host? The last ones are kept back.
     pub(crate) fn may_make_op(&self) -> bool {
+        self.ops.room() > CHILD_OPS + BACKGROUND_OPS
+    }
+
+    /// May an operation be made for background work?
+    pub(crate) fn may_make_background_op(&self) -> bool {
         self.ops.room() > CHILD_OPS
     }
 

@@ -102,12 +102,9 @@ impl Controller {
             .as_ref()
             .filter(|b| quiet && b.has_clearable_bits() && set.bitmap_flushes == 0)
             .map(|_| (set.bitmap_next_look, Wake::Bitmap));
-        let task = set
-            .task
-            .as_ref()
-            .filter(|t| !set.paused && t.next < t.end && t.in_flight < set.policy.background_depth)
-            .filter(|t| set.metadata.as_ref().is_some_and(|m| m.durable >= t.generation))
-            .map(|t| (t.next_unit_at, Wake::Background));
+        let task = (self.may_make_background_op() && set.may_begin_unit())
+            .then(|| set.task.as_ref().map(|t| (t.next_unit_at, Wake::Background)))
+            .flatten();
         let checkpoint = set
             .task
             .as_ref()
@@ -163,11 +160,8 @@ impl Controller {
     fn next_unit(&self, id: SetId) -> Option<u64> {
         let set = self.set(id);
         let task = set.task.as_ref()?;
-        let recorded = set.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
-        let free = task.in_flight < set.policy.background_depth.min(WINDOW_ROWS_MAX)
-            && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
-        let may = !set.paused && recorded && free && self.now >= task.next_unit_at && self.may_make_op();
-        (may && task.next < task.end).then_some(task.next)
+        let may = set.may_begin_unit() && self.now >= task.next_unit_at && self.may_make_background_op();
+        may.then_some(task.next)
     }
 
     /// Store how far a task is, now and then and at its end, after a flush of the members.
@@ -246,6 +240,15 @@ impl Controller {
 }
 
 impl Set {
+    /// Does the task have a unit to begin, time and tables aside?
+    fn may_begin_unit(&self) -> bool {
+        let Some(task) = &self.task else { return false };
+        let recorded = self.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
+        let free = task.in_flight < self.policy.background_depth.min(WINDOW_ROWS_MAX)
+            && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
+        !self.paused && recorded && free && task.next < task.end
+    }
+
     /// No write is under way and none came for `delay`.
     fn is_quiet(&self, now: Instant, delay: Nanos) -> bool {
         let stopping = self.life == Life::Stopping;

@@ -29,7 +29,7 @@ impl Controller {
     /// Make operations for the repairs that wait.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
-        while self.may_make_op() && self.set(id).repairing < REPAIRS_IN_WORK_MAX {
+        while self.may_make_background_op() && self.set(id).repairing < REPAIRS_IN_WORK_MAX {
             let Some(repair) = self.set_mut(id).repairs.pop_front() else { break };
             moved = true;
             let Some((op, rest)) = self.repair_op(id, repair) else { continue };

@@ -59,6 +59,11 @@ impl Controller {
             return self.finish_op(index, actions);
         }
         let plan = if self.is_row_op(&op) { self.plan_rows(&op) } else { self.plan_copies(&op) };
+        let plan = plan.or_else(|| {
+            // Nobody else has it. Perhaps not all of it is bad: see what the member itself still gives.
+            let untried = op.is_repair() && !op.target.intersects(op.excluded);
+            untried.then_some(Plan { read: op.target, ..Plan::default() })
+        });
         let Some(plan) = plan else {
             if self.halve_rows(index) {
                 return self.plan_background(index, actions);
@@ -237,7 +242,7 @@ impl Controller {
 
     fn background_written(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if op.is_repair() && op.error.is_none() {
+        if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
             for slot in op.target {
                 let set = self.set(op.set);
                 let place = set.places[slot.index()].member;

@@ -228,9 +228,12 @@ impl Channels {
         }
     }
 
-    fn park(&mut self, range: MetadataRange, actions: &Actions) -> u32 {
+    fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
         let mut parked = Parked { bytes: [0; METADATA_BYTES_MAX], len: range.len };
         parked.bytes[..range.len as usize].copy_from_slice(actions.metadata_of(range));
+        // They were put there for this command: nobody else refers to them.
+        debug_assert_eq!(actions.metadata.len(), (range.start + range.len) as usize);
+        actions.metadata.truncate(range.start as usize);
         let Ok(key) = self.parked.insert(parked) else { panic!("a drive has few metadata commands at once") };
         key.index
     }

@@ -177,7 +177,7 @@ impl Controller {
     }
 
     fn read_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        self.member_read_error(command, error, actions);
+        self.member_read_error(index, command, error, actions);
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
@@ -192,6 +192,7 @@ impl Controller {
             Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
                 // The piece is read again, in fresh frames, by rows: that way knows how to recover.
                 self.pieces[piece].restart = true;
+                self.pieces[piece].fresh |= error == CommandError::Timeout;
                 self.explain(set, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),
@@ -199,10 +200,14 @@ impl Controller {
     }
 
     /// What a failed read says of its member.
-    fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn member_read_error(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, member) = (command.set, command.member);
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
+                if self.ops[index].is_repair() {
+                    // Known already: that is why it is being repaired.
+                    return;
+                }
                 let budget = self.limits.media_errors_max;
                 let entry = &mut self.set_mut(set).members[member as usize];
                 entry.media_errors += 1;

@@ -72,6 +72,8 @@ pub(crate) struct Piece {
     pub error: Option<ReplyStatus>,
     /// A read that must be made again, in fresh frames, row by row.
     pub restart: bool,
+    /// Its frames belong to a command that was given up.
+    pub fresh: bool,
     pub careful: bool,
     /// In the queue of pieces that want operations.
     pub queued: bool,
@@ -160,6 +162,7 @@ impl Controller {
             split: Sectors::ZERO,
             error: None,
             restart: false,
+            fresh: false,
             careful: false,
             queued: false,
             walk: None,
@@ -308,7 +311,9 @@ impl Controller {
             return;
         }
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
-        if is_read && piece.error.is_none() {
+        // Of a read that has failed nothing more is sent.
+        let wanted = self.requests[piece.request].error.is_none();
+        if is_read && wanted && piece.error.is_none() {
             self.pieces[index].state = PieceState::WaitTurn;
             self.send_in_turn(index, actions);
         } else {
@@ -333,22 +338,22 @@ impl Controller {
     }
 
     fn restart_piece(&mut self, index: u32) {
-        let piece = self.pieces[index].clone();
-        let run = piece.run.expect("reads have frames");
-        let bytes = self.piece_sectors(&piece).bytes().get();
-        // A command that was given up may still write into the old frames: they stay with it.
-        let fresh = self.host_frames.take(bytes);
-        let entry = &mut self.pieces[index];
-        let Some(fresh) = fresh else {
-            entry.error = Some(ReplyStatus::IoError);
-            self.restarting.push(index);
-            return;
-        };
-        entry.run = Some(fresh);
-        entry.split = Sectors::ZERO;
-        entry.restart = false;
-        entry.careful = true;
-        self.host_frames.release(run);
+        let bytes = self.piece_sectors(&self.pieces[index]).bytes().get();
+        let piece = &mut self.pieces[index];
+        if core::mem::take(&mut piece.fresh) {
+            // A command that was given up may still write into the old frames: they stay with it.
+            let run = piece.run.take().expect("reads have frames");
+            self.host_frames.release(run);
+        }
+        if piece.run.is_none() {
+            piece.run = self.host_frames.take(bytes);
+        }
+        if piece.run.is_none() {
+            return self.restarting.push(index);
+        }
+        piece.split = Sectors::ZERO;
+        piece.restart = false;
+        piece.careful = true;
         self.want_ops(index);
     }
 
@@ -356,7 +361,6 @@ impl Controller {
     pub(crate) fn retry_restarts(&mut self) {
         for _ in 0..self.restarting.len() {
             let Some(index) = self.restarting.pop() else { return };
-            self.pieces[index].error = None;
             self.restart_piece(index);
         }
     }

@@ -147,6 +147,7 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.pieces[op.piece].restart = true;
+            self.pieces[op.piece].fresh = true;
             self.finish_op(index, actions);
         }
         true
