@@ -12,7 +12,7 @@ use crate::shape::Shape;
 use crate::world::{World, WorldSpec};
 
 /// In front of the data area of a small member: what the superblock, the bitmap and the bad-block log take.
-const BEFORE_DATA: Sectors = Sectors::mib(1);
+pub const BEFORE_DATA: Sectors = Sectors::mib(1);
 
 /// How an array is made.
 #[derive(Clone, Debug)]

@@ -4,8 +4,9 @@ mod support;
 
 use openraid_sim::digest::Digest;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::Slot;
+use openraid_sim::record::Record;
+use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
+use openraid_units::{Sectors, Slot};
 use support::{seeds, Case};
 
 /// A run with a bit of everything.
@@ -53,5 +54,31 @@ fn a_record_told_to_a_fresh_controller_gives_the_same_actions() {
             assert!(record.entries.len() > 200);
             assert_eq!(record.replay(), rig.world.digest());
         }
+    }
+}
+
+#[test]
+fn a_record_goes_to_bytes_and_back_and_damage_is_noticed_or_harmless() {
+    let shape = Shape::raid6(5, Sectors::kib(16));
+    let rig = run(shape, 6, true);
+    let record = rig.world.record().expect("it was asked for");
+    let bytes = record.encode();
+    let back = Record::decode(&bytes).unwrap();
+    assert_eq!(back, *record);
+    assert_eq!(back.replay(), rig.world.digest());
+    // A few bytes for each call: it can be kept for long runs.
+    assert!(bytes.len() < record.entries.len() * 20 + 65_536, "{} for {}", bytes.len(), record.entries.len());
+    for len in (0..bytes.len()).step_by(bytes.len() / 500 + 1) {
+        Record::decode(&bytes[..len]).unwrap_err();
+    }
+    let mut random = Random::new(6);
+    for _ in 0..2000 {
+        let mut hurt = bytes.clone();
+        for _ in 0..random.between(1, 4) {
+            let at = random.index(hurt.len());
+            hurt[at] ^= 1 << random.below(8);
+        }
+        // Whatever comes of it, it comes to an end.
+        let _ = Record::decode(&hurt);
     }
 }

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
+use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_core::events::DriveError;
 use openraid_units::{DriveLba, Nanos, Sectors, Tag, SECTOR_BYTES};
 
@@ -25,10 +25,6 @@ use crate::random::Random;
 
 /// Writes that the volatile cache holds; beyond that the oldest reach the medium by themselves.
 const CACHED_WRITES_MAX: usize = 4096;
-
-/// Metadata commands at once: they do not wait for a place in the queue, because their bytes live only until
-/// the actions are cleared.
-const METADATA_DEPTH_MAX: u32 = 8;
 
 /// What a write leaves on the medium.
 #[derive(Clone, Debug)]
@@ -199,10 +195,7 @@ impl MemoryDrive {
     }
 
     fn check(&self, command: &DriveCommand) {
-        let same = |other: &&DriveCommand| (other.class == IoClass::Metadata) == (command.class == IoClass::Metadata);
-        let depth_max = if command.class == IoClass::Metadata { METADATA_DEPTH_MAX } else { self.depth_max };
-        let depth = self.outstanding().filter(same).count();
-        assert!(depth < depth_max as usize, "deeper than the drive's queue: {command:?}");
+        assert!(self.issued.len() < self.depth_max as usize, "deeper than the drive's queue: {command:?}");
         let block = self.spec.block.sectors();
         if command.op == DriveOp::Flush {
             assert!(command.len.is_zero(), "a flush of a range: {command:?}");
@@ -458,7 +451,7 @@ fn byte_count(len: Sectors) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_core::actions::Data;
+    use openraid_core::actions::{Data, IoClass};
     use openraid_units::{DriveId, PoolOffset, TagKind};
 
     struct Bench {

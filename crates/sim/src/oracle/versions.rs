@@ -20,6 +20,8 @@ pub type VersionId = u32;
 #[derive(Clone, Debug)]
 struct Version {
     content: Content,
+    /// What was written; only for complaints.
+    range: Range<u64>,
     begun: u64,
     ended: Option<u64>,
     /// It ended well: what it wrote is there.
@@ -64,7 +66,8 @@ impl Versions {
     /// All `capacity` bytes hold `initial`.
     #[must_use]
     pub fn new(capacity: u64, initial: Content, durable_on_end: bool) -> Self {
-        let first = Version { content: initial, begun: 0, ended: Some(0), sure: true, durable: true };
+        let first =
+            Version { content: initial, range: 0..capacity, begun: 0, ended: Some(0), sure: true, durable: true };
         Self {
             capacity,
             clock: 1,
@@ -123,7 +126,7 @@ impl Versions {
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
         let begun = self.tick();
         let id = self.versions.len() as VersionId;
-        self.versions.push(Version { content, begun, ended: None, sure: false, durable: false });
+        self.versions.push(Version { content, range: range.clone(), begun, ended: None, sure: false, durable: false });
         for start in self.starts(&range) {
             self.extents.get_mut(&start).expect("a border").versions.push(id);
         }
@@ -256,18 +259,23 @@ impl Versions {
 
     fn mismatch(&self, at: u64, found: &[u8], visible: &[VersionId]) -> Mismatch {
         let expected: Vec<_> = visible.iter().map(|id| self.describe(*id)).collect();
-        let stale: Vec<_> = (0..self.versions.len())
+        let near = at / SECTOR_BYTES * SECTOR_BYTES;
+        let near = near..near + SECTOR_BYTES;
+        let history: Vec<_> = (0..self.versions.len())
             .filter_map(|id| u32::try_from(id).ok())
-            .filter(|id| !visible.contains(id))
-            .filter(|id| !matches!(self.version(*id).content, Content::Anything))
-            .filter(|id| self.version(*id).content.matches(at, found))
+            .filter(|id| self.version(*id).range.start < near.end && near.start < self.version(*id).range.end)
             .map(|id| self.describe(id))
             .collect();
+        let whose = |id: &VersionId| {
+            let content = &self.version(*id).content;
+            !matches!(content, Content::Anything) && content.matches(at, found)
+        };
+        let whose = (0..self.versions.len()).filter_map(|id| u32::try_from(id).ok()).rev().find(whose);
         let head = &found[..found.len().min(16)];
-        let zero = if found.iter().all(|byte| *byte == 0) { " (all zero)" } else { "" };
         let text = format!(
-            "byte {at} and {} more: found {head:02x?}{zero}, which is what {stale:?} left; expected one of {expected:?}",
-            found.len() - 1
+            "byte {at} and {} more: found {head:02x?}, as left by {:?}; expected one of {expected:#?}; the sector's history: {history:#?}",
+            found.len() - 1,
+            whose.map(|id| self.describe(id)),
         );
         Mismatch { offset: at, text }
     }
@@ -281,7 +289,7 @@ impl Versions {
         let end = version.ended.map_or("..".to_owned(), |ended| ended.to_string());
         let durable = if version.durable { " durable" } else { "" };
         let sure = if version.sure { "" } else { " unsure" };
-        format!("{content} [{}..{end}]{durable}{sure}", version.begun)
+        format!("{content} at {:?} [{}..{end}]{durable}{sure}", version.range, version.begun)
     }
 
     /// A flush begins; returns what [`Versions::end_flush`] wants.
@@ -330,8 +338,8 @@ impl Versions {
             return *new;
         }
         let new = self.versions.len() as VersionId;
-        let content = self.version(id).content.clone();
-        self.versions.push(Version { content, begun: now, ended: Some(now), sure: true, durable: true });
+        let Version { content, range, .. } = self.version(id).clone();
+        self.versions.push(Version { content, range, begun: now, ended: Some(now), sure: true, durable: true });
         renamed.insert(id, new);
         new
     }

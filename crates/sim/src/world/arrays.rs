@@ -86,6 +86,42 @@ impl World {
         self.start(command).unwrap_or_else(|error| panic!("{shape}: {error}"))
     }
 
+    /// A stripe over arrays that run: writes the outer superblocks into them, as a driver must, and starts it.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn create_nested(&mut self, legs: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
+        // To the outer array a leg is a drive.
+        let slots = legs.iter().map(|leg| {
+            let capacity = self.controller.capacity(*leg).expect("the leg runs").sectors_floor();
+            Some(NewDrive { drive: DriveId(leg.0), capacity, uuid: identity(seed, 1000 + u64::from(leg.0)) })
+        });
+        let plan = create::plan(&CreateSpec {
+            uuid: identity(seed, 999),
+            name: SetName::new(None, "outer").expect("a short name"),
+            created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
+            level: MdLevel::Raid0,
+            layout: 2,
+            chunk,
+            minor: MinorVersion::V1_2,
+            slots: slots.collect(),
+            spares: Vec::new(),
+            size: None,
+            assume_clean: true,
+            bitmap: false,
+        });
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        let superblocks: Vec<_> = plan.members.iter().map(|member| member.superblock.clone()).collect();
+        for (leg, superblock) in legs.iter().zip(&superblocks) {
+            let mut bytes = vec![0; superblock.encoded_len()];
+            superblock.encode(&mut bytes);
+            let result = self.write(*leg, superblock.super_offset.offset().bytes().get(), &bytes);
+            result.unwrap_or_else(|status| panic!("the outer superblock is not written: {status:?}"));
+        }
+        let started = self.start(AdminCommand::StartStriped { legs: legs.to_vec(), superblocks });
+        started.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// A command that starts an array.
     ///
     /// # Errors

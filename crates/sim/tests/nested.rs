@@ -1,0 +1,120 @@
+//! RAID 50, 60 and 100: a stripe over sets, each leg with an outer superblock in its data area.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health};
+
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::{Content, Members, Session};
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::{RigOptions, Shape, World};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot};
+use support::{seeds, Case};
+
+struct Nested {
+    world: World,
+    session: Session,
+    legs: Vec<ArrayId>,
+}
+
+/// Legs of this shape under one stripe.
+fn nested(leg: Shape, legs: u16, seed: u64) -> Nested {
+    let mut world = World::new(RigOptions::new(seed).world);
+    let mut arrays = Vec::new();
+    for number in 0..legs {
+        let mut options = RigOptions::new(seed);
+        options.world.seed = seed * 100 + u64::from(number);
+        let drives: Vec<DriveId> = (0..leg.members)
+            .map(|slot| {
+                let block = leg.block(slot);
+                world.add_drive(DriveSpec { block, ..DriveSpec::new(BEFORE_DATA + MEMBER_DATA) })
+            })
+            .collect();
+        arrays.push(world.create(&leg, &drives, &options));
+    }
+    let outer = world.create_nested(&arrays, Sectors::kib(64), seed);
+    let session = Session::new(&world, outer, seed, Content::Zeroes, false);
+    Nested { world, session, legs: arrays }
+}
+
+fn load(session: &Session) -> Workload {
+    Workload { len_max: 200 << 10, ..Workload::mixed(session.capacity()) }
+}
+
+fn shapes() -> [(Shape, u16); 4] {
+    [
+        (Shape::raid5(3, Sectors::kib(16)), 2),
+        (Shape::raid6(4, Sectors::kib(16)), 3),
+        (Shape::raid1(2), 3),
+        (Shape { blocks: openraid_sim::shape::Blocks::Mixed, ..Shape::raid5(4, Sectors::kib(64)) }, 2),
+    ]
+}
+
+#[test]
+fn a_stripe_over_sets_holds_what_was_written_and_every_leg_fits() {
+    for seed in seeds(2, 20) {
+        for (leg, legs) in shapes() {
+            let _case = Case::new(seed, format!("{legs} x {leg}"));
+            let mut rig = nested(leg, legs, seed);
+            let load = load(&rig.session);
+            rig.session.run(&mut rig.world, &load, 150);
+            rig.session.look_at_all(&mut rig.world);
+            rig.session.rest(&mut rig.world);
+            for leg in &rig.legs {
+                let complaints = Members::of(&rig.world, *leg).complaints();
+                assert!(complaints.is_empty(), "{complaints:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_leg_may_lose_a_member() {
+    for seed in seeds(2, 20) {
+        for (leg, legs) in shapes() {
+            let _case = Case::new(seed, format!("{legs} x {leg}"));
+            let mut rig = nested(leg, legs, seed);
+            let load = load(&rig.session);
+            let mut pulled = Vec::new();
+            for array in rig.legs.clone() {
+                rig.session.run_on(&mut rig.world, &load, 30);
+                let members = rig.world.status(array).unwrap().members;
+                let drive = members.iter().find(|member| member.slot == Some(Slot(1))).unwrap().drive.unwrap();
+                rig.world.pull(drive);
+                pulled.push(drive);
+            }
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.session.look_at_all(&mut rig.world);
+            // Whoever was pulled and not asked since is still thought to be there.
+            for (array, drive) in rig.legs.clone().into_iter().zip(pulled) {
+                let _ = rig.world.admin(AdminCommand::Fail { array, drive });
+                rig.session.hear(&mut rig.world);
+                assert_eq!(rig.world.status(array).unwrap().health, Health::Degraded);
+                let spare = rig.world.add_drive(DriveSpec::new(BEFORE_DATA + MEMBER_DATA));
+                rig.world.add_member(array, spare).unwrap();
+            }
+            rig.session.run(&mut rig.world, &load, 30);
+            rig.session.rest(&mut rig.world);
+            rig.session.look_at_all(&mut rig.world);
+            rig.session.rest(&mut rig.world);
+            for leg in &rig.legs {
+                assert_eq!(rig.world.status(*leg).unwrap().health, Health::Optimal);
+                let complaints = Members::of(&rig.world, *leg).complaints();
+                assert!(complaints.is_empty(), "{complaints:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leg_is_not_stopped_under_its_stripe() {
+    let (leg, legs) = shapes()[0];
+    let mut rig = nested(leg, legs, 1);
+    let array = rig.legs[0];
+    assert!(rig.world.admin(AdminCommand::Stop { array }).is_err());
+    let outer = rig.session.array;
+    rig.world.admin(AdminCommand::Stop { array: outer }).unwrap();
+    rig.world.admin(AdminCommand::Stop { array }).unwrap();
+}
