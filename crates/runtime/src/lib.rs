@@ -1,3 +1,26 @@
-//! openraid-runtime
+//! Runs the core on real members and exports arrays over NBD.
+//!
+//! ```text
+//!  client --NBD--> export --requests--> control (the core) --commands--> member (files, devices, RAM, remote)
+//!                     ^                        |
+//!                     +---- frames, replies ---+
+//! ```
+//!
+//! One shard is one thread: one engine of the core, one pool of frames, one engine of the kernel for member I/O,
+//! one place to wait. [`Service`] starts it and talks to it from other threads. It must never decide anything about
+//! redundancy, and never wait for a single client or member.
 
 #![forbid(unsafe_code)]
+
+mod control;
+mod export;
+mod hosts;
+mod jobs;
+pub mod limits;
+pub mod member;
+pub mod record;
+pub mod service;
+mod shard;
+mod slab;
+
+pub use service::{Service, ServiceConfig, ServiceHandle};

@@ -1,0 +1,172 @@
+//! The one door to the engine: hands in events, remembers what did not fit, and can write down the whole stream.
+//!
+//! It must never be passed by: a recording is complete only because every event goes through here.
+
+use std::collections::VecDeque;
+
+use openraid_core::admin::{AdminCommand, ArrayStatus};
+use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
+use openraid_core::limits::{Limits, LimitsError};
+use openraid_core::reason::TraceEntry;
+use openraid_core::{Actions, Controller};
+use openraid_sys::clock;
+use openraid_units::{ArrayId, Instant, Tag, Token};
+
+use crate::record::{Event, Recorder};
+
+/// The engine and its inbox.
+pub struct Control {
+    controller: Controller,
+    recorder: Option<Box<dyn Recorder>>,
+    /// Requests that found the engine full; nothing new is read while there are any.
+    deferred: VecDeque<BlockRequest>,
+    /// Something was handed in since the last `advance`.
+    stirred: bool,
+}
+
+impl Control {
+    /// An engine without drives.
+    ///
+    /// # Errors
+    /// Limits that do not fit together.
+    pub fn new(limits: Limits, recorder: Option<Box<dyn Recorder>>) -> Result<Self, LimitsError> {
+        let mut controller = Controller::new(limits)?;
+        let seconds = clock::wall_seconds().saturating_sub(clock::now().0 / 1_000_000_000);
+        controller.set_wall_clock(seconds);
+        let mut control = Self { controller, recorder, deferred: VecDeque::new(), stirred: false };
+        if let Some(recorder) = &mut control.recorder {
+            recorder.event(Event::WallClock(seconds));
+        }
+        Ok(control)
+    }
+
+    /// Hand in a host request; it waits here while the engine is full.
+    #[inline]
+    pub fn submit(&mut self, request: BlockRequest) {
+        if !self.deferred.is_empty() || !self.try_submit(request) {
+            self.deferred.push_back(request);
+        }
+    }
+
+    #[inline]
+    fn try_submit(&mut self, request: BlockRequest) -> bool {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(Event::Submit(&request));
+        }
+        self.stirred = true;
+        match self.controller.submit(request) {
+            Ok(()) => true,
+            Err(QueueFull(_)) => false,
+        }
+    }
+
+    /// Do requests wait for room in the engine?
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// A drive command ended.
+    #[inline]
+    pub fn drive_done(&mut self, tag: Tag, result: Result<(), DriveError>) {
+        self.complete(Completion::Drive { tag, result });
+    }
+    /// A transfer ended.
+    #[inline]
+    pub fn transfer_done(&mut self, tag: Tag, result: Result<(), HostGone>) {
+        self.complete(Completion::Transfer { tag, result });
+    }
+    /// A parity job ended.
+    #[inline]
+    pub fn job_done(&mut self, tag: Tag, verdict: Verdict) {
+        self.complete(Completion::Job { tag, verdict });
+    }
+
+    #[inline]
+    fn complete(&mut self, completion: Completion) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(Event::Complete(&completion));
+        }
+        self.stirred = true;
+        self.controller.complete(completion);
+    }
+
+    /// Hand in a command of the administrator.
+    pub fn admin(&mut self, token: Token, command: AdminCommand) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(Event::Admin(token, &command));
+        }
+        self.stirred = true;
+        self.controller.admin(token, command);
+    }
+
+    /// Is there a reason to call [`Control::advance`] at this time?
+    #[must_use]
+    #[inline]
+    pub fn wants_advance(&self, now: Instant) -> bool {
+        self.stirred || self.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// Let the engine decide.
+    #[inline]
+    pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
+        while let Some(request) = self.deferred.front().copied() {
+            if !self.try_submit(request) {
+                break;
+            }
+            self.deferred.pop_front();
+        }
+        self.stirred = false;
+        self.controller.advance(now, actions);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.advanced(now, actions);
+        }
+    }
+
+    /// When the engine wants to be called next, if nothing happens before.
+    #[must_use]
+    #[inline]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.controller.next_deadline().map(|(at, _)| at)
+    }
+
+    /// Was something handed in since the last [`Control::advance`]?
+    #[must_use]
+    #[inline]
+    pub fn is_stirred(&self) -> bool {
+        self.stirred
+    }
+
+    /// The arrays that run, legs of nested ones included.
+    #[must_use]
+    pub fn arrays(&self) -> Vec<ArrayId> {
+        self.controller.arrays().collect()
+    }
+
+    /// The last decisions, oldest first.
+    #[must_use]
+    pub fn trace(&self) -> Vec<TraceEntry> {
+        self.controller.trace().copied().collect()
+    }
+
+    /// Everything there is to tell of an array.
+    #[must_use]
+    pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
+        self.controller.status(array)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end();
+        }
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Control({} requests deferred, recorded: {})", self.deferred.len(), self.recorder.is_some())
+    }
+}

@@ -1,0 +1,331 @@
+//! The host side: listeners, clients, and what they are offered.
+//!
+//! ```text
+//!  Listener --accept--> Connection --receive (many requests a call)--> engine
+//!                            ^                                            |
+//!                            +---- one gathered send a round <-- transfers, replies
+//! ```
+//!
+//! It must never wait for a client, never let one client's silence or greed stop another, and never keep more for
+//! a client than the limits say.
+
+mod connection;
+pub mod output;
+mod receive;
+mod reply;
+mod stream;
+mod watch;
+
+use std::collections::VecDeque;
+
+use openraid_nbd::server::{Handshake, Policy};
+use openraid_nbd::ExportInfo;
+use openraid_sys::{Accepted, Epoll, FramePool, Interest, Listener, Progress, Socket};
+use openraid_units::{ArrayId, Instant};
+
+use crate::control::Control;
+use crate::hosts::Hosts;
+use crate::limits::{
+    ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, INBOX_BYTES, STASH_BYTES_MAX,
+};
+use crate::slab::{Key, Slab};
+use connection::{Connection, Phase};
+use watch::StatusCache;
+
+/// What the parts of a shard work on together.
+#[derive(Debug)]
+pub struct Shared {
+    /// The engine.
+    pub control: Control,
+    /// All payload.
+    pub pool: FramePool,
+    /// Requests inside the engine.
+    pub hosts: Hosts,
+    /// The place to wait.
+    pub epoll: Epoll,
+    /// The time of this round.
+    pub now: Instant,
+    /// Limits of the engine that the host side must know.
+    pub requests_max: usize,
+    /// Frames for payload of hosts, in bytes.
+    pub host_bytes: u64,
+}
+
+/// An array that is offered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// As clients see it.
+    pub info: ExportInfo,
+    /// The array behind it.
+    pub array: ArrayId,
+}
+
+/// Events of the kernel for this side carry one of these in their top byte.
+pub const LISTENER_CLASS: u64 = 1 << 56;
+/// See [`LISTENER_CLASS`].
+pub const CONNECTION_CLASS: u64 = 2 << 56;
+
+/// A listener, and until when it rests because descriptors ran out.
+#[derive(Debug)]
+struct Door {
+    listener: Listener,
+    rests_until: Option<Instant>,
+}
+
+/// Counters for the status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ExportCounters {
+    /// Connections now.
+    pub connections: usize,
+    /// Connections ever taken.
+    pub accepted: u64,
+    /// Connections refused because there were too many.
+    pub refused: u64,
+    /// Clients that were disconnected because they stalled or were too slow to choose.
+    pub stalled: u64,
+    /// Clients that broke the protocol.
+    pub broken: u64,
+}
+
+/// The host side of a shard.
+#[derive(Debug)]
+pub struct Exports {
+    doors: Vec<Door>,
+    table: Slab<Connection>,
+    infos: Vec<ExportInfo>,
+    arrays: Vec<ArrayId>,
+    policy: Policy,
+    /// The receive buffer of all connections, and how much of it is in use in this round.
+    inbox: Vec<u8>,
+    inbox_used: usize,
+    /// Bytes in all tails.
+    tails: usize,
+    /// Connections with something to send.
+    dirty: Vec<Key>,
+    /// Connections that may read no more for now.
+    parked: Vec<Key>,
+    /// Clients that have not chosen yet, oldest first.
+    choosing: VecDeque<(Instant, Key)>,
+    /// When stalled clients are looked for.
+    look_at: Option<Instant>,
+    status: StatusCache,
+    counters: ExportCounters,
+    stopping: bool,
+}
+
+impl Default for Exports {
+    fn default() -> Self {
+        Self {
+            doors: Vec::new(),
+            table: Slab::default(),
+            infos: Vec::new(),
+            arrays: Vec::new(),
+            policy: Policy::default(),
+            inbox: vec![0; INBOX_BYTES],
+            inbox_used: 0,
+            tails: 0,
+            dirty: Vec::new(),
+            parked: Vec::new(),
+            choosing: VecDeque::new(),
+            look_at: None,
+            status: StatusCache::default(),
+            counters: ExportCounters::default(),
+            stopping: false,
+        }
+    }
+}
+
+impl Exports {
+    /// Take connections from this listener.
+    ///
+    /// # Errors
+    /// The kernel has no room for one more thing to wait for.
+    pub fn listen(&mut self, listener: Listener, epoll: &Epoll) -> Result<(), openraid_sys::Errno> {
+        epoll.add(&listener, LISTENER_CLASS | self.doors.len() as u64, Interest::READ)?;
+        self.doors.push(Door { listener, rests_until: None });
+        Ok(())
+    }
+
+    /// Offer an array. The caller has checked the offer and that its name is not taken.
+    pub fn offer(&mut self, offer: Offer) {
+        self.infos.push(offer.info);
+        self.arrays.push(offer.array);
+    }
+
+    /// Is this name offered?
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.infos.iter().any(|info| info.name == name)
+    }
+
+    /// Offer an array no more: its clients are disconnected after what runs is answered.
+    pub fn withdraw(&mut self, array: ArrayId, shared: &mut Shared) {
+        while let Some(at) = self.arrays.iter().position(|offered| *offered == array) {
+            self.arrays.remove(at);
+            self.infos.remove(at);
+        }
+        for key in self.table.keys() {
+            let uses = self.table.get_mut(key).and_then(Connection::serving).is_some_and(|s| s.array == array);
+            if uses {
+                self.finish(key, shared);
+            }
+        }
+    }
+
+    /// What is offered, by name and array.
+    pub fn offered(&self) -> impl Iterator<Item = (&ExportInfo, ArrayId)> {
+        self.infos.iter().zip(self.arrays.iter().copied())
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn counters(&self) -> ExportCounters {
+        ExportCounters { connections: self.table.len(), ..self.counters }
+    }
+
+    /// A listener has somebody.
+    pub fn on_listener(&mut self, door: usize, shared: &mut Shared) {
+        for _ in 0..ACCEPTS_PER_ROUND_MAX {
+            match self.doors[door].listener.accept() {
+                Ok(Accepted::Socket(socket)) => self.on_accepted(socket, shared),
+                Ok(Accepted::Nobody) => return,
+                // It stays readable until there are descriptors again: do not spin on it.
+                Ok(Accepted::Exhausted(_)) | Err(_) => {
+                    let _ =
+                        shared.epoll.modify(&self.doors[door].listener, LISTENER_CLASS | door as u64, Interest::NONE);
+                    self.doors[door].rests_until = Some(shared.now + ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, socket: Socket, shared: &mut Shared) {
+        if self.table.len() >= CONNECTIONS_MAX || self.stopping {
+            self.counters.refused += 1;
+            return;
+        }
+        let mut greeting = Vec::new();
+        let handshake = Handshake::start(self.policy, &mut greeting);
+        // The greeting always fits into an empty socket buffer; what does not fit waits like anything else.
+        let sent = match socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0) {
+            Ok(Progress::Bytes(sent)) => sent,
+            Ok(Progress::Blocked) => 0,
+            Ok(Progress::Closed) | Err(_) => return,
+        };
+        let mut connection = Connection::new(socket, handshake, shared.now);
+        connection.output.append(|bytes| bytes.extend_from_slice(&greeting[sent..]));
+        let key = self.table.insert(connection);
+        let event_token = CONNECTION_CLASS | key.token().0;
+        let connection = self.table.get_mut(key).expect("just inserted");
+        connection.event_token = event_token;
+        if shared.epoll.add(&connection.socket, event_token, Interest::READ).is_err() {
+            self.table.remove(key);
+            self.counters.refused += 1;
+            return;
+        }
+        self.counters.accepted += 1;
+        // Who has chosen or left is not waited for: a flood of short connections leaves nothing behind.
+        while let Some((_, oldest)) = self.choosing.front() {
+            if self.table.get(*oldest).is_some_and(|c| matches!(c.phase, Phase::Negotiating(_))) {
+                break;
+            }
+            self.choosing.pop_front();
+        }
+        self.choosing.push_back((shared.now + HANDSHAKE_TIME_MAX, key));
+        self.mark_dirty(key);
+    }
+
+    /// May requests be read at all just now?
+    fn is_open(shared: &Shared) -> bool {
+        !shared.control.is_full()
+            && shared.hosts.len() < shared.requests_max
+            && shared.hosts.stashed() < STASH_BYTES_MAX
+    }
+
+    /// Does a connection wait for its turn to send?
+    #[must_use]
+    pub fn has_to_send(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn mark_dirty(&mut self, key: Key) {
+        if let Some(connection) = self.table.get_mut(key) {
+            if !connection.dirty {
+                connection.dirty = true;
+                self.dirty.push(key);
+            }
+        }
+    }
+
+    fn park(&mut self, key: Key) {
+        if let Some(connection) = self.table.get_mut(key) {
+            if !connection.parked {
+                connection.parked = true;
+                self.parked.push(key);
+            }
+        }
+    }
+
+    /// The receive buffer is not needed any more for this round.
+    pub fn end_round(&mut self, shared: &mut Shared) {
+        if self.inbox_used > 0 {
+            shared.hosts.leave_inbox(&self.inbox);
+            self.inbox_used = 0;
+        }
+    }
+
+    /// Read no more requests of this client, answer what runs, then close.
+    fn finish(&mut self, key: Key, shared: &mut Shared) {
+        let Some(connection) = self.table.get_mut(key) else { return };
+        if connection.is_streaming() {
+            return self.close(key, shared);
+        }
+        connection.finishing = true;
+        self.mark_dirty(key);
+    }
+
+    /// The client is gone, or must go: nothing more is sent.
+    fn close(&mut self, key: Key, shared: &mut Shared) {
+        let Some(mut connection) = self.table.remove(key) else { return };
+        self.tails -= connection.tail.len();
+        // Closing the descriptor would take it out as well, unless a copy of it lives in another process.
+        let _ = shared.epoll.remove(&connection.socket);
+        connection.output.abandon(|sent| {
+            shared.control.transfer_done(sent.tag, Err(openraid_core::events::HostGone));
+        });
+        if let Phase::Serving(serving) = connection.phase {
+            for transfer in serving.stream.into_iter().flat_map(|stream| stream.transfers) {
+                shared.control.transfer_done(transfer.tag, Err(openraid_core::events::HostGone));
+            }
+        }
+    }
+
+    /// Begin to stop: no more connections, no more requests.
+    pub fn stop(&mut self, shared: &mut Shared) {
+        self.stopping = true;
+        for door in self.doors.drain(..) {
+            let _ = shared.epoll.remove(&door.listener);
+        }
+        for key in self.table.keys() {
+            match self.table.get_mut(key).map(|connection| &connection.phase) {
+                Some(Phase::Serving(_)) => self.finish(key, shared),
+                Some(Phase::Negotiating(_)) => self.close(key, shared),
+                None => {}
+            }
+        }
+    }
+
+    /// Disconnect everybody, whatever is under way.
+    pub fn close_all(&mut self, shared: &mut Shared) {
+        for key in self.table.keys() {
+            self.close(key, shared);
+        }
+    }
+
+    /// Are there no connections?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}

@@ -1,0 +1,99 @@
+//! Members that are files or block devices: their commands go to the kernel's engine, and its errors come back in
+//! the words of the core.
+
+use openraid_core::actions::{Data, DriveCommand, DriveOp};
+use openraid_core::events::{DriveError, DriveInfo};
+use openraid_sys::{Facts, FaultKind, IoError, MemberSlot, Operation, PoolRange, Verb};
+use openraid_units::DriveLba;
+
+/// What a file or device tells about itself.
+#[must_use]
+pub fn info(facts: &Facts) -> DriveInfo {
+    DriveInfo {
+        capacity: facts.size,
+        block: facts.logical_block,
+        rotational: facts.rotational,
+        discard: facts.discard,
+        discard_zeroes: facts.discard_zeroes,
+        write_zeroes: facts.fast_zero,
+    }
+}
+
+/// A command as the kernel's engine wants it. `metadata` is the payload where it is not in frames.
+#[must_use]
+#[inline]
+pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberSlot) -> Operation<'a> {
+    let (at, len) = (command.lba, command.len);
+    let verb = match (command.op, command.data) {
+        (DriveOp::Flush, _) => Verb::Flush,
+        (DriveOp::Discard, _) => Verb::Discard { at, len },
+        // Zeroes keep their space: a later write must not fail for want of it.
+        (DriveOp::WriteZeroes, _) => Verb::Zero { at, len, keep: true },
+        (DriveOp::Read, Data::Frames(into)) => Verb::Read { at, into: PoolRange::new(into, len.bytes()) },
+        (DriveOp::Write { fua }, Data::Frames(from)) => {
+            Verb::Write { at, from: PoolRange::new(from, len.bytes()), fua }
+        }
+        (DriveOp::Write { fua }, Data::Metadata(_)) => Verb::WriteMetadata { at, bytes: metadata, fua },
+        _ => panic!("bug: a command without its payload: {command:?}"),
+    };
+    Operation { member, user_data: command.tag.0, verb }
+}
+
+/// What was asked of a drive, for judging what its error means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The command.
+    pub op: DriveOp,
+    /// Its first sector.
+    pub lba: DriveLba,
+}
+
+/// An error of the kernel as an error of a drive.
+#[must_use]
+pub fn drive_error(error: IoError, asked: Asked) -> DriveError {
+    let fault = error.fault();
+    let advice = matches!(asked.op, DriveOp::Discard | DriveOp::WriteZeroes);
+    match fault {
+        FaultKind::Gone => DriveError::Gone,
+        _ if asked.op == DriveOp::Flush => DriveError::FlushFailed,
+        FaultKind::Unsupported => DriveError::Unsupported,
+        // The kernel says "invalid" for ranges that the device cannot discard or zero.
+        FaultKind::Protocol if advice => DriveError::Unsupported,
+        FaultKind::Media => DriveError::Media { lba: asked.lba },
+        FaultKind::NoSpace => DriveError::NoSpace,
+        FaultKind::ReadOnly => DriveError::ReadOnly,
+        // A member that became shorter is not what the array was made on; the sectors it lost are not its only ones.
+        FaultKind::Truncated | FaultKind::Busy | FaultKind::Protocol => DriveError::Protocol,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_sys::Errno;
+
+    #[test]
+    fn errors_of_the_kernel_mean_what_the_engine_can_act_on() {
+        let lba = DriveLba(7);
+        let of = |number, op| drive_error(IoError::Os(Errno(number)), Asked { op, lba });
+        const EIO: i32 = 5;
+        const ENXIO: i32 = 6;
+        const ENODEV: i32 = 19;
+        const EINVAL: i32 = 22;
+        const ENOSPC: i32 = 28;
+        const EROFS: i32 = 30;
+        const EOPNOTSUPP: i32 = 95;
+        assert_eq!(of(EIO, DriveOp::Read), DriveError::Media { lba });
+        assert_eq!(of(EIO, DriveOp::Flush), DriveError::FlushFailed);
+        assert_eq!(of(ENOSPC, DriveOp::Flush), DriveError::FlushFailed);
+        assert_eq!(of(ENXIO, DriveOp::Flush), DriveError::Gone);
+        assert_eq!(of(ENODEV, DriveOp::Read), DriveError::Gone);
+        assert_eq!(of(ENOSPC, DriveOp::Write { fua: false }), DriveError::NoSpace);
+        assert_eq!(of(EROFS, DriveOp::Write { fua: true }), DriveError::ReadOnly);
+        assert_eq!(of(EOPNOTSUPP, DriveOp::Discard), DriveError::Unsupported);
+        assert_eq!(of(EINVAL, DriveOp::WriteZeroes), DriveError::Unsupported);
+        assert_eq!(of(EINVAL, DriveOp::Read), DriveError::Protocol);
+        let short = drive_error(IoError::Truncated { done: 512 }, Asked { op: DriveOp::Read, lba });
+        assert_eq!(short, DriveError::Protocol);
+    }
+}

@@ -1,0 +1,20 @@
+//! Members: opened without harm, looked at without writing, then commanded by the engine.
+//!
+//! ```text
+//!  MemberSpec --open--> OpenedMember --probe--> ProbedMember      (any thread, with a time limit)
+//!                            |
+//!                            +--attach--> Drive                   (the shard's thread, asynchronous)
+//! ```
+
+mod disk;
+mod open;
+mod probe;
+mod ram;
+pub mod remote;
+mod spec;
+
+pub use disk::{drive_error, info as disk_info, operation, Asked};
+pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember};
+pub use probe::{look, Look, ProbeError, ProbedMember};
+pub use ram::RamDisk;
+pub use spec::{MemberSpec, Place, SpecError};

@@ -1,0 +1,341 @@
+//! Opening members and looking at them, each on a thread of its own: a drive that hangs or an address that never
+//! answers costs its time limit and nothing else.
+//!
+//! Nothing is written here, whatever a member is opened for.
+
+use std::fmt;
+use std::net::ToSocketAddrs;
+use std::sync::{mpsc, Arc};
+use std::thread;
+use std::time::Duration;
+
+use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
+use openraid_core::events::DriveInfo;
+use openraid_nbd::{NbdUri, Transport};
+use openraid_sys::{clock, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use};
+use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
+
+use super::probe::{self, ProbeError, ProbedMember};
+use super::remote::{Address, Remote, RemoteError, RemoteOptions, Surroundings};
+use super::{disk, MemberSpec, Place, RamDisk};
+use crate::limits::PROBE_TIME_MAX;
+
+/// How to open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenOptions {
+    /// What for.
+    pub usage: Use,
+    /// Whether to go past the page cache.
+    pub direct: Direct,
+    /// Take remote servers that have no flush.
+    pub without_flush: bool,
+    /// The engine's limit for a command, after which a remote member that is away has failed.
+    pub command_timeout: Nanos,
+}
+
+impl OpenOptions {
+    /// For this use, past the page cache, with the engine's usual patience.
+    #[must_use]
+    pub fn new(usage: Use) -> Self {
+        let command_timeout = openraid_core::limits::Limits::default().command_timeout;
+        Self { usage, direct: Direct::Try, without_flush: false, command_timeout }
+    }
+}
+
+/// What a member consists of.
+#[derive(Debug)]
+pub enum Medium {
+    /// A file or block device.
+    Disk(Arc<Member>),
+    /// Memory.
+    Ram(RamDisk),
+    /// An export of another server.
+    Remote(Box<Remote>),
+}
+
+/// An open member.
+#[derive(Debug)]
+pub struct OpenedMember {
+    /// Its name.
+    pub spec: MemberSpec,
+    /// What the engine must know.
+    pub info: DriveInfo,
+    /// Fallbacks taken.
+    pub notes: Vec<String>,
+    /// Where its bytes are.
+    pub medium: Medium,
+}
+
+/// Why a member cannot be opened. The text names it and says what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// A file or device is refused.
+    Local(MemberError),
+    /// A remote export is refused.
+    Remote {
+        /// The address.
+        member: String,
+        /// Why.
+        error: RemoteError,
+    },
+    /// It did not answer in time.
+    Silent {
+        /// The member.
+        member: String,
+    },
+    /// It was named twice.
+    Twice {
+        /// The member.
+        member: String,
+    },
+    /// It is open, but cannot be read.
+    Probe {
+        /// The member.
+        member: String,
+        /// Why.
+        error: ProbeError,
+    },
+    /// The system has no room for another thread, or no memory.
+    Exhausted {
+        /// The member.
+        member: String,
+        /// The kernel's words.
+        error: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(error) => write!(f, "{error}"),
+            Self::Remote { member, error } => write!(f, "{member}: {error}"),
+            Self::Silent { member } => write!(
+                f,
+                "{member}: no answer within {} seconds; check the drive or the server, or leave it out",
+                PROBE_TIME_MAX.as_secs()
+            ),
+            Self::Twice { member } => write!(f, "{member}: named twice; each member can be used once"),
+            Self::Probe { member, error } => write!(f, "{member}: {error}"),
+            Self::Exhausted { member, error } => write!(f, "{member}: cannot be opened just now: {error}"),
+        }
+    }
+}
+impl std::error::Error for OpenError {}
+
+/// Open a member, on this thread. It may take as long as the drive does; see [`open_and_probe`].
+///
+/// # Errors
+/// Why it cannot be used; nothing has been written.
+pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, OpenError> {
+    let (info, notes, medium) = match &spec.place {
+        Place::Path(path) => {
+            let member = Member::open(path, options.usage, options.direct).map_err(OpenError::Local)?;
+            let notes = member.notes().iter().map(ToString::to_string).collect();
+            (disk::info(member.facts()), notes, Medium::Disk(Arc::new(member)))
+        }
+        Place::Ram(size) => {
+            let ram = RamDisk::new(*size);
+            (ram.info(), Vec::new(), Medium::Ram(ram))
+        }
+        Place::Remote(uri) => {
+            let remote = open_remote(uri, options);
+            let remote = remote.map_err(|error| OpenError::Remote { member: spec.text.clone(), error })?;
+            let info = remote.info().expect("a member that was reached is known");
+            (info, Vec::new(), Medium::Remote(Box::new(remote)))
+        }
+    };
+    Ok(OpenedMember { spec: spec.clone(), info, notes, medium })
+}
+
+fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError> {
+    let addresses = match &uri.transport {
+        Transport::Unix { socket } => vec![Address::Unix(socket.clone())],
+        Transport::Tcp { host, port } => {
+            let found = (host.as_str(), *port).to_socket_addrs();
+            let found = found.map_err(|error| RemoteError::Unresolved(error.to_string()))?;
+            found.map(Address::Tcp).collect()
+        }
+    };
+    if addresses.is_empty() {
+        return Err(RemoteError::Unresolved("it has no address".into()));
+    }
+    let attempts = addresses.len() as u64;
+    let options = RemoteOptions {
+        command_timeout: options.command_timeout + Nanos::from_secs(1),
+        without_flush: options.without_flush,
+        read_only: options.usage != Use::Exclusive,
+    };
+    let mut remote = Remote::new(addresses, uri.export.clone(), options);
+    let mut waiting = Waiting::new()?;
+    let mut failures = 0;
+    // Each address once; what does not answer at all ends by the caller's time limit.
+    while !remote.is_up() {
+        let trouble_before = remote.trouble().cloned();
+        waiting.step(&mut remote)?;
+        if let Some(error) = remote.trouble().filter(|_| trouble_before.is_none() || remote.lost().is_some()) {
+            failures += 1;
+            if failures >= attempts || remote.lost().is_some() {
+                return Err(error.clone());
+            }
+        }
+    }
+    waiting.leave(&mut remote);
+    Ok(remote)
+}
+
+/// A place to wait for one remote member outside of service.
+pub(super) struct Waiting {
+    epoll: Epoll,
+    events: Events,
+    pool: FramePool,
+    done: Vec<super::remote::Done>,
+}
+
+/// Bytes of one read of a remote member while it is probed.
+const READ_BYTES_MAX: usize = 1 << 20;
+const SOCKET: u64 = 1;
+
+impl Waiting {
+    fn new() -> Result<Self, RemoteError> {
+        let epoll = Epoll::new().map_err(RemoteError::Connect)?;
+        let pool = FramePool::new(PoolOptions::of(Bytes(READ_BYTES_MAX as u64))).map_err(RemoteError::Connect)?;
+        Ok(Self { epoll, events: Events::new(), pool, done: Vec::new() })
+    }
+
+    /// Wait once, and let the member do what it can.
+    fn step(&mut self, remote: &mut Remote) -> Result<(), RemoteError> {
+        let now = clock::now();
+        let mut around = Surroundings { epoll: &self.epoll, token: SOCKET, pool: &mut self.pool, now };
+        remote.on_time(&mut around, &mut self.done);
+        remote.pump(&mut around, &mut self.done);
+        if !self.done.is_empty() {
+            return Ok(());
+        }
+        let timeout = remote.next_deadline().map(|at: Instant| at.since(now));
+        self.epoll.wait(&mut self.events, timeout).map_err(RemoteError::Connect)?;
+        if !self.events.is_empty() {
+            let mut around =
+                Surroundings { epoll: &self.epoll, token: SOCKET, pool: &mut self.pool, now: clock::now() };
+            remote.on_event(&mut around, &mut self.done);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, remote: &mut Remote) {
+        let now = clock::now();
+        remote.leave(&mut Surroundings { epoll: &self.epoll, token: SOCKET, pool: &mut self.pool, now });
+    }
+}
+
+impl OpenedMember {
+    /// Read, waiting for it. Not for members that are attached.
+    ///
+    /// # Errors
+    /// In words: the member cannot be read there.
+    pub fn read_at(&mut self, lba: DriveLba, into: &mut [u8]) -> Result<(), ProbeError> {
+        let unreadable = |why: String| ProbeError::Unreadable { lba, why };
+        match &mut self.medium {
+            Medium::Disk(member) => member.read_exact_at(lba, into).map_err(|error| unreadable(error.to_string())),
+            Medium::Ram(ram) => ram.read_at(lba, into).map_err(|_| unreadable("beyond the end".into())),
+            Medium::Remote(remote) => read_remote(remote, lba, into).map_err(|error| unreadable(error.to_string())),
+        }
+    }
+}
+
+fn read_remote(remote: &mut Remote, lba: DriveLba, into: &mut [u8]) -> Result<(), RemoteError> {
+    let mut waiting = Waiting::new()?;
+    let now = clock::now();
+    let arrived =
+        remote.arrive(&mut Surroundings { epoll: &waiting.epoll, token: SOCKET, pool: &mut waiting.pool, now });
+    arrived.map_err(RemoteError::Connect)?;
+    let mut at = lba;
+    for piece in into.chunks_mut(READ_BYTES_MAX) {
+        let len = Bytes(piece.len() as u64).sectors_ceil();
+        let command = DriveCommand {
+            tag: Tag::new(TagKind::Drive, 0, 0),
+            drive: DriveId(0),
+            op: DriveOp::Read,
+            lba: at,
+            len,
+            data: Data::Frames(PoolOffset::ZERO),
+            class: IoClass::Metadata,
+        };
+        remote.submit(&command, &[], clock::now());
+        while waiting.done.is_empty() {
+            waiting.step(remote)?;
+        }
+        let (_, result) = waiting.done.remove(0);
+        result.map_err(|error| {
+            let why = remote.trouble().map_or_else(|| format!("the server reports {error:?}"), ToString::to_string);
+            RemoteError::Protocol(why)
+        })?;
+        piece.copy_from_slice(waiting.pool.slice(PoolRange::new(PoolOffset::ZERO, Bytes(piece.len() as u64))));
+        at += len;
+    }
+    waiting.leave(remote);
+    Ok(())
+}
+
+/// Open a member and look at it, with a time limit.
+///
+/// # Errors
+/// Why it cannot be used; nothing has been written.
+pub fn open_and_probe(spec: &MemberSpec, options: OpenOptions) -> Result<(OpenedMember, ProbedMember), OpenError> {
+    begin(spec, options)?.wait()
+}
+
+/// A member that is being opened.
+struct Opening {
+    member: String,
+    answer: mpsc::Receiver<Result<(OpenedMember, ProbedMember), OpenError>>,
+    until: Instant,
+}
+
+fn begin(spec: &MemberSpec, options: OpenOptions) -> Result<Opening, OpenError> {
+    let (sender, answer) = mpsc::channel();
+    let own = spec.clone();
+    // If it hangs, the thread stays with it: nothing can bring it back from the kernel.
+    let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
+        let result = open(&own, options).and_then(|mut member| {
+            let probed = probe::probe(&mut member);
+            let probed = probed.map_err(|error| OpenError::Probe { member: own.text.clone(), error })?;
+            Ok((member, probed))
+        });
+        // Who asked may have given up.
+        let _ = sender.send(result);
+    });
+    match spawned {
+        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, until: clock::now() + PROBE_TIME_MAX }),
+        Err(error) => Err(OpenError::Exhausted { member: spec.text.clone(), error: error.to_string() }),
+    }
+}
+
+impl Opening {
+    fn wait(self) -> Result<(OpenedMember, ProbedMember), OpenError> {
+        let left = Duration::from_nanos(self.until.since(clock::now()).get());
+        match self.answer.recv_timeout(left) {
+            Ok(result) => result,
+            Err(_) => Err(OpenError::Silent { member: self.member }),
+        }
+    }
+}
+
+/// Open and look at many members at once, in their order.
+///
+/// # Errors
+/// For each member that cannot be used, why.
+pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(OpenedMember, ProbedMember), OpenError>> {
+    let remote = |spec: &MemberSpec| matches!(spec.place, Place::Remote(_));
+    let openings: Vec<_> = (0..specs.len())
+        .map(|nth| {
+            let spec = &specs[nth];
+            // Files and devices are told apart by what they are, whatever the path; addresses only by their text.
+            let twice = remote(spec) && specs[..nth].iter().any(|other| other.place == spec.place);
+            if twice {
+                return Err(OpenError::Twice { member: spec.text.clone() });
+            }
+            begin(spec, options)
+        })
+        .collect();
+    openings.into_iter().map(|opening| opening?.wait()).collect()
+}

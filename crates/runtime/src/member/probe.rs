@@ -1,0 +1,222 @@
+//! What a member says about itself: superblock, bitmap, bad-block log, and signatures of others. Never writes.
+//!
+//! It believes nothing: what does not decode is a typed error beside what did, and what is read is bounded by the
+//! room that the superblock leaves. The same steps serve a drive and a leg of a nested array.
+
+use std::fmt;
+
+use openraid_core::array::assemble::Candidate;
+use openraid_core::array::BadRange;
+use openraid_core::events::DriveInfo;
+use openraid_format::{
+    detect_foreign, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap, Findings,
+    MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD, FOREIGN_TAIL,
+    SUPERBLOCK_BYTES_MAX,
+};
+use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
+
+use super::open::OpenedMember;
+use super::MemberSpec;
+
+/// Reads start and end on multiples of this, as far as the drive goes.
+const ALIGN: Sectors = Sectors::kib(4);
+/// The largest bitmap that is read; md's own tools make none above this.
+const BITMAP_READ_MAX: Sectors = Sectors::mib(64);
+
+/// Why nothing can be said about a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ProbeError {
+    /// It cannot be read.
+    Unreadable {
+        /// Where.
+        lba: DriveLba,
+        /// The reason in words.
+        why: String,
+    },
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { lba, why } => write!(f, "sector {} cannot be read: {why}", lba.get()),
+        }
+    }
+}
+impl std::error::Error for ProbeError {}
+
+/// What stands on a drive.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The superblock, from the first place where a good one stands.
+    pub superblock: Option<Superblock>,
+    /// A superblock that is there and not good, where no good one is.
+    pub superblock_error: Option<(MinorVersion, SuperblockError)>,
+    /// The bitmap area, header and bits.
+    pub bitmap: Option<Vec<u8>>,
+    /// The superblock names a bitmap that is not good: the array does without it.
+    pub bitmap_error: Option<BitmapError>,
+    /// Entries of the bad-block log, in sectors of the data area.
+    pub bad: Vec<BadRange>,
+    /// The log is not good.
+    pub bad_blocks_error: Option<BadBlockError>,
+    /// What other software left, and md's own superblocks.
+    pub foreign: Findings,
+}
+
+/// A member that was looked at.
+#[derive(Clone, Debug)]
+pub struct ProbedMember {
+    /// Its name.
+    pub spec: MemberSpec,
+    /// What the engine must know.
+    pub info: DriveInfo,
+    /// Fallbacks taken when it was opened.
+    pub notes: Vec<String>,
+    /// What stands on it.
+    pub look: Look,
+}
+
+impl ProbedMember {
+    /// The member as a candidate for its array; `None` without a good superblock.
+    #[must_use]
+    pub fn candidate(&self, drive: DriveId) -> Option<Candidate> {
+        self.look.candidate(drive, self.info.capacity)
+    }
+}
+
+impl Look {
+    /// As a candidate for its array; `None` without a good superblock.
+    #[must_use]
+    pub fn candidate(&self, drive: DriveId, capacity: Sectors) -> Option<Candidate> {
+        let superblock = self.superblock.clone()?;
+        Some(Candidate { drive, capacity, superblock, bitmap: self.bitmap.clone(), bad: self.bad.clone() })
+    }
+}
+
+/// Look at an open member.
+///
+/// # Errors
+/// It cannot be read where a superblock would be.
+pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
+    let capacity = member.info.capacity;
+    let found = look(capacity, &mut |lba, into| member.read_at(lba, into))?;
+    Ok(ProbedMember { spec: member.spec.clone(), info: member.info, notes: member.notes.clone(), look: found })
+}
+
+/// Reads whole sectors from a place.
+pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + 'a;
+
+/// Look at whatever can be read.
+///
+/// # Errors
+/// It cannot be read where a superblock would be.
+pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> {
+    let mut found = Look {
+        superblock: None,
+        superblock_error: None,
+        bitmap: None,
+        bitmap_error: None,
+        bad: Vec::new(),
+        bad_blocks_error: None,
+        foreign: foreign(capacity, read)?,
+    };
+    for minor in MinorVersion::ALL {
+        let Some(lba) = superblock_lba(minor, capacity) else { continue };
+        let bytes = read_range(lba, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64), capacity, read)?;
+        match Superblock::decode(&bytes, minor, capacity) {
+            Ok(superblock) => {
+                found.superblock = Some(superblock);
+                break;
+            }
+            Err(SuperblockError::NoMagic(_)) => {}
+            Err(error) => {
+                found.superblock_error.get_or_insert((minor, error));
+            }
+        }
+    }
+    if let Some(superblock) = found.superblock.clone() {
+        found.superblock_error = None;
+        read_bitmap(&superblock, capacity, read, &mut found)?;
+        read_bad_blocks(&superblock, capacity, read, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// `len` sectors from `lba` on, or fewer where the drive ends.
+fn read_range(lba: DriveLba, len: Sectors, capacity: Sectors, read: &mut Read<'_>) -> Result<Vec<u8>, ProbeError> {
+    let start = lba.offset().round_down(ALIGN);
+    let end = (lba.offset() + len).get().next_multiple_of(ALIGN.get()).min(capacity.get());
+    let mut bytes = vec![0; index(Sectors(end).saturating_sub(start).bytes())];
+    if !bytes.is_empty() {
+        read(DriveLba(start.get()), &mut bytes)?;
+    }
+    bytes.drain(..index((lba.offset() - start).bytes()).min(bytes.len()));
+    bytes.truncate(index(len.bytes()));
+    Ok(bytes)
+}
+
+fn foreign(capacity: Sectors, read: &mut Read<'_>) -> Result<Findings, ProbeError> {
+    let size = capacity.bytes();
+    let head = Bytes(size.get().min(FOREIGN_HEAD.get()));
+    let head_bytes = read_range(DriveLba(0), head.sectors_floor(), capacity, read)?;
+    let tail = Bytes(size.get().min(FOREIGN_TAIL.get()));
+    let tail_start = (size - tail).round_down(ALIGN.bytes());
+    let tail_lba = DriveLba(tail_start.sectors_floor().get());
+    let tail_bytes = read_range(tail_lba, (size - tail_start).sectors_floor(), capacity, read)?;
+    let stretches =
+        [Stretch { start: Bytes::ZERO, bytes: &head_bytes }, Stretch { start: tail_start, bytes: &tail_bytes }];
+    Ok(detect_foreign(size, &stretches))
+}
+
+fn read_bitmap(
+    superblock: &Superblock,
+    capacity: Sectors,
+    read: &mut Read<'_>,
+    found: &mut Look,
+) -> Result<(), ProbeError> {
+    let Some((lba, room)) = superblock.bitmap_room(capacity) else { return Ok(()) };
+    let header = Sectors((BITMAP_HEADER_BYTES / 512 + 1) as u64);
+    let bytes = read_range(lba, header.min(room), capacity, read)?;
+    let decoded = BitmapHeader::decode(&bytes);
+    let checked = decoded.and_then(|bitmap| {
+        let covers = openraid_format::sync_size(superblock).unwrap_or(bitmap.sync_size);
+        bitmap.check(superblock, covers, room).map(|()| bitmap)
+    });
+    match checked {
+        Ok(bitmap) if bitmap.geometry().sectors() <= room.min(BITMAP_READ_MAX) => {
+            found.bitmap = Some(read_range(lba, bitmap.geometry().sectors(), capacity, read)?);
+        }
+        Ok(_) => {}
+        Err(error) => found.bitmap_error = Some(error),
+    }
+    Ok(())
+}
+
+fn read_bad_blocks(
+    superblock: &Superblock,
+    capacity: Sectors,
+    read: &mut Read<'_>,
+    found: &mut Look,
+) -> Result<(), ProbeError> {
+    // An area that holds no entries is left as it was found: its bytes mean nothing.
+    let log = superblock.bad_block_log().filter(|_| superblock.features.contains(FeatureMap::BAD_BLOCKS));
+    let Some((log, lba)) = log.and_then(|log| Some((log, superblock.place(log.offset)?))) else { return Ok(()) };
+    let bytes = read_range(lba, Sectors(u64::from(log.size)), capacity, read)?;
+    match BadBlockTable::decode(&bytes, log.shift, capacity) {
+        Ok(table) => {
+            // The log counts from the start of the drive, the engine from the start of the data area.
+            let in_data = table.ranges().iter().filter(|range| range.start >= superblock.data_offset);
+            let shift = |range: &openraid_format::BadRange| BadRange {
+                at: MemberLba((range.start - superblock.data_offset).get()),
+                len: range.len,
+            };
+            found.bad = in_data.map(shift).collect();
+        }
+        Err(error) => found.bad_blocks_error = Some(error),
+    }
+    Ok(())
+}
+
+fn index(bytes: Bytes) -> usize {
+    usize::try_from(bytes.get()).expect("metadata fit into memory")
+}

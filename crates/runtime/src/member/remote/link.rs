@@ -1,0 +1,344 @@
+//! The connection to the server: made, negotiated, lost, made again.
+//!
+//! ```text
+//!  Down --pause over--> Connecting --> Negotiating --> Up
+//!    ^                      |              |            |
+//!    +----------------------+--------------+------------+   refused, silent, broken, gone
+//! ```
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use openraid_nbd::client::{ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal};
+use openraid_sys::{Errno, Interest, NetError, Piece, PoolRange, Progress, Socket};
+use openraid_units::{Instant, Nanos};
+
+use super::{Done, Remote, Surroundings};
+use crate::export::output::Output;
+use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
+use crate::slab::Key;
+
+/// Where a server is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// By TCP.
+    Tcp(SocketAddr),
+    /// By a unix socket.
+    Unix(PathBuf),
+}
+
+/// Why a remote member cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RemoteError {
+    /// The name of the server means nothing here.
+    Unresolved(String),
+    /// No connection.
+    Net(NetError),
+    /// A connection that failed while it was made.
+    Connect(Errno),
+    /// The negotiation failed.
+    Negotiation(ClientError),
+    /// The server broke the protocol.
+    Protocol(String),
+    /// The server said nothing for too long.
+    Silent,
+    /// The server closed the connection.
+    Closed,
+    /// The export takes no writes.
+    ReadOnly,
+    /// The server has no flush.
+    NoFlush,
+    /// The export has a unit that no member can have.
+    BlockSize(u32),
+    /// The export has no room.
+    Empty,
+    /// After a pause the export is not what it was before.
+    Changed,
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unresolved(why) => write!(f, "the name of the server cannot be resolved: {why}"),
+            Self::Net(error) => write!(f, "{error}"),
+            Self::Connect(error) => write!(f, "no connection: {error}; is the server running?"),
+            Self::Negotiation(error) => write!(f, "{error}"),
+            Self::Protocol(what) => f.write_str(what),
+            Self::Silent => write!(f, "the server does not answer; is it the right address?"),
+            Self::Closed => write!(f, "the server closed the connection"),
+            Self::ReadOnly => write!(f, "the export is read-only; allow writing at the server"),
+            Self::NoFlush => write!(
+                f,
+                "the server has no flush, so nothing it stores is ever known to be safe; use another server, or say \
+                 explicitly that its writes are durable at once"
+            ),
+            Self::BlockSize(size) => {
+                write!(f, "the export is addressed in units of {size} bytes; at most 4096 can be used")
+            }
+            Self::Empty => write!(f, "the export has no room"),
+            Self::Changed => write!(f, "the export changed its size or abilities while it was away; add it again"),
+        }
+    }
+}
+impl std::error::Error for RemoteError {}
+
+/// The connection.
+#[derive(Debug)]
+pub(super) enum Link {
+    Down { retry_at: Instant, pause: Nanos, next: usize, why: Option<RemoteError> },
+    Making(Box<Making>),
+    Up(Box<Up>),
+}
+
+/// A connection that is being made.
+#[derive(Debug)]
+pub(super) struct Making {
+    socket: Socket,
+    handshake: ClientHandshake,
+    connected: bool,
+    deadline: Instant,
+    out: Vec<u8>,
+    registered: Interest,
+    /// For the next attempt, should this one fail.
+    pause: Nanos,
+    next: usize,
+}
+
+/// A connection in use.
+#[derive(Debug)]
+pub(super) struct Up {
+    pub socket: Socket,
+    pub parser: ClientTransmission,
+    pub output: Output,
+    /// Bytes received and not understood.
+    pub buffer: Vec<u8>,
+    pub filled: usize,
+    /// Data of a read on its way into frames.
+    pub incoming: Option<(Key, PoolRange)>,
+    pub registered: Interest,
+}
+
+/// Room to receive replies; data of reads goes past it as far as possible.
+const BUFFER_BYTES: usize = 64 << 10;
+const _: () = assert!(BUFFER_BYTES >= ClientTransmission::BUFFER_MIN);
+
+impl Link {
+    pub(super) fn fresh() -> Self {
+        Self::Down { retry_at: Instant::ZERO, pause: RECONNECT_PAUSE_MIN, next: 0, why: None }
+    }
+}
+
+impl Remote {
+    /// When [`Remote::on_time`] has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let link = match &self.link {
+            Link::Down { retry_at, .. } => Some(*retry_at),
+            Link::Making(making) => Some(making.deadline),
+            Link::Up(_) => None,
+        };
+        let oldest = self.tasks.iter().map(|(_, task)| task.since + self.options.command_timeout).min();
+        [link.filter(|_| self.lost.is_none()), oldest].into_iter().flatten().min()
+    }
+
+    /// Do what the time has come for.
+    pub fn on_time(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
+        match &self.link {
+            Link::Down { retry_at, .. } if *retry_at <= around.now && self.lost.is_none() => self.begin(around),
+            Link::Making(making) if making.deadline <= around.now => self.drop_link(RemoteError::Silent, around),
+            _ => {}
+        }
+        let timeout = self.options.command_timeout;
+        if self.tasks.iter().any(|(_, task)| around.now.since(task.since) >= timeout) {
+            if self.is_up() {
+                // Only without the old connection is it certain that nobody writes into the frames any more.
+                self.drop_link(RemoteError::Silent, around);
+            }
+            self.give_up(around.now, done);
+        }
+    }
+
+    /// The kernel has news of the socket.
+    pub fn on_event(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
+        let result = match &self.link {
+            Link::Down { .. } => Ok(()),
+            Link::Making(_) => self.negotiate(around),
+            Link::Up(_) => self.receive(around, done),
+        };
+        match result {
+            Ok(()) => self.pump(around, done),
+            Err(error) => self.drop_link(error, around),
+        }
+        if self.lost.is_some() {
+            self.give_up(around.now, done);
+        }
+    }
+
+    fn begin(&mut self, around: &mut Surroundings<'_>) {
+        let Link::Down { pause, next, .. } = self.link else { return };
+        let address = &self.addresses[next % self.addresses.len()];
+        let socket = match address {
+            Address::Tcp(address) => Socket::connect_tcp(*address),
+            Address::Unix(path) => Socket::connect_unix(path),
+        };
+        let options = ClientOptions { goal: Goal::Use(self.export.clone()), structured: true, contexts: Vec::new() };
+        let made = socket.map_err(RemoteError::Net).and_then(|socket| {
+            let handshake = ClientHandshake::start(options).map_err(RemoteError::Negotiation)?;
+            around.epoll.add(&socket, around.token, Interest::BOTH).map_err(RemoteError::Connect)?;
+            Ok((socket, handshake))
+        });
+        match made {
+            Ok((socket, handshake)) => {
+                self.link = Link::Making(Box::new(Making {
+                    socket,
+                    handshake,
+                    connected: false,
+                    deadline: around.now + CONNECT_TIME_MAX,
+                    out: Vec::new(),
+                    registered: Interest::BOTH,
+                    pause,
+                    next: next + 1,
+                }));
+            }
+            Err(why) => self.link = Self::down(around.now, pause, next + 1, why),
+        }
+    }
+
+    fn down(now: Instant, pause: Nanos, next: usize, why: RemoteError) -> Link {
+        let longer = Nanos((pause.get() * 2).min(RECONNECT_PAUSE_MAX.get()));
+        Link::Down { retry_at: now + pause, pause: longer, next, why: Some(why) }
+    }
+
+    fn negotiate(&mut self, around: &mut Surroundings<'_>) -> Result<(), RemoteError> {
+        let Link::Making(making) = &mut self.link else { return Ok(()) };
+        if !making.connected {
+            if !making.socket.connected().map_err(RemoteError::Connect)? {
+                return Ok(());
+            }
+            making.connected = true;
+        }
+        let mut bytes = [0; 4096];
+        let session = loop {
+            match making.socket.receive(&mut bytes) {
+                Ok(Progress::Bytes(count)) => {
+                    let step = making.handshake.receive(&bytes[..count], &mut making.out);
+                    match step.event {
+                        ClientEvent::NeedMore => {}
+                        ClientEvent::Ready(session) if step.consumed == count => break Some(session),
+                        ClientEvent::Ready(_) => {
+                            return Err(RemoteError::Protocol("the server sent more than it was asked for".into()))
+                        }
+                        ClientEvent::Failed(error) => return Err(RemoteError::Negotiation(error)),
+                        ClientEvent::Listed(_) => return Err(RemoteError::Closed),
+                    }
+                }
+                Ok(Progress::Blocked) => break None,
+                Ok(Progress::Closed) => return Err(RemoteError::Closed),
+                Err(error) => return Err(RemoteError::Connect(error)),
+            }
+            making.send(around)?;
+        };
+        making.send(around)?;
+        match session {
+            Some(session) => self.go_up(session, around),
+            None => Ok(()),
+        }
+    }
+
+    fn go_up(
+        &mut self,
+        session: openraid_nbd::client::ClientSession,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), RemoteError> {
+        if let Err(error) = self.on_session(&session) {
+            self.lost = self.info.is_some().then(|| error.clone());
+            return Err(error);
+        }
+        let Link::Making(making) = std::mem::replace(&mut self.link, Link::fresh()) else { return Ok(()) };
+        let Making { socket, mut registered, .. } = *making;
+        let _ = socket.set_buffers(crate::limits::SOCKET_BUFFER_BYTES, crate::limits::SOCKET_BUFFER_BYTES);
+        register(&socket, &mut registered, Interest::READ, around);
+        self.link = Link::Up(Box::new(Up {
+            socket,
+            parser: ClientTransmission::new(session),
+            output: Output::default(),
+            buffer: vec![0; BUFFER_BYTES],
+            filled: 0,
+            incoming: None,
+            registered,
+        }));
+        Ok(())
+    }
+
+    /// Give the connection up; another is tried after a pause.
+    pub(super) fn drop_link(&mut self, why: RemoteError, around: &mut Surroundings<'_>) {
+        let (pause, next) = match &self.link {
+            Link::Down { .. } => return,
+            Link::Making(making) => {
+                let _ = around.epoll.remove(&making.socket);
+                (making.pause, making.next)
+            }
+            Link::Up(up) => {
+                let _ = around.epoll.remove(&up.socket);
+                (RECONNECT_PAUSE_MIN, 0)
+            }
+        };
+        self.link = Self::down(around.now, pause, next, why);
+        self.on_link_lost();
+    }
+
+    /// Leave this place to wait: the member goes on at another one.
+    pub fn leave(&mut self, around: &mut Surroundings<'_>) {
+        match &self.link {
+            Link::Down { .. } => {}
+            Link::Making(_) => self.drop_link(RemoteError::Closed, around),
+            Link::Up(up) => {
+                let _ = around.epoll.remove(&up.socket);
+            }
+        }
+    }
+
+    /// Come to this place to wait.
+    ///
+    /// # Errors
+    /// The kernel has no room for one more thing to wait for.
+    pub fn arrive(&mut self, around: &mut Surroundings<'_>) -> Result<(), Errno> {
+        match &self.link {
+            Link::Up(up) => around.epoll.add(&up.socket, around.token, up.registered),
+            Link::Down { .. } | Link::Making(_) => Ok(()),
+        }
+    }
+
+    /// Say goodbye, if there is somebody to say it to.
+    pub fn part_in_good_form(&self, pool: &openraid_sys::FramePool) {
+        if let Link::Up(up) = &self.link {
+            let _ = up.socket.send(pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
+        }
+    }
+}
+
+impl Making {
+    fn send(&mut self, around: &mut Surroundings<'_>) -> Result<(), RemoteError> {
+        while !self.out.is_empty() {
+            match self.socket.send(around.pool, &[Piece::Bytes(&self.out)], 0) {
+                Ok(Progress::Bytes(count)) => drop(self.out.drain(..count)),
+                Ok(Progress::Blocked) => break,
+                Ok(Progress::Closed) => return Err(RemoteError::Closed),
+                Err(error) => return Err(RemoteError::Connect(error)),
+            }
+        }
+        let wanted = if self.out.is_empty() { Interest::READ } else { Interest::BOTH };
+        register(&self.socket, &mut self.registered, wanted, around);
+        Ok(())
+    }
+}
+
+/// Tell the kernel what to report, where that changed.
+pub(super) fn register(socket: &Socket, registered: &mut Interest, wanted: Interest, around: &mut Surroundings<'_>) {
+    if *registered != wanted {
+        let changed = around.epoll.modify(socket, around.token, wanted);
+        changed.unwrap_or_else(|error| panic!("bug: a remote member is not in the set that is waited for: {error}"));
+        *registered = wanted;
+    }
+}

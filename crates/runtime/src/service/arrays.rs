@@ -1,0 +1,217 @@
+//! Arrays from members that have superblocks: legs first, then the stripes that lie over them.
+//!
+//! The superblock of an outer stripe is data of its legs: it is read through a leg that runs, by ordinary requests,
+//! so that a degraded leg shows it as well as a healthy one.
+
+use openraid_core::admin::AdminCommand;
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
+use openraid_format::{MdLevel, Role, Superblock, Uuid};
+use openraid_units::{ArrayId, DriveId, Sectors};
+
+use super::{ServiceHandle, StartError};
+use crate::member::{look, OpenedMember, ProbeError, ProbedMember};
+
+/// Whether stripes over arrays are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Nesting {
+    /// An array whose data begin with the superblock of a stripe is a leg of it.
+    #[default]
+    Follow,
+    /// Every array stands for itself.
+    Ignore,
+}
+
+/// How to assemble.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssembleRequest {
+    /// How strict.
+    pub options: AssembleOptions,
+    /// Whether stripes over arrays are looked for.
+    pub nesting: Nesting,
+}
+
+/// An array that runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StartedArray {
+    /// Its number.
+    pub array: ArrayId,
+    /// Its superblock: of a nested array, the outer one.
+    pub superblock: Superblock,
+    /// Its legs, by role; none unless nested.
+    pub legs: Vec<StartedArray>,
+    /// What became of each member that was given for it.
+    pub members: Vec<(DriveId, String, Verdict)>,
+    /// Started although something may be lost: what.
+    pub forced: Option<String>,
+}
+
+/// What came of a number of members.
+#[derive(Debug, Default)]
+pub struct Started {
+    /// Arrays that run, nested ones in place of their legs.
+    pub arrays: Vec<StartedArray>,
+    /// Arrays that do not, by identity and name, and why.
+    pub failed: Vec<(Option<Uuid>, String, StartError)>,
+}
+
+/// A member with its number in the service.
+struct Attached {
+    drive: DriveId,
+    probed: ProbedMember,
+}
+
+impl ServiceHandle {
+    /// Start every array that these members make. What cannot be started is let go again.
+    ///
+    /// # Errors
+    /// The service has ended; failures of single arrays are in the answer.
+    pub fn assemble(
+        &self,
+        members: Vec<(OpenedMember, ProbedMember)>,
+        request: AssembleRequest,
+    ) -> Result<Started, StartError> {
+        let mut started = Started::default();
+        let mut sets: Vec<(Uuid, Vec<Attached>)> = Vec::new();
+        for (opened, probed) in members {
+            let Some(superblock) = &probed.look.superblock else {
+                let why = match &probed.look.superblock_error {
+                    Some((minor, error)) => format!("superblock {minor}: {error}"),
+                    None => "no md superblock: it belongs to no array".into(),
+                };
+                let member = probed.spec.text.clone();
+                started.failed.push((None, member.clone(), StartError::NotAMember(member, why)));
+                continue;
+            };
+            let uuid = superblock.set_uuid;
+            let drive = self.attach(opened)?;
+            match sets.iter_mut().find(|(known, _)| *known == uuid) {
+                Some((_, set)) => set.push(Attached { drive, probed }),
+                None => sets.push((uuid, vec![Attached { drive, probed }])),
+            }
+        }
+        for (uuid, set) in sets {
+            let name = set[0].probed.look.superblock.as_ref().map_or_else(String::new, |s| s.set_name.to_string());
+            match self.start_set(&set, request.options) {
+                Ok(array) => started.arrays.push(array),
+                Err(error) => {
+                    for member in &set {
+                        self.detach(member.drive)?;
+                    }
+                    started.failed.push((Some(uuid), name, error));
+                }
+            }
+        }
+        if request.nesting == Nesting::Follow {
+            self.start_outer(&mut started)?;
+        }
+        Ok(started)
+    }
+
+    fn start_set(&self, set: &[Attached], options: AssembleOptions) -> Result<StartedArray, StartError> {
+        let candidates: Vec<Candidate> = set.iter().filter_map(|m| m.probed.candidate(m.drive)).collect();
+        let plan = assemble::plan(&candidates, options).map_err(StartError::Assemble)?;
+        let text =
+            |drive| set.iter().find(|m| m.drive == drive).map_or_else(String::new, |m| m.probed.spec.text.clone());
+        let members = plan.verdicts.iter().map(|(drive, verdict)| (*drive, text(*drive), *verdict)).collect();
+        let (superblock, forced) = (plan.common.clone(), plan.forced.clone());
+        let unused: Vec<DriveId> = set
+            .iter()
+            .map(|member| member.drive)
+            .filter(|drive| !plan.members.iter().any(|planned| planned.drive == *drive))
+            .collect();
+        let array = self.admin_start(AdminCommand::StartSet(plan))?;
+        for drive in unused {
+            self.detach(drive)?;
+        }
+        Ok(StartedArray { array, superblock, legs: Vec::new(), members, forced })
+    }
+
+    /// The superblock that stands at the start of an array's data, if one does.
+    ///
+    /// # Errors
+    /// The array cannot be read.
+    pub fn superblock_inside(&self, array: ArrayId, capacity: Sectors) -> Result<Option<Superblock>, ProbeError> {
+        let mut read = |lba: openraid_units::DriveLba, into: &mut [u8]| {
+            let offset = lba.offset().bytes().get();
+            self.read(array, offset, into).map_err(|error| ProbeError::Unreadable { lba, why: error.to_string() })
+        };
+        look(capacity, &mut read).map(|found| found.superblock)
+    }
+
+    /// Stripes over the arrays that run.
+    fn start_outer(&self, started: &mut Started) -> Result<(), StartError> {
+        let status = self.status()?;
+        let mut outers: Vec<(Uuid, Vec<(Superblock, StartedArray)>)> = Vec::new();
+        for leg in std::mem::take(&mut started.arrays) {
+            let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+            let capacity = view.map_or(Sectors::ZERO, |view| view.status.capacity);
+            let inside = self.superblock_inside(leg.array, capacity).ok().flatten();
+            match inside.filter(|outer| outer.level == MdLevel::Raid0) {
+                None => started.arrays.push(leg),
+                Some(outer) => match outers.iter_mut().find(|(uuid, _)| *uuid == outer.set_uuid) {
+                    Some((_, legs)) => legs.push((outer, leg)),
+                    None => outers.push((outer.set_uuid, vec![(outer, leg)])),
+                },
+            }
+        }
+        for (uuid, legs) in outers {
+            let name = legs[0].0.set_name.to_string();
+            match self.start_striped(legs) {
+                Ok(array) => started.arrays.push(array),
+                Err((error, legs)) => {
+                    // A leg by itself holds only parts of the stripe: nobody is served by it.
+                    for leg in legs {
+                        self.stop_and_release(&leg)?;
+                    }
+                    started.failed.push((Some(uuid), name, error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_striped(
+        &self,
+        mut legs: Vec<(Superblock, StartedArray)>,
+    ) -> Result<StartedArray, (StartError, Vec<StartedArray>)> {
+        let role = |superblock: &Superblock| match superblock.role() {
+            Role::Active(slot) => slot.0,
+            _ => u16::MAX,
+        };
+        legs.sort_by_key(|(superblock, _)| role(superblock));
+        let need = usize::from(legs[0].0.raid_disks);
+        let in_order = legs.iter().zip(0..).all(|((superblock, _), slot)| role(superblock) == slot);
+        let (superblocks, legs): (Vec<_>, Vec<_>) = legs.into_iter().unzip();
+        if legs.len() != need || !in_order {
+            return Err((StartError::LegsMissing { have: legs.len(), need }, legs));
+        }
+        let numbers = legs.iter().map(|leg| leg.array).collect();
+        let command = AdminCommand::StartStriped { legs: numbers, superblocks: superblocks.clone() };
+        match self.admin_start(command) {
+            Ok(array) => {
+                let superblock = superblocks.into_iter().next().expect("a nested array has legs");
+                Ok(StartedArray { array, superblock, legs, members: Vec::new(), forced: None })
+            }
+            Err(error) => Err((StartError::Service(error), legs)),
+        }
+    }
+
+    /// Stop an array and everything under it, and let its members go.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn stop_and_release(&self, array: &StartedArray) -> Result<(), StartError> {
+        let status = self.status()?;
+        self.stop_array(array.array)?;
+        for leg in &array.legs {
+            self.stop_and_release(leg)?;
+        }
+        let members = status.arrays.iter().filter(|view| view.status.array == array.array);
+        for member in members.flat_map(|view| &view.status.members) {
+            if let Some(drive) = member.drive {
+                self.detach(drive)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! New arrays: superblocks planned by the core and written by the engine when the array starts.
+//!
+//! The superblocks of an outer stripe are data of its legs: they are written through the legs, by ordinary requests,
+//! and are durable before the stripe is used.
+
+use openraid_core::admin::AdminCommand;
+use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_format::{
+    DeviceFlags, MdLevel, MinorVersion, NewMember, NewSet, Placement, PlacementRequest, SetName, Superblock, Timestamp,
+    Uuid, SUPERBLOCK_BYTES_MAX,
+};
+use openraid_sys::{clock, fill_random};
+use openraid_units::{DriveId, Sectors};
+
+use super::{ServiceHandle, StartError, StartedArray};
+use crate::member::OpenedMember;
+
+/// An array to be made.
+#[derive(Debug)]
+pub struct CreateRequest {
+    /// Its name, with the host's in front where it belongs to one.
+    pub name: SetName,
+    /// Level.
+    pub level: MdLevel,
+    /// md's layout number.
+    pub layout: u32,
+    /// Chunk; of no meaning for RAID 1.
+    pub chunk: Sectors,
+    /// Where the superblock goes.
+    pub minor: MinorVersion,
+    /// A member for each slot; `None` is a missing one.
+    pub slots: Vec<Option<OpenedMember>>,
+    /// Spares.
+    pub spares: Vec<OpenedMember>,
+    /// Use no more than this of each member.
+    pub size: Option<Sectors>,
+    /// The members are known to be consistent.
+    pub assume_clean: bool,
+    /// Keep a write-intent bitmap.
+    pub bitmap: bool,
+}
+
+/// A stripe over several arrays of one kind (50, 60).
+#[derive(Debug)]
+pub struct NestedRequest {
+    /// Its name.
+    pub name: SetName,
+    /// Chunk of the stripe.
+    pub chunk: Sectors,
+    /// The arrays under it, in order.
+    pub legs: Vec<CreateRequest>,
+}
+
+impl ServiceHandle {
+    /// Make an array and start it. On failure its members are let go; nothing has been written unless the engine
+    /// itself had begun to.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn create(&self, request: CreateRequest) -> Result<StartedArray, StartError> {
+        let mut attached = Vec::new();
+        let result = self.try_create(request, &mut attached);
+        if result.is_err() {
+            for (drive, _, _) in attached {
+                // It may hold what the engine has begun to write; then it stays with the engine.
+                let _ = self.detach(drive);
+            }
+        }
+        result
+    }
+
+    fn try_create(
+        &self,
+        request: CreateRequest,
+        attached: &mut Vec<(DriveId, String, Sectors)>,
+    ) -> Result<StartedArray, StartError> {
+        let mut take = |member: OpenedMember| {
+            let (text, capacity) = (member.spec.text.clone(), member.info.capacity);
+            let drive = self.attach(member)?;
+            attached.push((drive, text, capacity));
+            Ok::<NewDrive, StartError>(NewDrive { drive, capacity, uuid: new_uuid() })
+        };
+        let mut slots = Vec::new();
+        for member in request.slots {
+            slots.push(member.map(&mut take).transpose()?);
+        }
+        let spares = request.spares.into_iter().map(&mut take).collect::<Result<Vec<_>, _>>()?;
+        let spec = CreateSpec {
+            uuid: new_uuid(),
+            name: request.name,
+            created: Timestamp::new(clock::wall_seconds(), 0),
+            level: request.level,
+            layout: request.layout,
+            chunk: request.chunk,
+            minor: request.minor,
+            slots,
+            spares,
+            size: request.size,
+            assume_clean: request.assume_clean,
+            bitmap: request.bitmap,
+        };
+        let plan = create::plan(&spec).map_err(StartError::Create)?;
+        let superblock = plan.common.clone();
+        let verdicts = plan.verdicts.clone();
+        let array = self.admin_start(AdminCommand::StartSet(plan))?;
+        let text = |drive| {
+            attached.iter().find(|(known, _, _)| *known == drive).map_or_else(String::new, |(_, text, _)| text.clone())
+        };
+        if !spec.assume_clean {
+            self.forget_old_stripe(array)?;
+        }
+        let members = verdicts.into_iter().map(|(drive, verdict)| (drive, text(drive), verdict)).collect();
+        Ok(StartedArray { array, superblock, legs: Vec::new(), members, forced: None })
+    }
+
+    /// Members of an earlier nested array still hold the superblock of its stripe where the new array's data begin:
+    /// the new array must not be taken for a leg of it.
+    fn forget_old_stripe(&self, array: openraid_units::ArrayId) -> Result<(), StartError> {
+        let status = self.status()?;
+        let view = status.arrays.iter().find(|view| view.status.array == array);
+        let capacity = view.map_or(Sectors::ZERO, |view| view.status.capacity);
+        if let Ok(Some(old)) = self.superblock_inside(array, capacity) {
+            let offset = old.super_offset.offset().bytes().get();
+            self.write(array, offset, &[0; SUPERBLOCK_BYTES_MAX], true)?;
+        }
+        Ok(())
+    }
+
+    /// Make a stripe over arrays that are made for it, and start all of them. On failure what was started is
+    /// stopped again.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn create_nested(&self, request: NestedRequest) -> Result<StartedArray, StartError> {
+        if request.legs.is_empty() {
+            return Err(StartError::NoMembers);
+        }
+        let mut legs = Vec::new();
+        let mut result = Ok(());
+        for leg in request.legs {
+            match self.create(leg) {
+                Ok(leg) => legs.push(leg),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        let outer = result.and_then(|()| self.stripe(request.name, request.chunk, &legs));
+        match outer {
+            Ok((array, superblock)) => Ok(StartedArray { array, superblock, legs, members: Vec::new(), forced: None }),
+            Err(error) => {
+                for leg in &legs {
+                    self.stop_and_release(leg)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn stripe(
+        &self,
+        name: SetName,
+        chunk: Sectors,
+        legs: &[StartedArray],
+    ) -> Result<(openraid_units::ArrayId, Superblock), StartError> {
+        let superblocks = self.outer_superblocks(name, chunk, legs)?;
+        for (leg, superblock) in legs.iter().zip(&superblocks) {
+            let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+            superblock.encode(&mut bytes);
+            let offset = superblock.super_offset.offset().bytes().get();
+            self.write(leg.array, offset, &bytes, true)?;
+            self.flush(leg.array)?;
+        }
+        let numbers = legs.iter().map(|leg| leg.array).collect();
+        let first = superblocks[0].clone();
+        let array = self.admin_start(AdminCommand::StartStriped { legs: numbers, superblocks })?;
+        Ok((array, first))
+    }
+
+    fn outer_superblocks(
+        &self,
+        name: SetName,
+        chunk: Sectors,
+        legs: &[StartedArray],
+    ) -> Result<Vec<Superblock>, StartError> {
+        let status = self.status()?;
+        let mut placements = Vec::new();
+        for leg in legs {
+            let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+            let drive_size = view.map_or(Sectors::ZERO, |view| view.status.capacity);
+            let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
+            placements.push(Placement::new(request).map_err(StartError::Placement)?);
+        }
+        let unequal = placements.windows(2).any(|pair| pair[0].data_size != pair[1].data_size);
+        let set = NewSet {
+            uuid: new_uuid(),
+            name,
+            created: Timestamp::new(clock::wall_seconds(), 0),
+            level: MdLevel::Raid0,
+            layout: if unequal { openraid_format::Raid0Layout::Alternate.number() } else { 0 },
+            chunk,
+            size: Sectors::ZERO,
+            raid_disks: u16::try_from(legs.len()).map_err(|_| StartError::NoMembers)?,
+            resync_from: None,
+            bitmap: false,
+        };
+        let roles = set.roles(0);
+        let superblock = |(number, placement): (u32, &Placement)| {
+            let member = NewMember { dev_number: number, uuid: new_uuid(), flags: DeviceFlags::default() };
+            set.superblock(member, placement, roles.clone())
+        };
+        Ok((0..).zip(&placements).map(superblock).collect())
+    }
+}
+
+/// A random identity, marked as such (RFC 4122, version 4).
+///
+/// # Panics
+/// The kernel gives no random bytes, which only a broken sandbox does.
+fn new_uuid() -> Uuid {
+    let mut bytes = [0; 16];
+    if let Err(error) = fill_random(&mut bytes) {
+        panic!("the kernel gives no random bytes for identities: {error}; allow the getrandom call");
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Uuid(bytes)
+}

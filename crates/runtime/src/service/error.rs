@@ -1,0 +1,116 @@
+//! What can go wrong with a service, in words that name the thing and the remedy.
+
+use std::fmt;
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::admin::AdminError;
+use openraid_core::array::assemble::AssembleError;
+use openraid_core::array::create::CreateError;
+use openraid_format::PlacementError;
+use openraid_sys::NetError;
+
+use crate::shard::{OrderError, ShardError};
+
+/// Why the service did not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServiceError {
+    /// It cannot listen there.
+    Net(NetError),
+    /// It cannot start.
+    Shard(ShardError),
+    /// No thread.
+    Thread(String),
+    /// It has ended.
+    Ended,
+    /// It refuses.
+    Order(OrderError),
+    /// The engine refuses.
+    Admin(AdminError),
+    /// A request failed.
+    Request(ReplyStatus),
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(error) => write!(f, "{error}"),
+            Self::Shard(error) => write!(f, "{error}"),
+            Self::Thread(error) => write!(f, "the service gets no thread: {error}"),
+            Self::Ended => write!(f, "the service has ended"),
+            Self::Order(error) => write!(f, "{error}"),
+            Self::Admin(error) => write!(f, "{error}"),
+            Self::Request(ReplyStatus::Ok) => write!(f, "the request succeeded"),
+            Self::Request(ReplyStatus::IoError) => write!(f, "the array has lost these data, or cannot reach them"),
+            Self::Request(ReplyStatus::OutOfRange) => write!(f, "the request reaches beyond the end of the array"),
+            Self::Request(ReplyStatus::ReadOnly) => write!(f, "the array does not take writes"),
+            Self::Request(ReplyStatus::Offline) => write!(f, "the array is stopped"),
+        }
+    }
+}
+impl std::error::Error for ServiceError {}
+
+impl From<NetError> for ServiceError {
+    fn from(error: NetError) -> Self {
+        Self::Net(error)
+    }
+}
+impl From<OrderError> for ServiceError {
+    fn from(error: OrderError) -> Self {
+        Self::Order(error)
+    }
+}
+impl From<AdminError> for ServiceError {
+    fn from(error: AdminError) -> Self {
+        Self::Admin(error)
+    }
+}
+
+/// Why an array does not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StartError {
+    /// The service refuses.
+    Service(ServiceError),
+    /// The members do not make an array.
+    Assemble(AssembleError),
+    /// The array cannot be made.
+    Create(CreateError),
+    /// The outer stripe does not fit on a leg.
+    Placement(PlacementError),
+    /// A member has no superblock that can be used; its name and why.
+    NotAMember(String, String),
+    /// An outer array is not complete: the legs that are missing.
+    LegsMissing {
+        /// Legs that are there.
+        have: usize,
+        /// Legs that there should be.
+        need: usize,
+    },
+    /// A name that does not fit into a superblock.
+    Name(openraid_format::SetNameError),
+    /// Nothing to start from.
+    NoMembers,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(error) => write!(f, "{error}"),
+            Self::Assemble(error) => write!(f, "{error}"),
+            Self::Create(error) => write!(f, "{error}"),
+            Self::Placement(error) => write!(f, "outer stripe: {error}"),
+            Self::NotAMember(member, why) => write!(f, "{member}: {why}"),
+            Self::LegsMissing { have, need } => {
+                write!(f, "only {have} of the {need} legs of the nested array are there; name the members of all legs")
+            }
+            Self::Name(error) => write!(f, "{error}"),
+            Self::NoMembers => write!(f, "no members were given; name the drives"),
+        }
+    }
+}
+impl std::error::Error for StartError {}
+
+impl From<ServiceError> for StartError {
+    fn from(error: ServiceError) -> Self {
+        Self::Service(error)
+    }
+}

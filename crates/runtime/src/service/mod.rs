@@ -1,0 +1,396 @@
+//! The service as other threads see it: started, asked, told, stopped.
+//!
+//! ```text
+//!  Service::start --thread--> Shard
+//!       |                       ^ |
+//!  ServiceHandle --orders-------+ +--news--> Service::events
+//! ```
+//!
+//! A [`ServiceHandle`] may be cloned and sent anywhere; each of its calls waits for the shard's answer, which comes
+//! within a round except where the engine itself has to wait for members.
+
+mod arrays;
+mod create;
+mod error;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_core::limits::Limits;
+use openraid_core::reason::TraceEntry;
+use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo};
+use openraid_sys::{EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
+use openraid_units::{ArrayId, Bytes, DriveId};
+
+pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
+pub use create::{CreateRequest, NestedRequest};
+pub use error::{ServiceError, StartError};
+
+use crate::export::Offer;
+use crate::limits::NOTICES_KEPT_MAX;
+use crate::member::OpenedMember;
+use crate::record::Recorder;
+pub use crate::shard::{ArrayView, AttachError, DriveView, OrderError, ServiceEvent, ServiceStatus, ShardError};
+use crate::shard::{Order, OwnRequest, Shard, ShardConfig};
+
+/// Bytes of one request of the service itself.
+const OWN_REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// The preferred size that is told to clients is a power of two up to this.
+const PREFERRED_BYTES_MAX: u32 = 32 << 20;
+
+/// Where clients may come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listen {
+    /// A TCP address; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// How to start.
+pub struct ServiceConfig {
+    /// Sizes of the engine's tables.
+    pub limits: Limits,
+    /// The kernel's engine for members.
+    pub engine: EngineOptions,
+    /// Which pages to ask for.
+    pub huge: HugePages,
+    /// Touch all frames before serving.
+    pub touch: bool,
+    /// Where clients may come from; nowhere is allowed.
+    pub listen: Vec<Listen>,
+    /// Keeps the stream of events.
+    pub recorder: Option<Box<dyn Recorder>>,
+    /// Signals that stop the service; taken over by the caller before any thread was made.
+    pub signals: Option<Signals>,
+}
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            engine: EngineOptions::default(),
+            huge: HugePages::Advise,
+            touch: false,
+            listen: Vec::new(),
+            recorder: None,
+            signals: None,
+        }
+    }
+}
+
+/// A running service.
+#[derive(Debug)]
+pub struct Service {
+    handle: ServiceHandle,
+    events: mpsc::Receiver<ServiceEvent>,
+    thread: Option<JoinHandle<()>>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// A way to ask a running service.
+#[derive(Clone, Debug)]
+pub struct ServiceHandle {
+    orders: mpsc::Sender<Order>,
+    waker: Waker,
+    limits_pool: Bytes,
+}
+
+impl Service {
+    /// Start a service without arrays.
+    ///
+    /// # Errors
+    /// An address that is taken, no memory, limits that do not fit together.
+    pub fn start(config: ServiceConfig) -> Result<Self, ServiceError> {
+        let mut listeners = Vec::new();
+        for place in &config.listen {
+            listeners.push(match place {
+                Listen::Tcp(address) => Listener::tcp(*address)?,
+                Listen::Unix(path) => Listener::unix(path)?,
+            });
+        }
+        let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
+        let (orders, order_queue) = mpsc::channel();
+        let (news, events) = mpsc::sync_channel(NOTICES_KEPT_MAX);
+        let (ready, is_ready) = mpsc::channel();
+        let waker = Waker::new().map_err(|error| ServiceError::Shard(ShardError::System(error)))?;
+        let handle = ServiceHandle { orders, waker: waker.clone(), limits_pool: config.limits.pool };
+        let shard = ShardConfig {
+            pool: PoolOptions { len: config.limits.pool, huge: config.huge, touch: config.touch },
+            limits: config.limits,
+            engine: config.engine,
+            listeners,
+            recorder: config.recorder,
+            signals: config.signals,
+            orders: order_queue,
+            waker,
+            news,
+        };
+        let spawned = thread::Builder::new().name("shard".into()).spawn(move || match Shard::new(shard) {
+            Ok(shard) => {
+                let _ = ready.send(Ok(()));
+                shard.run();
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
+        });
+        let thread = spawned.map_err(|error| ServiceError::Thread(error.to_string()))?;
+        match is_ready.recv() {
+            Ok(Ok(())) => Ok(Self { handle, events, thread: Some(thread), addresses }),
+            Ok(Err(error)) => Err(ServiceError::Shard(error)),
+            Err(_) => Err(ServiceError::Ended),
+        }
+    }
+
+    /// A way to ask it, for this thread or another.
+    #[must_use]
+    pub fn handle(&self) -> ServiceHandle {
+        self.handle.clone()
+    }
+
+    /// The TCP addresses that clients may come to.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// News, oldest first; ends with [`ServiceEvent::Stopped`].
+    #[must_use]
+    pub fn events(&self) -> &mpsc::Receiver<ServiceEvent> {
+        &self.events
+    }
+
+    /// Stop all arrays cleanly and wait for the end.
+    ///
+    /// # Panics
+    /// The shard's thread has panicked.
+    pub fn stop(mut self) {
+        self.handle.begin_stop();
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.thread.is_some() && !thread::panicking() {
+            self.handle.begin_stop();
+            self.join();
+        }
+    }
+}
+
+/// How an array is offered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExportRequest {
+    /// The array.
+    pub array: ArrayId,
+    /// The name that clients ask for.
+    pub name: String,
+    /// A line for people; may be empty.
+    pub description: String,
+    /// Refuse writing.
+    pub read_only: bool,
+}
+
+impl ServiceHandle {
+    fn order<T>(&self, order: impl FnOnce(mpsc::Sender<T>) -> Order) -> Result<T, ServiceError> {
+        let (sender, answer) = mpsc::channel();
+        self.orders.send(order(sender)).map_err(|_| ServiceError::Ended)?;
+        self.waker.wake();
+        answer.recv().map_err(|_| ServiceError::Ended)
+    }
+
+    /// Begin to stop; does not wait. The end is [`ServiceEvent::Stopped`].
+    pub fn begin_stop(&self) {
+        // If it has ended already there is nothing to stop.
+        let _ = self.orders.send(Order::Stop);
+        self.waker.wake();
+    }
+
+    /// Attach a member.
+    ///
+    /// # Errors
+    /// No room for it.
+    pub fn attach(&self, member: OpenedMember) -> Result<DriveId, ServiceError> {
+        Ok(self.order(|answer| Order::Attach(Box::new(member), answer))??)
+    }
+
+    /// Let a member go that no array uses: its locks are released.
+    ///
+    /// # Errors
+    /// It is in use, or has commands that it never answered.
+    pub fn detach(&self, drive: DriveId) -> Result<(), ServiceError> {
+        Ok(self.order(|answer| Order::Detach(drive, answer))??)
+    }
+
+    /// Give the engine a command and wait for its answer.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn admin(&self, command: AdminCommand) -> Result<AdminOutcome, ServiceError> {
+        let result: Result<AdminOutcome, AdminError> = self.order(|answer| Order::Admin(Box::new(command), answer))?;
+        Ok(result?)
+    }
+
+    /// A command that starts an array.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub(crate) fn admin_start(&self, command: AdminCommand) -> Result<ArrayId, ServiceError> {
+        match self.admin(command)? {
+            AdminOutcome::Started(array) => Ok(array),
+            AdminOutcome::Done => Err(ServiceError::Ended),
+        }
+    }
+
+    /// Stop an array: no client sees it any more, what runs is finished, members are flushed and marked clean.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn stop_array(&self, array: ArrayId) -> Result<(), ServiceError> {
+        self.withdraw(array)?;
+        self.admin(AdminCommand::Stop { array }).map(drop)
+    }
+
+    /// Offer an array to clients. The sizes that they are told follow from the array.
+    ///
+    /// # Errors
+    /// The name is taken or not allowed, or the array does not run.
+    pub fn export(&self, request: &ExportRequest) -> Result<(), ServiceError> {
+        let status = self.status()?;
+        let no_array = ServiceError::Order(OrderError::NoSuchArray(request.array));
+        let view = status.arrays.iter().find(|view| view.status.array == request.array).ok_or(no_array)?;
+        let mut flags = ExportFlags::FLUSH
+            .with(ExportFlags::FUA)
+            .with(ExportFlags::TRIM)
+            .with(ExportFlags::WRITE_ZEROES)
+            .with(ExportFlags::FAST_ZERO)
+            .with(ExportFlags::DONT_FRAGMENT)
+            .with(ExportFlags::MULTI_CONN)
+            .with(ExportFlags::CACHE);
+        if request.read_only {
+            flags = flags.with(ExportFlags::READ_ONLY);
+        }
+        if rotates(&status, view) {
+            flags = flags.with(ExportFlags::ROTATIONAL);
+        }
+        let info = ExportInfo {
+            name: request.name.clone(),
+            description: request.description.clone(),
+            size: view.status.capacity.bytes(),
+            flags,
+            blocks: blocks(&status, view),
+            contexts: ContextSet::ALL,
+        };
+        let offer = Offer { info, array: request.array };
+        Ok(self.order(|answer| Order::Offer(Box::new(offer), answer))??)
+    }
+
+    /// Offer an array no more; its clients are disconnected.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn withdraw(&self, array: ArrayId) -> Result<(), ServiceError> {
+        self.order(|answer| Order::Withdraw(array, answer))
+    }
+
+    /// Everything there is to tell.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn status(&self) -> Result<ServiceStatus, ServiceError> {
+        self.order(Order::Status)
+    }
+
+    /// The last decisions of the engine, oldest first.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn trace(&self) -> Result<Vec<TraceEntry>, ServiceError> {
+        self.order(Order::Trace)
+    }
+
+    /// Memory for payload.
+    #[must_use]
+    pub fn pool(&self) -> Bytes {
+        self.limits_pool
+    }
+
+    fn request(&self, array: ArrayId, own: OwnRequest) -> Result<Vec<u8>, ServiceError> {
+        let result: Result<Vec<u8>, ReplyStatus> = self.order(|answer| Order::Request(array, own, answer))?;
+        result.map_err(ServiceError::Request)
+    }
+
+    /// Read from an array as a client would.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn read(&self, array: ArrayId, offset: u64, into: &mut [u8]) -> Result<(), ServiceError> {
+        let mut at = offset;
+        for piece in into.chunks_mut(piece_len()) {
+            let len = u32::try_from(piece.len()).expect("a piece is at most 1 MiB");
+            piece.copy_from_slice(&self.request(array, OwnRequest::Read { offset: at, len })?);
+            at += u64::from(len);
+        }
+        Ok(())
+    }
+
+    /// Write to an array as a client would.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn write(&self, array: ArrayId, offset: u64, bytes: &[u8], fua: bool) -> Result<(), ServiceError> {
+        let mut at = offset;
+        for piece in bytes.chunks(piece_len()) {
+            self.request(array, OwnRequest::Write { offset: at, bytes: piece.to_vec(), fua })?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Make everything durable that was written to an array.
+    ///
+    /// # Errors
+    /// How the request ended.
+    pub fn flush(&self, array: ArrayId) -> Result<(), ServiceError> {
+        self.request(array, OwnRequest::Flush).map(drop)
+    }
+}
+
+fn piece_len() -> usize {
+    usize::try_from(OWN_REQUEST_BYTES_MAX).expect("1 MiB")
+}
+
+fn legs<'a>(status: &'a ServiceStatus, view: &'a ArrayView) -> impl Iterator<Item = &'a ArrayView> {
+    let is_leg = |other: &&ArrayView| view.status.legs.contains(&other.status.array);
+    std::iter::once(view).chain(status.arrays.iter().filter(is_leg))
+}
+
+fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
+    let drives = legs(status, view).flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
+    let spins = |drive| status.drives.iter().any(|known| known.drive == drive && known.info.rotational);
+    drives.into_iter().any(spins)
+}
+
+/// Any byte can be addressed; whole chunks are efficient.
+fn blocks(status: &ServiceStatus, view: &ArrayView) -> BlockSizes {
+    let chunk = legs(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
+    let chunk = chunk.map_or(0, |chunk| chunk.bytes().get().min(u64::from(PREFERRED_BYTES_MAX)));
+    let chunk = u32::try_from(chunk).unwrap_or(PREFERRED_BYTES_MAX).max(4096);
+    let preferred = 1 << chunk.ilog2();
+    let maximum = u32::try_from(openraid_core::limits::REQUEST_BYTES_MAX).expect("32 MiB");
+    BlockSizes::new(1, preferred, maximum).unwrap_or(BlockSizes::DEFAULT)
+}

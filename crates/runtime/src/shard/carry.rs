@@ -1,0 +1,88 @@
+//! Carrying out what the engine decided. What can end at once ends at once; the rest is on its way afterwards.
+
+use openraid_core::actions::{Data, Direction, Transfer};
+use openraid_sys::PoolRange;
+use openraid_units::Bytes;
+
+use super::{ServiceEvent, Shard};
+use crate::export::Shared;
+use crate::hosts::{Owner, Payload};
+use crate::jobs;
+
+impl Shard {
+    /// Carry out all actions, then forget them.
+    pub(super) fn carry_out(&mut self) {
+        self.issue_commands();
+        let Shared { control, pool, .. } = &mut self.shared;
+        for job in &self.actions.jobs {
+            let verdict = jobs::run(self.kernels, pool, job, self.actions.columns_of(job));
+            control.job_done(job.tag, verdict);
+        }
+        for nth in 0..self.actions.transfers.len() {
+            let transfer = self.actions.transfers[nth];
+            match self.shared.hosts.get(transfer.token).owner {
+                Owner::Connection(key) => self.exports.transfer(key, &transfer, &mut self.shared),
+                Owner::Service(_) => own_transfer(&transfer, &mut self.shared),
+            }
+        }
+        self.pass_replies_on();
+        for nth in 0..self.actions.notices.len() {
+            let notice = self.actions.notices[nth];
+            self.tell(ServiceEvent::Notice(notice));
+        }
+        self.news_lost += self.actions.notices_dropped;
+        for reply in std::mem::take(&mut self.actions.admin) {
+            self.on_admin_reply(reply);
+        }
+        self.actions.clear();
+    }
+
+    fn issue_commands(&mut self) {
+        let Shared { control, pool, now, .. } = &mut self.shared;
+        for command in &self.actions.drive {
+            let metadata = match command.data {
+                Data::Metadata(range) => self.actions.metadata_of(range),
+                Data::Frames(_) | Data::None => &[],
+            };
+            self.drives.issue(command, metadata, pool, control, *now);
+        }
+    }
+
+    fn pass_replies_on(&mut self) {
+        for nth in 0..self.actions.replies.len() {
+            let reply = self.actions.replies[nth];
+            let host = self.shared.hosts.remove(reply.token);
+            match host.owner {
+                Owner::Connection(key) => self.exports.reply(key, &reply, &host, &mut self.shared),
+                Owner::Service(waiter) => {
+                    let result = match reply.status {
+                        openraid_core::actions::ReplyStatus::Ok => Ok(Vec::new()),
+                        status => Err(status),
+                    };
+                    // Who asked may have gone.
+                    let _ = waiter.send(result);
+                }
+            }
+        }
+    }
+}
+
+/// A transfer of a request of the service itself.
+fn own_transfer(transfer: &Transfer, shared: &mut Shared) {
+    let range = PoolRange::new(transfer.at, Bytes(u64::from(transfer.len)));
+    let (first, len) = (transfer.offset as usize, transfer.len as usize);
+    let host = shared.hosts.get(transfer.token);
+    let Payload::Own(bytes) = &mut host.payload else { panic!("bug: an own request without its bytes: {host:?}") };
+    match transfer.direction {
+        Direction::FromHost => shared.pool.slice_mut(range).copy_from_slice(&bytes[first..first + len]),
+        Direction::ToHost => bytes[first..first + len].copy_from_slice(shared.pool.slice(range)),
+    }
+    if transfer.last && transfer.direction == Direction::ToHost {
+        let host = shared.hosts.remove(transfer.token);
+        if let (Owner::Service(waiter), Payload::Own(bytes)) = (host.owner, host.payload) {
+            // Who asked may have gone.
+            let _ = waiter.send(Ok(bytes));
+        }
+    }
+    shared.control.transfer_done(transfer.tag, Ok(()));
+}

@@ -1,0 +1,334 @@
+//! Attached members by the engine's numbers, and the way of a command to each and back.
+//!
+//! Memory members answer at once; files and devices by the kernel's engine; remote ones by their sockets. It must
+//! never lose a command: what the kernel has no room for just now waits here.
+
+use std::collections::VecDeque;
+
+use openraid_core::actions::{Data, DriveCommand};
+use openraid_core::events::{DriveError, DriveInfo};
+use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PushError};
+use openraid_units::{DriveId, Instant, Tag};
+
+use crate::control::Control;
+use crate::limits::BUSY_PAUSE;
+use crate::member::remote::{Done, Remote, Surroundings};
+use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, RamDisk};
+
+/// The kernel's name for a remote member's socket carries this in its top byte.
+pub const REMOTE_CLASS: u64 = 3 << 56;
+
+#[derive(Debug)]
+enum Way {
+    Disk(MemberSlot),
+    Ram(RamDisk),
+    Remote(Box<Remote>),
+}
+
+#[derive(Debug)]
+struct Drive {
+    spec: MemberSpec,
+    info: DriveInfo,
+    notes: Vec<String>,
+    way: Way,
+}
+
+/// A drive as the status tells of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveView {
+    /// The engine's number.
+    pub drive: DriveId,
+    /// The member's name.
+    pub member: String,
+    /// What it is.
+    pub info: DriveInfo,
+    /// Fallbacks taken when it was opened.
+    pub notes: Vec<String>,
+    /// A remote member that is away: why.
+    pub trouble: Option<String>,
+}
+
+/// All attached members.
+#[derive(Debug)]
+pub struct Drives {
+    engine: IoEngine,
+    table: Vec<Option<Drive>>,
+    /// What was asked of files and devices, by the index of the tag.
+    asked: Vec<Option<DriveCommand>>,
+    /// Commands that the kernel's engine had no room for, with their metadata.
+    backlog: VecDeque<(DriveCommand, Vec<u8>)>,
+    retry_at: Option<Instant>,
+    completed: Vec<Completed>,
+    done: Vec<Done>,
+    remotes: Vec<DriveId>,
+    unsubmitted: bool,
+}
+
+/// Why a member cannot be attached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AttachError {
+    /// No number is left.
+    TooManyDrives(usize),
+    /// The kernel's engine has no room.
+    TooManyFiles,
+    /// The kernel has no room for another socket.
+    Exhausted(Errno),
+}
+
+impl std::fmt::Display for AttachError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooManyDrives(most) => {
+                write!(f, "{most} members are attached, the most there may be; start the service with larger limits")
+            }
+            Self::TooManyFiles => write!(f, "no room for another file or device; detach members that are not used"),
+            Self::Exhausted(error) => write!(f, "the system has no room for another connection: {error}"),
+        }
+    }
+}
+impl std::error::Error for AttachError {}
+
+impl Drives {
+    /// No drives yet.
+    #[must_use]
+    pub fn new(engine: IoEngine, drives_max: usize, commands_max: usize) -> Self {
+        Self {
+            engine,
+            table: (0..drives_max).map(|_| None).collect(),
+            asked: vec![None; commands_max],
+            backlog: VecDeque::new(),
+            retry_at: None,
+            completed: Vec::new(),
+            done: Vec::new(),
+            remotes: Vec::new(),
+            unsubmitted: false,
+        }
+    }
+
+    /// The kernel's engine.
+    #[must_use]
+    pub fn engine(&self) -> &IoEngine {
+        &self.engine
+    }
+
+    /// Take a member in.
+    ///
+    /// # Errors
+    /// No room; the member comes back.
+    pub fn attach(
+        &mut self,
+        member: OpenedMember,
+        epoll: &Epoll,
+        pool: &mut FramePool,
+        now: Instant,
+    ) -> Result<(DriveId, DriveInfo), (AttachError, Box<OpenedMember>)> {
+        let free = self.table.iter().position(Option::is_none);
+        let Some(drive) = free.and_then(|place| u16::try_from(place).ok()).map(DriveId) else {
+            return Err((AttachError::TooManyDrives(self.table.len()), Box::new(member)));
+        };
+        let OpenedMember { spec, info, notes, medium } = member;
+        let way = match medium {
+            Medium::Ram(ram) => Way::Ram(ram),
+            Medium::Disk(disk) => match self.engine.attach(std::sync::Arc::clone(&disk)) {
+                Some(slot) => Way::Disk(slot),
+                None => {
+                    let member = OpenedMember { spec, info, notes, medium: Medium::Disk(disk) };
+                    return Err((AttachError::TooManyFiles, Box::new(member)));
+                }
+            },
+            Medium::Remote(mut remote) => {
+                let token = REMOTE_CLASS | u64::from(drive.0);
+                if let Err(error) = remote.arrive(&mut Surroundings { epoll, token, pool, now }) {
+                    let member = OpenedMember { spec, info, notes, medium: Medium::Remote(remote) };
+                    return Err((AttachError::Exhausted(error), Box::new(member)));
+                }
+                self.remotes.push(drive);
+                Way::Remote(remote)
+            }
+        };
+        self.table[drive.index()] = Some(Drive { spec, info, notes, way });
+        Ok((drive, info))
+    }
+
+    /// Let a member go that the engine has detached.
+    ///
+    /// # Panics
+    /// It still has commands: the engine detaches no such drive.
+    pub fn detach(&mut self, drive: DriveId, epoll: &Epoll, pool: &mut FramePool, now: Instant) {
+        let gone = self.table[drive.index()].take();
+        self.remotes.retain(|remote| *remote != drive);
+        match gone.map(|drive| drive.way) {
+            Some(Way::Disk(slot)) => {
+                let left = self.engine.detach(slot);
+                assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
+            }
+            Some(Way::Remote(mut remote)) => {
+                remote.part_in_good_form(pool);
+                remote.leave(&mut Surroundings { epoll, token: REMOTE_CLASS | u64::from(drive.0), pool, now });
+            }
+            Some(Way::Ram(_)) | None => {}
+        }
+    }
+
+    /// All drives as the status tells of them.
+    pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
+        (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
+            let Drive { spec, info, notes, way } = entry.as_ref()?;
+            let trouble = match way {
+                Way::Remote(remote) => remote.trouble().map(ToString::to_string),
+                Way::Disk(_) | Way::Ram(_) => None,
+            };
+            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes: notes.clone(), trouble })
+        })
+    }
+
+    /// Begin a command of the engine; memory members end it at once.
+    #[inline]
+    pub fn issue(
+        &mut self,
+        command: &DriveCommand,
+        metadata: &[u8],
+        pool: &mut FramePool,
+        control: &mut Control,
+        now: Instant,
+    ) {
+        let Some(drive) = self.table.get_mut(command.drive.index()).and_then(Option::as_mut) else {
+            return control.drive_done(command.tag, Err(DriveError::Gone));
+        };
+        match &mut drive.way {
+            Way::Ram(ram) => control.drive_done(command.tag, ram.execute(command, metadata, pool)),
+            Way::Disk(slot) => {
+                let slot = *slot;
+                self.push(command, metadata, slot, pool, now);
+            }
+            Way::Remote(remote) => {
+                remote.submit(command, metadata, now);
+                self.unsubmitted = true;
+            }
+        }
+    }
+
+    fn push(&mut self, command: &DriveCommand, metadata: &[u8], slot: MemberSlot, pool: &mut FramePool, now: Instant) {
+        self.asked[command.tag.index() as usize] = Some(*command);
+        match self.engine.push(pool, member::operation(command, metadata, slot)) {
+            Ok(()) => self.unsubmitted = true,
+            Err(PushError::Full | PushError::Helper(_)) => {
+                let metadata = if matches!(command.data, Data::Metadata(_)) { metadata.to_vec() } else { Vec::new() };
+                self.backlog.push_back((*command, metadata));
+                self.retry_at.get_or_insert(now + BUSY_PAUSE);
+            }
+        }
+    }
+
+    /// Hand everything begun to the kernel and the servers, and take what has ended.
+    pub fn exchange(&mut self, epoll: &Epoll, pool: &mut FramePool, control: &mut Control, now: Instant) {
+        if self.unsubmitted {
+            self.unsubmitted = false;
+            self.submit(now);
+            for drive in self.remotes.clone() {
+                self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.pump(around, done));
+            }
+        }
+        if self.engine.outstanding() > 0 {
+            self.reap(pool, control, now);
+        }
+        self.hand_over(control);
+    }
+
+    fn submit(&mut self, now: Instant) {
+        match self.engine.submit() {
+            Ok(0) => {}
+            Ok(_) => {
+                // The kernel is short of memory for a moment.
+                self.unsubmitted = true;
+                self.retry_at.get_or_insert(now + BUSY_PAUSE);
+            }
+            Err(error) => panic!("the kernel's ring for member I/O is broken: {error}; restart the service"),
+        }
+    }
+
+    fn reap(&mut self, pool: &mut FramePool, control: &mut Control, now: Instant) {
+        let mut completed = std::mem::take(&mut self.completed);
+        if let Err(error) = self.engine.reap(pool, &mut completed) {
+            panic!("the kernel's ring for member I/O is broken: {error}; restart the service");
+        }
+        for end in completed.drain(..) {
+            let tag = Tag(end.user_data);
+            let result = match end.result {
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    let asked = self.asked[tag.index() as usize].expect("every command is noted");
+                    if error.fault() == FaultKind::Busy && matches!(asked.data, Data::Frames(_)) {
+                        // Nothing is wrong with the drive: the kernel was short of something for a moment.
+                        self.backlog.push_back((asked, Vec::new()));
+                        self.retry_at.get_or_insert(now + BUSY_PAUSE);
+                        continue;
+                    }
+                    Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }))
+                }
+            };
+            control.drive_done(tag, result);
+        }
+        self.completed = completed;
+    }
+
+    fn hand_over(&mut self, control: &mut Control) {
+        for (tag, result) in self.done.drain(..) {
+            control.drive_done(tag, result);
+        }
+    }
+
+    fn with_remote(
+        &mut self,
+        drive: DriveId,
+        epoll: &Epoll,
+        pool: &mut FramePool,
+        now: Instant,
+        act: impl FnOnce(&mut Remote, &mut Surroundings<'_>, &mut Vec<Done>),
+    ) {
+        if let Some(Way::Remote(remote)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
+            let token = REMOTE_CLASS | u64::from(drive.0);
+            act(remote, &mut Surroundings { epoll, token, pool, now }, &mut self.done);
+        }
+    }
+
+    /// The kernel has news of a remote member.
+    pub fn on_remote(&mut self, drive: DriveId, epoll: &Epoll, pool: &mut FramePool, now: Instant) {
+        self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_event(around, done));
+    }
+
+    /// When [`Drives::on_time`] has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
+            Way::Remote(ref remote) => remote.next_deadline(),
+            Way::Disk(_) | Way::Ram(_) => None,
+        });
+        remotes.chain(self.retry_at).min()
+    }
+
+    /// Do what the time has come for.
+    pub fn on_time(&mut self, epoll: &Epoll, pool: &mut FramePool, control: &mut Control, now: Instant) {
+        for drive in self.remotes.clone() {
+            self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_time(around, done));
+        }
+        self.hand_over(control);
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.unsubmitted = true;
+            for _ in 0..self.backlog.len() {
+                let Some((command, metadata)) = self.backlog.pop_front() else { break };
+                self.issue(&command, &metadata, pool, control, now);
+            }
+        }
+    }
+
+    /// Say goodbye to remote members.
+    pub fn part(&self, pool: &FramePool) {
+        for entry in self.table.iter().flatten() {
+            if let Way::Remote(remote) = &entry.way {
+                remote.part_in_good_form(pool);
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A shard: one thread that drives one engine of the core.
+//!
+//! ```text
+//!  wait -> read all ready sockets -> hand in -> advance -> carry out the actions, those that end at once included
+//!    ^                                            ^               |
+//!    |                                            +--- more ended-+
+//!    +---- send once per connection <- members' commands to the kernel, what has ended back
+//! ```
+//!
+//! The clock is read once a round. It must never block but in the one place to wait.
+
+mod carry;
+mod drives;
+mod order;
+mod orders;
+mod stop;
+
+use std::sync::mpsc;
+
+use openraid_core::limits::{Limits, LimitsError};
+use openraid_core::Actions;
+use openraid_parity::Kernels;
+use openraid_sys::{
+    clock, EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, Signals, Waker,
+};
+use openraid_units::{DriveId, Instant, Nanos};
+
+pub use drives::{AttachError, DriveView};
+pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
+
+use crate::control::Control;
+use crate::export::{Exports, Shared, CONNECTION_CLASS, LISTENER_CLASS};
+use crate::hosts::Hosts;
+use crate::record::Recorder;
+use crate::slab::{Key, Slab};
+use drives::{Drives, REMOTE_CLASS};
+
+/// The kernel's names for what is waited for once.
+const ENGINE: u64 = 4 << 56;
+const WAKER: u64 = 5 << 56;
+const SIGNALS: u64 = 6 << 56;
+const CLASS: u64 = 0xff << 56;
+
+/// What a shard is made of.
+pub struct ShardConfig {
+    /// Sizes of the engine's tables.
+    pub limits: Limits,
+    /// Which pages to ask for, and whether to touch them; its length is taken from the limits.
+    pub pool: PoolOptions,
+    /// The kernel's engine for members.
+    pub engine: EngineOptions,
+    /// Where clients come from.
+    pub listeners: Vec<Listener>,
+    /// Keeps the stream of events.
+    pub recorder: Option<Box<dyn Recorder>>,
+    /// Signals that stop the service.
+    pub signals: Option<Signals>,
+    /// Orders, and what wakes the shard for them.
+    pub orders: mpsc::Receiver<Order>,
+    /// See `orders`.
+    pub waker: Waker,
+    /// News.
+    pub news: mpsc::SyncSender<ServiceEvent>,
+}
+
+/// Why a shard cannot be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShardError {
+    /// Limits that do not fit together.
+    Limits(LimitsError),
+    /// No memory for the frames.
+    Pool(Errno),
+    /// No engine, no place to wait.
+    System(Errno),
+}
+
+impl std::fmt::Display for ShardError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Limits(error) => write!(f, "{error}"),
+            Self::Pool(error) => write!(f, "no memory for the frames: {error}; choose a smaller pool"),
+            Self::System(error) => write!(f, "the system has no room for the service: {error}"),
+        }
+    }
+}
+impl std::error::Error for ShardError {}
+
+/// The shard.
+pub struct Shard {
+    shared: Shared,
+    exports: Exports,
+    drives: Drives,
+    actions: Actions,
+    kernels: Kernels,
+    events: Events,
+    orders: mpsc::Receiver<Order>,
+    waker: Waker,
+    signals: Option<Signals>,
+    news: mpsc::SyncSender<ServiceEvent>,
+    news_lost: u64,
+    waiting: Slab<orders::Waiting>,
+    stopping: Option<stop::Stopping>,
+    notes: Vec<String>,
+    ended: bool,
+}
+
+impl Shard {
+    /// Make a shard. Call it on the thread that will run it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn new(config: ShardConfig) -> Result<Self, ShardError> {
+        let limits = config.limits;
+        let control = Control::new(limits.clone(), config.recorder).map_err(ShardError::Limits)?;
+        let pool = FramePool::new(PoolOptions { len: limits.pool, ..config.pool }).map_err(ShardError::Pool)?;
+        let engine = IoEngine::new(&pool, config.engine).map_err(ShardError::System)?;
+        let epoll = Epoll::new().map_err(ShardError::System)?;
+        epoll.add(engine.event_fd(), ENGINE, Interest::READ).map_err(ShardError::System)?;
+        epoll.add(&config.waker, WAKER, Interest::READ).map_err(ShardError::System)?;
+        if let Some(signals) = &config.signals {
+            epoll.add(signals, SIGNALS, Interest::READ).map_err(ShardError::System)?;
+        }
+        let mut exports = Exports::default();
+        for listener in config.listeners {
+            exports.listen(listener, &epoll).map_err(ShardError::System)?;
+        }
+        let notes = pool.notes().iter().chain(engine.notes()).map(ToString::to_string).collect();
+        let drives = Drives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);
+        let shared = Shared {
+            control,
+            pool,
+            hosts: Hosts::default(),
+            epoll,
+            now: clock::now(),
+            requests_max: limits.requests_max as usize,
+            host_bytes: limits.host_bytes().get(),
+        };
+        Ok(Self {
+            shared,
+            exports,
+            drives,
+            actions: Actions::new(&limits),
+            kernels: Kernels::detect(),
+            events: Events::new(),
+            orders: config.orders,
+            waker: config.waker,
+            signals: config.signals,
+            news: config.news,
+            news_lost: 0,
+            waiting: Slab::default(),
+            stopping: None,
+            notes,
+            ended: false,
+        })
+    }
+
+    /// Serve until told to stop.
+    pub fn run(mut self) {
+        while !self.ended {
+            let timeout = self.timeout();
+            if let Err(error) = self.shared.epoll.wait(&mut self.events, timeout) {
+                panic!("bug: the place to wait is broken: {error}");
+            }
+            self.shared.now = clock::now();
+            for nth in 0..self.events.len() {
+                self.on_event(nth);
+            }
+            self.on_time();
+            self.settle();
+            self.go_on_stopping();
+        }
+        self.drives.part(&self.shared.pool);
+        self.tell(ServiceEvent::Stopped);
+    }
+
+    fn timeout(&self) -> Option<Nanos> {
+        let deadlines = [
+            self.shared.control.next_deadline(),
+            self.exports.next_deadline(),
+            self.drives.next_deadline(),
+            self.stopping.as_ref().and_then(stop::Stopping::deadline),
+        ];
+        let next: Option<Instant> = deadlines.into_iter().flatten().min();
+        // Time has passed since the round began: an early wake-up costs less than a late one.
+        next.map(|at| at.since(self.shared.now))
+    }
+
+    fn on_event(&mut self, nth: usize) {
+        let Some(event) = self.events.get(nth) else { return };
+        let name = event.token & !CLASS;
+        match event.token & CLASS {
+            CONNECTION_CLASS => {
+                let key = Key::from_token(openraid_units::Token(name));
+                if event.writable {
+                    self.exports.on_writable(key);
+                }
+                if event.readable {
+                    self.exports.on_readable(key, &mut self.shared);
+                }
+                if event.closed {
+                    self.exports.on_broken(key, &mut self.shared);
+                }
+            }
+            LISTENER_CLASS => {
+                let door = usize::try_from(name).expect("few listeners");
+                self.exports.on_listener(door, &mut self.shared);
+            }
+            REMOTE_CLASS => {
+                let drive = DriveId(u16::try_from(name).expect("drive numbers are small"));
+                let Shared { epoll, pool, now, .. } = &mut self.shared;
+                self.drives.on_remote(drive, epoll, pool, *now);
+            }
+            WAKER => {
+                self.waker.clear();
+                self.take_orders();
+            }
+            SIGNALS => self.on_signal(),
+            // What has ended is taken in any case.
+            ENGINE => {}
+            other => panic!("bug: an event nobody asked for: {other:#x}"),
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = self.shared.now;
+        if self.exports.next_deadline().is_some_and(|at| at <= now) {
+            self.exports.on_time(&mut self.shared);
+        }
+        if self.drives.next_deadline().is_some_and(|at| at <= now) {
+            let Shared { epoll, pool, control, .. } = &mut self.shared;
+            self.drives.on_time(epoll, pool, control, now);
+        }
+    }
+
+    /// Let everything move that can, without waiting for anybody.
+    fn settle(&mut self) {
+        loop {
+            while self.shared.control.wants_advance(self.shared.now) {
+                self.shared.control.advance(self.shared.now, &mut self.actions);
+                self.carry_out();
+            }
+            let Shared { epoll, pool, control, now, .. } = &mut self.shared;
+            self.drives.exchange(epoll, pool, control, *now);
+            if control.is_stirred() {
+                continue;
+            }
+            self.exports.end_round(&mut self.shared);
+            self.exports.send(&mut self.shared);
+            self.exports.resume(&mut self.shared);
+            if !self.shared.control.wants_advance(self.shared.now) && !self.exports.has_to_send() {
+                self.exports.end_round(&mut self.shared);
+                return;
+            }
+        }
+    }
+
+    fn tell(&mut self, event: ServiceEvent) {
+        if self.news_lost > 0 && self.news.try_send(ServiceEvent::NoticesLost(self.news_lost)).is_ok() {
+            self.news_lost = 0;
+        }
+        if self.news.try_send(event).is_err() {
+            self.news_lost += 1;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What other threads ask of a shard, and what it tells them.
+
+use std::sync::mpsc;
+
+use openraid_core::actions::{Notice, ReplyStatus};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus};
+use openraid_core::reason::TraceEntry;
+use openraid_nbd::ExportError;
+use openraid_sys::Signal;
+use openraid_units::{ArrayId, DriveId};
+
+use super::drives::{AttachError, DriveView};
+use crate::export::{ExportCounters, Offer};
+use crate::member::OpenedMember;
+
+/// The way back to whoever asked.
+pub type Answer<T> = mpsc::Sender<T>;
+
+/// Something to do.
+#[derive(Debug)]
+pub enum Order {
+    /// Take a member in.
+    Attach(Box<OpenedMember>, Answer<Result<DriveId, OrderError>>),
+    /// Let a member go that no array uses.
+    Detach(DriveId, Answer<Result<(), OrderError>>),
+    /// A command of the administrator.
+    Admin(Box<AdminCommand>, Answer<Result<AdminOutcome, AdminError>>),
+    /// A request of the service itself.
+    Request(ArrayId, OwnRequest, Answer<Result<Vec<u8>, ReplyStatus>>),
+    /// Offer an array to clients.
+    Offer(Box<Offer>, Answer<Result<(), OrderError>>),
+    /// Offer it no more.
+    Withdraw(ArrayId, Answer<()>),
+    /// Tell everything.
+    Status(Answer<ServiceStatus>),
+    /// Tell the last decisions.
+    Trace(Answer<Vec<TraceEntry>>),
+    /// Finish what runs, stop all arrays cleanly, end.
+    Stop,
+}
+
+/// A request of the service itself. Lengths up to the engine's limit.
+#[derive(Debug)]
+pub enum OwnRequest {
+    /// Read so many bytes.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
+    /// Write these bytes.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Make everything durable.
+    Flush,
+}
+
+/// Why an order was not carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OrderError {
+    /// No room for the member.
+    Attach(AttachError),
+    /// The engine refuses.
+    Refused(AdminError),
+    /// The export cannot be offered.
+    Export(ExportError),
+    /// The name is taken.
+    NameTaken(String),
+    /// No such array runs.
+    NoSuchArray(ArrayId),
+}
+
+impl std::fmt::Display for OrderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Attach(error) => write!(f, "{error}"),
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::Export(error) => write!(f, "{error}"),
+            Self::NameTaken(name) => write!(f, "an array named {name:?} is served already; choose another name"),
+            Self::NoSuchArray(array) => write!(f, "no array {array} runs here"),
+        }
+    }
+}
+impl std::error::Error for OrderError {}
+
+/// An array as the status tells of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayView {
+    /// All that the engine tells.
+    pub status: ArrayStatus,
+    /// Names under which clients see it.
+    pub exports: Vec<String>,
+}
+
+/// Everything there is to tell.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServiceStatus {
+    /// Arrays that run, legs of nested ones included.
+    pub arrays: Vec<ArrayView>,
+    /// Attached members.
+    pub drives: Vec<DriveView>,
+    /// Clients.
+    pub exports: ExportCounters,
+    /// The kernel's engine in words.
+    pub engine: String,
+    /// Fallbacks taken when the service started.
+    pub notes: Vec<String>,
+    /// The variant of the parity kernels.
+    pub kernels: &'static str,
+}
+
+/// News.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServiceEvent {
+    /// Something an administrator may want to know.
+    Notice(Notice),
+    /// Notices that could not be kept.
+    NoticesLost(u64),
+    /// A signal came. Interrupts and terminations stop the service.
+    Signal(Signal),
+    /// An array did not stop cleanly.
+    StopFailed(ArrayId, AdminError),
+    /// The service has ended.
+    Stopped,
+}

@@ -1,0 +1,164 @@
+//! Orders of other threads, carried out between rounds.
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply};
+use openraid_core::events::{BlockRequest, RequestKind};
+use openraid_nbd::{Command, Cookie, Request};
+use openraid_sys::Signal;
+use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId};
+
+use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
+use super::Shard;
+use crate::export::{Offer, Shared};
+use crate::hosts::{HostRequest, Owner, Payload};
+use crate::member::OpenedMember;
+use crate::slab::Key;
+
+/// Who waits for an answer of the engine.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// A caller, for the answer itself.
+    Caller(Answer<Result<AdminOutcome, AdminError>>),
+    /// A caller, for the drive to be attached.
+    Attach(DriveId, Answer<Result<DriveId, OrderError>>),
+    /// A caller, for the drive to be detached.
+    Detach(DriveId, Answer<Result<(), OrderError>>),
+    /// The stopping service.
+    Stop(ArrayId),
+}
+
+impl Shard {
+    pub(super) fn take_orders(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.take_order(order);
+        }
+    }
+
+    // An answer that nobody waits for any more is dropped everywhere below.
+    fn take_order(&mut self, order: Order) {
+        match order {
+            Order::Attach(member, answer) => self.attach(*member, answer),
+            Order::Detach(drive, answer) => {
+                self.ask(AdminCommand::DetachDrive { drive }, Waiting::Detach(drive, answer));
+            }
+            Order::Admin(command, answer) => self.ask(*command, Waiting::Caller(answer)),
+            Order::Request(array, request, answer) => self.own_request(array, request, answer),
+            Order::Offer(offer, answer) => {
+                let _ = answer.send(self.offer(*offer));
+            }
+            Order::Withdraw(array, answer) => {
+                self.exports.withdraw(array, &mut self.shared);
+                let _ = answer.send(());
+            }
+            Order::Status(answer) => {
+                let _ = answer.send(self.status());
+            }
+            Order::Trace(answer) => {
+                let _ = answer.send(self.shared.control.trace());
+            }
+            Order::Stop => self.begin_stop(),
+        }
+    }
+
+    pub(super) fn ask(&mut self, command: AdminCommand, waiting: Waiting) {
+        let token = self.waiting.insert(waiting).token();
+        self.shared.control.admin(token, command);
+    }
+
+    fn attach(&mut self, member: OpenedMember, answer: Answer<Result<DriveId, OrderError>>) {
+        let Shared { epoll, pool, now, .. } = &mut self.shared;
+        match self.drives.attach(member, epoll, pool, *now) {
+            Ok((drive, info)) => {
+                self.ask(AdminCommand::AttachDrive { drive, info }, Waiting::Attach(drive, answer));
+            }
+            Err((error, _)) => {
+                let _ = answer.send(Err(OrderError::Attach(error)));
+            }
+        }
+    }
+
+    pub(super) fn on_admin_reply(&mut self, reply: AdminReply) {
+        let Some(waiting) = self.waiting.remove(Key::from_token(reply.token)) else {
+            panic!("bug: an answer to a command that was not given: {reply:?}")
+        };
+        match waiting {
+            Waiting::Caller(answer) => {
+                let _ = answer.send(reply.result);
+            }
+            Waiting::Attach(drive, answer) => {
+                if reply.result.is_err() {
+                    self.let_go(drive);
+                }
+                let _ = answer.send(reply.result.map(|_| drive).map_err(OrderError::Refused));
+            }
+            Waiting::Detach(drive, answer) => {
+                if reply.result.is_ok() {
+                    self.let_go(drive);
+                }
+                let _ = answer.send(reply.result.map(drop).map_err(OrderError::Refused));
+            }
+            Waiting::Stop(array) => self.on_array_stopped(array, reply.result),
+        }
+    }
+
+    fn let_go(&mut self, drive: DriveId) {
+        let Shared { epoll, pool, now, .. } = &mut self.shared;
+        self.drives.detach(drive, epoll, pool, *now);
+    }
+
+    fn own_request(&mut self, array: ArrayId, own: OwnRequest, answer: Answer<Result<Vec<u8>, ReplyStatus>>) {
+        let (kind, command, offset, len, payload) = match own {
+            OwnRequest::Read { offset, len } => {
+                let command = Command::Read { dont_fragment: true };
+                (RequestKind::Read, command, offset, u64::from(len), Payload::Own(vec![0; len as usize]))
+            }
+            OwnRequest::Write { offset, bytes, fua } => {
+                let len = bytes.len() as u64;
+                (RequestKind::Write { fua }, Command::Write { fua }, offset, len, Payload::Own(bytes))
+            }
+            OwnRequest::Flush => (RequestKind::Flush, Command::Flush, 0, 0, Payload::None),
+        };
+        let offset = ArrayOffset(offset);
+        let request = Request { cookie: Cookie(0), command, offset, length: Bytes(len) };
+        let host = HostRequest { owner: Owner::Service(answer), request, payload, sent: 0 };
+        let token = self.shared.hosts.insert(host).token();
+        self.shared.control.submit(BlockRequest { token, array, kind, offset, len });
+    }
+
+    fn offer(&mut self, offer: Offer) -> Result<(), OrderError> {
+        offer.info.check().map_err(OrderError::Export)?;
+        if self.exports.offers(&offer.info.name) {
+            return Err(OrderError::NameTaken(offer.info.name));
+        }
+        if self.shared.control.status(offer.array).is_none() {
+            return Err(OrderError::NoSuchArray(offer.array));
+        }
+        self.exports.offer(offer);
+        Ok(())
+    }
+
+    fn status(&self) -> ServiceStatus {
+        let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
+            let status = self.shared.control.status(array)?;
+            let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
+            Some(ArrayView { status, exports: exports.map(|(info, _)| info.name.clone()).collect() })
+        });
+        ServiceStatus {
+            arrays: arrays.collect(),
+            drives: self.drives.views().collect(),
+            exports: self.exports.counters(),
+            engine: self.drives.engine().description(),
+            notes: self.notes.clone(),
+            kernels: self.kernels.name(),
+        }
+    }
+
+    pub(super) fn on_signal(&mut self) {
+        while let Some(signal) = self.signals.as_ref().and_then(openraid_sys::Signals::next_signal) {
+            self.tell(ServiceEvent::Signal(signal));
+            if matches!(signal, Signal::Interrupt | Signal::Terminate) {
+                self.begin_stop();
+            }
+        }
+    }
+}

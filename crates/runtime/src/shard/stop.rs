@@ -1,0 +1,91 @@
+//! Stopping in good order: clients first, then arrays from the outside in, each flushed and marked clean.
+
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_units::{ArrayId, Instant};
+
+use super::orders::Waiting;
+use super::{ServiceEvent, Shard};
+use crate::limits::STOP_TIME_MAX;
+
+/// How far a shard is with stopping.
+///
+/// ```text
+///  Clients --all gone, or time over--> Arrays --all stopped--> ended
+/// ```
+#[derive(Debug)]
+pub(super) enum Stopping {
+    /// Clients get their last answers.
+    Clients {
+        /// But not longer than this.
+        until: Instant,
+    },
+    /// Arrays are stopped, the last of the list first.
+    Arrays {
+        /// Arrays still to be stopped.
+        left: Vec<ArrayId>,
+        /// One is being stopped.
+        waiting: bool,
+    },
+}
+
+impl Stopping {
+    /// When to look again, if nothing happens.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Clients { until } => Some(*until),
+            Self::Arrays { .. } => None,
+        }
+    }
+}
+
+impl Shard {
+    pub(super) fn begin_stop(&mut self) {
+        if self.stopping.is_none() {
+            self.exports.stop(&mut self.shared);
+            self.stopping = Some(Stopping::Clients { until: self.shared.now + STOP_TIME_MAX });
+            self.settle();
+        }
+    }
+
+    /// Called after each round: the next step, where the last one is done.
+    pub(super) fn go_on_stopping(&mut self) {
+        match &mut self.stopping {
+            None => {}
+            Some(Stopping::Clients { until }) => {
+                if !self.exports.is_empty() && *until > self.shared.now {
+                    return;
+                }
+                self.exports.close_all(&mut self.shared);
+                // Legs have lower numbers or higher ones than what stands on them: those without legs go last.
+                let control = &self.shared.control;
+                let mut left = control.arrays();
+                left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.legs.is_empty()));
+                self.stopping = Some(Stopping::Arrays { left, waiting: false });
+                self.stop_next();
+            }
+            Some(Stopping::Arrays { waiting: false, .. }) => self.stop_next(),
+            Some(Stopping::Arrays { waiting: true, .. }) => {}
+        }
+    }
+
+    fn stop_next(&mut self) {
+        let Some(Stopping::Arrays { left, waiting }) = &mut self.stopping else { return };
+        match left.pop() {
+            Some(array) => {
+                *waiting = true;
+                self.ask(AdminCommand::Stop { array }, Waiting::Stop(array));
+                self.settle();
+            }
+            None => self.ended = true,
+        }
+    }
+
+    pub(super) fn on_array_stopped(&mut self, array: ArrayId, result: Result<AdminOutcome, AdminError>) {
+        if let Err(error) = result {
+            self.tell(ServiceEvent::StopFailed(array, error));
+        }
+        if let Some(Stopping::Arrays { waiting, .. }) = &mut self.stopping {
+            *waiting = false;
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A table whose keys name one use of an entry: a late message to an entry that was used again finds nobody.
+
+use openraid_units::Token;
+
+/// The name of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    index: u32,
+    generation: u32,
+}
+
+impl Key {
+    /// As a number that comes back through an engine, a kernel or a client.
+    #[must_use]
+    pub const fn token(self) -> Token {
+        Token((self.generation as u64) << 32 | self.index as u64)
+    }
+    /// From such a number, whatever it is.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the halves of the number
+    pub const fn from_token(token: Token) -> Self {
+        Self { index: token.0 as u32, generation: (token.0 >> 32) as u32 }
+    }
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// The table. It grows to the largest number of entries there ever were.
+#[derive(Debug)]
+pub struct Slab<T> {
+    entries: Vec<Entry<T>>,
+    free: Vec<u32>,
+}
+
+/// Generations take 24 bits, so that a key with 8 bits more in front still fits 64.
+const GENERATIONS: u32 = 1 << 24;
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Put a value in.
+    ///
+    /// # Panics
+    /// 2^32 entries.
+    pub fn insert(&mut self, value: T) -> Key {
+        if let Some(index) = self.free.pop() {
+            let entry = &mut self.entries[index as usize];
+            entry.value = Some(value);
+            return Key { index, generation: entry.generation };
+        }
+        let index = u32::try_from(self.entries.len()).expect("limits keep tables far below 2^32 entries");
+        self.entries.push(Entry { generation: 0, value: Some(value) });
+        Key { index, generation: 0 }
+    }
+
+    /// The value of a key, if it is still there.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: Key) -> Option<&T> {
+        let entry = self.entries.get(key.index as usize)?;
+        if entry.generation == key.generation {
+            entry.value.as_ref()
+        } else {
+            None
+        }
+    }
+    /// The same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let entry = self.entries.get_mut(key.index as usize)?;
+        if entry.generation == key.generation {
+            entry.value.as_mut()
+        } else {
+            None
+        }
+    }
+
+    /// Take the value of a key out, if it is still there.
+    #[inline]
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let entry = self.entries.get_mut(key.index as usize)?;
+        if entry.generation != key.generation {
+            return None;
+        }
+        let value = entry.value.take()?;
+        entry.generation = (entry.generation + 1) % GENERATIONS;
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    /// All entries, in the order of their places.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.entries.iter().zip(0..).filter_map(|(entry, index)| {
+            let key = Key { index, generation: entry.generation };
+            entry.value.as_ref().map(|value| (key, value))
+        })
+    }
+
+    /// The keys of all entries.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        self.iter().map(|(key, _)| key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_an_earlier_use_finds_nobody() {
+        let mut slab = Slab::default();
+        let old = slab.insert('a');
+        assert_eq!(slab.remove(old), Some('a'));
+        let new = slab.insert('b');
+        assert_eq!(slab.remove(old), None);
+        assert_eq!((slab.get(old), slab.get(new)), (None, Some(&'b')));
+        assert_eq!(Key::from_token(new.token()), new);
+        assert_eq!((slab.len(), slab.keys()), (1, vec![new]));
+    }
+}
