@@ -92,7 +92,9 @@ impl Controller {
             entry.bad.push(range);
             entry.bad_dirty = true;
             set.has_bad = true;
-            set.metadata.as_mut().expect("it has a log").request();
+            // Like a failed member: what depends on it is acknowledged when it is on disk.
+            let metadata = set.metadata.as_mut().expect("it has a log");
+            metadata.failure = metadata.request();
         }
         self.set_changed = true;
         self.notice(id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);

@@ -287,7 +287,7 @@ impl Controller {
             if self.halve_rows(index) {
                 return self.plan_row_write(index, actions);
             }
-            return self.fail_op(index, ReplyStatus::IoError, actions);
+            return self.write_without_parity(index, &view, named, actions);
         };
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
@@ -304,6 +304,25 @@ impl Controller {
             let at = self.buffer(&op, slot);
             self.read_slot(index, slot, at, actions);
         }
+    }
+
+    /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity
+    /// is recorded as bad, so that nobody recovers from it.
+    fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) {
+        if !named.minus(view.writable).is_empty() {
+            return self.fail_op(index, ReplyStatus::IoError, actions);
+        }
+        let op = self.ops[index];
+        let (at, to) = self.member_rows(&op);
+        for slot in view.parities() & view.writable {
+            let member = self.set(op.set).places[slot.index()].member;
+            self.record_bad(op.set, member, at, to - at, actions);
+        }
+        self.explain(op.set, Reason::WriteNoParity, op.stripe.0, 0);
+        let op = &mut self.ops[index];
+        op.method = WriteMethod::DataOnly;
+        (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
+        self.log_row_write(index, actions);
     }
 
     fn old_data_read(&mut self, index: u32, actions: &mut Actions) {
