@@ -66,6 +66,8 @@ pub const CONNECT_TIME_MAX: Nanos = Nanos::from_secs(5);
 pub const REMOTE_REQUESTS_MAX: usize = 256;
 /// Largest range of one TRIM or WRITE_ZEROES to a remote member, in bytes; the protocol has 32 bits for it.
 pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
+/// Memory for what would have been written to one member of an array that is only tried out.
+pub const OVERLAY_BYTES_MAX: usize = 64 << 20;
 /// A drive command that the kernel had no resources for is tried again after this long.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);
 

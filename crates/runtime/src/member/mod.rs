@@ -8,6 +8,7 @@
 
 mod disk;
 mod open;
+mod overlay;
 mod probe;
 mod ram;
 pub mod remote;
@@ -15,6 +16,7 @@ mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, Asked};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember};
+pub use overlay::Overlay;
 pub use probe::{look, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;
 pub use spec::{MemberSpec, Place, SpecError};

@@ -51,6 +51,8 @@ pub enum Medium {
     Ram(RamDisk),
     /// An export of another server.
     Remote(Box<Remote>),
+    /// One of the above whose writes are kept in memory.
+    Overlaid(Box<Medium>),
 }
 
 /// An open member.
@@ -233,11 +235,26 @@ impl OpenedMember {
     /// # Errors
     /// In words: the member cannot be read there.
     pub fn read_at(&mut self, lba: DriveLba, into: &mut [u8]) -> Result<(), ProbeError> {
+        self.medium.read_at(lba, into)
+    }
+
+    /// The same member, but what is written to it stays in memory and is forgotten with it.
+    #[must_use]
+    pub fn overlaid(self) -> Self {
+        let info = DriveInfo { discard: false, discard_zeroes: false, write_zeroes: false, ..self.info };
+        Self { info, medium: Medium::Overlaid(Box::new(self.medium)), ..self }
+    }
+}
+
+impl Medium {
+    fn read_at(&mut self, lba: DriveLba, into: &mut [u8]) -> Result<(), ProbeError> {
         let unreadable = |why: String| ProbeError::Unreadable { lba, why };
-        match &mut self.medium {
+        match self {
             Medium::Disk(member) => member.read_exact_at(lba, into).map_err(|error| unreadable(error.to_string())),
             Medium::Ram(ram) => ram.read_at(lba, into).map_err(|_| unreadable("beyond the end".into())),
             Medium::Remote(remote) => read_remote(remote, lba, into).map_err(|error| unreadable(error.to_string())),
+            // Not attached yet: nothing has been written to it.
+            Medium::Overlaid(medium) => medium.read_at(lba, into),
         }
     }
 }

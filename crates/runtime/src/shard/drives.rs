@@ -5,15 +5,15 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::actions::{Data, DriveCommand};
+use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
-use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PushError};
+use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PoolRange, PushError};
 use openraid_units::{DriveId, Instant, Tag};
 
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::remote::{Done, Remote, Surroundings};
-use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, RamDisk};
+use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
 /// The kernel's name for a remote member's socket carries this in its top byte.
 pub const REMOTE_CLASS: u64 = 3 << 56;
@@ -31,6 +31,8 @@ struct Drive {
     info: DriveInfo,
     notes: Vec<String>,
     way: Way,
+    /// Writes go here and nowhere else.
+    overlay: Option<Overlay>,
 }
 
 /// A drive as the status tells of it.
@@ -62,6 +64,7 @@ pub struct Drives {
     done: Vec<Done>,
     remotes: Vec<DriveId>,
     unsubmitted: bool,
+    has_overlays: bool,
 }
 
 /// Why a member cannot be attached.
@@ -102,6 +105,7 @@ impl Drives {
             done: Vec::new(),
             remotes: Vec::new(),
             unsubmitted: false,
+            has_overlays: false,
         }
     }
 
@@ -127,7 +131,12 @@ impl Drives {
             return Err((AttachError::TooManyDrives(self.table.len()), Box::new(member)));
         };
         let OpenedMember { spec, info, notes, medium } = member;
+        let (medium, overlay) = match medium {
+            Medium::Overlaid(medium) => (*medium, Some(Overlay::default())),
+            medium => (medium, None),
+        };
         let way = match medium {
+            Medium::Overlaid(_) => panic!("bug: a member with two overlays"),
             Medium::Ram(ram) => Way::Ram(ram),
             Medium::Disk(disk) => match self.engine.attach(std::sync::Arc::clone(&disk)) {
                 Some(slot) => Way::Disk(slot),
@@ -146,7 +155,8 @@ impl Drives {
                 Way::Remote(remote)
             }
         };
-        self.table[drive.index()] = Some(Drive { spec, info, notes, way });
+        self.has_overlays |= overlay.is_some();
+        self.table[drive.index()] = Some(Drive { spec, info, notes, way, overlay });
         Ok((drive, info))
     }
 
@@ -173,7 +183,7 @@ impl Drives {
     /// All drives as the status tells of them.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
-            let Drive { spec, info, notes, way } = entry.as_ref()?;
+            let Drive { spec, info, notes, way, .. } = entry.as_ref()?;
             let trouble = match way {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
                 Way::Disk(_) | Way::Ram(_) => None,
@@ -195,8 +205,20 @@ impl Drives {
         let Some(drive) = self.table.get_mut(command.drive.index()).and_then(Option::as_mut) else {
             return control.drive_done(command.tag, Err(DriveError::Gone));
         };
+        if let Some(overlay) = &mut drive.overlay {
+            if let Some(result) = keep(overlay, command, metadata, pool) {
+                return control.drive_done(command.tag, result);
+            }
+            self.asked[command.tag.index() as usize] = Some(*command);
+        }
         match &mut drive.way {
-            Way::Ram(ram) => control.drive_done(command.tag, ram.execute(command, metadata, pool)),
+            Way::Ram(ram) => {
+                let result = ram.execute(command, metadata, pool);
+                if let Some(overlay) = &drive.overlay {
+                    patch(overlay, command, pool);
+                }
+                control.drive_done(command.tag, result);
+            }
             Way::Disk(slot) => {
                 let slot = *slot;
                 self.push(command, metadata, slot, pool, now);
@@ -232,7 +254,7 @@ impl Drives {
         if self.engine.outstanding() > 0 {
             self.reap(pool, control, now);
         }
-        self.hand_over(control);
+        self.hand_over(pool, control);
     }
 
     fn submit(&mut self, now: Instant) {
@@ -255,7 +277,10 @@ impl Drives {
         for end in completed.drain(..) {
             let tag = Tag(end.user_data);
             let result = match end.result {
-                Ok(_) => Ok(()),
+                Ok(_) => {
+                    self.patch_read(tag, pool);
+                    Ok(())
+                }
                 Err(error) => {
                     let asked = self.asked[tag.index() as usize].expect("every command is noted");
                     if error.fault() == FaultKind::Busy && matches!(asked.data, Data::Frames(_)) {
@@ -272,9 +297,25 @@ impl Drives {
         self.completed = completed;
     }
 
-    fn hand_over(&mut self, control: &mut Control) {
-        for (tag, result) in self.done.drain(..) {
+    fn hand_over(&mut self, pool: &mut FramePool, control: &mut Control) {
+        let mut done = std::mem::take(&mut self.done);
+        for (tag, result) in done.drain(..) {
+            if result.is_ok() {
+                self.patch_read(tag, pool);
+            }
             control.drive_done(tag, result);
+        }
+        self.done = done;
+    }
+
+    /// A command ended well: if it read from an overlaid member, what was written lies on top.
+    fn patch_read(&self, tag: Tag, pool: &mut FramePool) {
+        if !self.has_overlays {
+            return;
+        }
+        let Some(command) = self.asked[tag.index() as usize].filter(|asked| asked.tag == tag) else { return };
+        if let Some(overlay) = self.table[command.drive.index()].as_ref().and_then(|drive| drive.overlay.as_ref()) {
+            patch(overlay, &command, pool);
         }
     }
 
@@ -312,7 +353,7 @@ impl Drives {
         for drive in self.remotes.clone() {
             self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_time(around, done));
         }
-        self.hand_over(control);
+        self.hand_over(pool, control);
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             self.unsubmitted = true;
@@ -330,5 +371,30 @@ impl Drives {
                 remote.part_in_good_form(pool);
             }
         }
+    }
+}
+
+/// Carry out what is not for the member itself; `None` for reads.
+fn keep(
+    overlay: &mut Overlay,
+    command: &DriveCommand,
+    metadata: &[u8],
+    pool: &FramePool,
+) -> Option<Result<(), DriveError>> {
+    match (command.op, command.data) {
+        (DriveOp::Read, _) => None,
+        (DriveOp::Flush, _) => Some(Ok(())),
+        (DriveOp::Write { .. }, Data::Frames(at)) => {
+            let bytes = pool.slice(PoolRange::new(at, command.len.bytes()));
+            Some(overlay.write(command.lba, bytes))
+        }
+        (DriveOp::Write { .. }, Data::Metadata(_)) => Some(overlay.write(command.lba, metadata)),
+        (DriveOp::Write { .. } | DriveOp::Discard | DriveOp::WriteZeroes, _) => Some(Err(DriveError::Unsupported)),
+    }
+}
+
+fn patch(overlay: &Overlay, command: &DriveCommand, pool: &mut FramePool) {
+    if let (DriveOp::Read, Data::Frames(at)) = (command.op, command.data) {
+        overlay.patch(command.lba, pool.slice_mut(PoolRange::new(at, command.len.bytes())));
     }
 }
