@@ -81,6 +81,10 @@ pub struct Controller {
     pub(crate) wait_set: Queue,
     /// A set's state changed in a way that operations may wait for.
     pub(crate) set_changed: bool,
+    /// Nothing of the sets' own is due before this, unless one changes.
+    pub(crate) sets_due: Instant,
+    /// A background task found no room for an operation.
+    pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
     pub(crate) admin_waiting: Vec<(Token, crate::array::admin::Waiting)>,
     trace: Vec<TraceEntry>,
@@ -125,6 +129,8 @@ impl Controller {
             wait_commands: Queue::new(limits.ops_max),
             wait_set: Queue::new(limits.ops_max),
             set_changed: false,
+            sets_due: Instant::NEVER,
+            background_waits: false,
             admin_waiting: Vec::new(),
             trace: Vec::with_capacity(limits.trace_entries as usize),
             trace_next: 0,
@@ -278,6 +284,9 @@ impl Controller {
         }
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
             return true;
+        }
+        if self.now < self.sets_due && self.admin_waiting.is_empty() {
+            return false;
         }
         self.pump_sets(actions) || self.set_changed || !self.ready.is_empty()
     }

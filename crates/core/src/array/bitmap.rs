@@ -48,6 +48,8 @@ pub(crate) struct Bitmap {
     parts: Vec<Part>,
     pages: Vec<Page>,
     set_bits: u64,
+    /// Bits that are set and stale.
+    stale_bits: u64,
     dirty_pages: bool,
     /// Member writes of the page that is on its way.
     writing: u16,
@@ -76,6 +78,7 @@ impl Bitmap {
             parts: alloc::vec![Part::default(); bits as usize],
             pages: alloc::vec![Page::default(); pages],
             set_bits: 0,
+            stale_bits: 0,
             dirty_pages: false,
             writing: 0,
         };
@@ -244,7 +247,7 @@ impl Bitmap {
 
     /// Are there bits that may be cleared one day?
     pub(crate) fn has_clearable_bits(&self) -> bool {
-        self.set_bits > 0 && (0..self.bits).any(|bit| self.is_set(bit) && !self.parts[index(bit)].stale)
+        self.set_bits > self.stale_bits
     }
 
     /// The members were flushed after the last [`Bitmap::age`]: clear what was marked and is still quiet.
@@ -268,6 +271,7 @@ impl Bitmap {
         for bit in 0..self.bits {
             self.parts[index(bit)].stale = self.is_set(bit);
         }
+        self.stale_bits = self.set_bits;
     }
 
     /// Must a resync or a re-added member visit these sectors?
@@ -280,6 +284,7 @@ impl Bitmap {
         for part in &mut self.parts {
             part.stale = false;
         }
+        self.stale_bits = 0;
     }
 }
 

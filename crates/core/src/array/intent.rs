@@ -49,6 +49,7 @@ impl Controller {
             bitmap.is_durable(from, to)
         });
         if !durable {
+            self.set_changed |= !op.intent;
             return self.wait_for_set(index, Reason::WaitedForBitmap, !op.intent);
         }
         true
@@ -75,6 +76,7 @@ impl Controller {
             Intent::Clean => {
                 let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
                 set.intent = Intent::Marking(generation);
+                self.set_changed = true;
                 false
             }
             Intent::Marking(_) | Intent::Unmarking(_) => false,
@@ -89,13 +91,15 @@ impl Controller {
         }
         self.ops[index].intent = false;
         let range = self.set(op.set).bitmap.is_some().then(|| self.intent_range(&op));
-        let now = self.now;
+        let (now, delay) = (self.now, self.limits.clean_delay);
         let set = self.set_mut(op.set);
         set.writers -= 1;
         set.last_write = now;
+        let quiet_at = now + delay;
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
         }
+        self.sets_due = self.sets_due.min(quiet_at);
     }
 
     /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others.

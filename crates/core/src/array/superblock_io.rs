@@ -200,6 +200,7 @@ impl Controller {
             let Some(bitmap) = &mut set.bitmap else { return moved };
             if !actions.has_room() {
                 self.more_to_do = true;
+                self.set_changed = true;
                 return moved;
             }
             let Some(page) = bitmap.next_page() else { return moved };
@@ -221,9 +222,15 @@ impl Controller {
         let mut moved = false;
         for index in 0..self.set(id).members.len() {
             let member = &mut self.set_mut(id).members[index];
-            if !member.bad_dirty || member.bad_writing || !member.has_metadata() || !actions.has_room() {
+            if !member.bad_dirty || member.bad_writing || !member.has_metadata() {
                 continue;
             }
+            if !actions.has_room() {
+                self.more_to_do = true;
+                self.set_changed = true;
+                return moved;
+            }
+            let member = &mut self.set_mut(id).members[index];
             member.bad_dirty = false;
             let Some(own) = &member.superblock else { continue };
             let Some(log) = own.bad_block_log() else { continue };

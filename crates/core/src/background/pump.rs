@@ -25,6 +25,8 @@ impl Controller {
             }
         }
         self.answer_admin(actions);
+        let due = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).map(|(at, _)| at).min();
+        self.sets_due = due.unwrap_or(Instant::NEVER);
         moved
     }
 
@@ -136,7 +138,7 @@ impl Controller {
                 task.unit_done(unit);
                 skips += 1;
                 if skips == SKIPS_MAX {
-                    self.more_to_do = true;
+                    self.set_changed = true;
                     break;
                 }
                 continue;
@@ -157,10 +159,14 @@ impl Controller {
     }
 
     /// The next unit of a set's task, if it may begin now.
-    fn next_unit(&self, id: SetId) -> Option<u64> {
+    fn next_unit(&mut self, id: SetId) -> Option<u64> {
+        if !self.may_make_background_op() {
+            self.background_waits = true;
+            return None;
+        }
         let set = self.set(id);
         let task = set.task.as_ref()?;
-        let may = set.may_begin_unit() && self.now >= task.next_unit_at && self.may_make_background_op();
+        let may = set.may_begin_unit() && self.now >= task.next_unit_at;
         may.then_some(task.next)
     }
 

@@ -165,6 +165,10 @@ pub(crate) struct Channels {
     parked: Slab<Parked>,
     depth_max: u32,
     timeout: Nanos,
+    /// No command is overdue before this.
+    look_at: Instant,
+    /// Commands issued and not answered or given up.
+    out: u32,
 }
 
 impl Channels {
@@ -172,7 +176,7 @@ impl Channels {
         let mut drives = Vec::new();
         drives.resize_with(drives_max as usize, || None);
         let parked = Slab::new(PARKED_PER_DRIVE * u32::from(drives_max));
-        Self { drives, commands: Slab::new(commands_max), parked, depth_max, timeout }
+        Self { drives, commands: Slab::new(commands_max), parked, depth_max, timeout, look_at: Instant::NEVER, out: 0 }
     }
 
     pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {
@@ -260,6 +264,10 @@ impl Channels {
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
         channel.out.push(&mut self.commands, index);
+        self.out += 1;
+        if self.look_at == Instant::NEVER {
+            self.look_at = now + self.timeout;
+        }
         actions.drive.push(DriveCommand { tag, drive, op, lba, len, data, class });
     }
 
@@ -275,6 +283,7 @@ impl Channels {
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.issued -= 1;
             channel.out.remove(&mut self.commands, key.index);
+            self.out -= 1;
         }
         let command = self.commands.remove(key.index);
         self.issue_next(now, drive, actions);
@@ -309,39 +318,45 @@ impl Channels {
 
     /// A command that is overdue, as it was; it is quarantined now.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<Command> {
-        for place in &mut self.drives {
-            let Some(channel) = place else { continue };
+        if now < self.look_at {
+            return None;
+        }
+        // All commands have the same time, so the first of each drive is its oldest.
+        let mut next = Instant::NEVER;
+        for number in 0..self.drives.len() {
+            let Some(channel) = &self.drives[number] else { continue };
             let index = channel.out.head;
-            if index == NONE || self.commands[index].deadline > now {
+            if index == NONE {
                 continue;
             }
-            channel.out.remove(&mut self.commands, index);
-            channel.issued -= 1;
-            channel.quarantined += 1;
-            let command = self.commands[index];
-            self.commands[index].owner = Owner::Quarantined;
-            return Some(command);
+            if self.commands[index].deadline <= now {
+                return Some(self.give_up(number, index));
+            }
+            next = next.min(self.commands[index].deadline);
         }
+        self.look_at = next;
         None
+    }
+
+    fn give_up(&mut self, number: usize, index: u32) -> Command {
+        let channel = self.drives[number].as_mut().expect("it has commands");
+        channel.out.remove(&mut self.commands, index);
+        channel.issued -= 1;
+        channel.quarantined += 1;
+        self.out -= 1;
+        let command = self.commands[index];
+        self.commands[index].owner = Owner::Quarantined;
+        command
     }
 
     /// Give up all commands of a drive that is taken for dead, one by one.
     pub(crate) fn give_up_issued(&mut self, drive: DriveId) -> Option<Command> {
-        let channel = self.drives[drive.index()].as_mut()?;
-        let index = channel.out.head;
-        if index == NONE {
-            return None;
-        }
-        channel.out.remove(&mut self.commands, index);
-        channel.issued -= 1;
-        channel.quarantined += 1;
-        let command = self.commands[index];
-        self.commands[index].owner = Owner::Quarantined;
-        Some(command)
+        let index = self.get(drive)?.out.head;
+        (index != NONE).then(|| self.give_up(drive.index(), index))
     }
 
-    /// When the first command will be overdue.
+    /// Nothing is overdue before this.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.drives.iter().flatten().filter(|c| c.out.head != NONE).map(|c| self.commands[c.out.head].deadline).min()
+        (self.out > 0).then_some(self.look_at)
     }
 }

@@ -289,6 +289,9 @@ impl Controller {
         }
         self.ops.remove(index);
         self.set_mut(op.set).ops -= 1;
+        if core::mem::take(&mut self.background_waits) {
+            self.set_changed = true;
+        }
         if let Some(waiting) = self.wait_commands.pop() {
             self.ready.push(waiting);
         }
