@@ -53,9 +53,11 @@ impl Control {
         if let Some(recorder) = &mut self.recorder {
             recorder.event(Event::Submit(&request));
         }
-        self.stirred = true;
         match self.controller.submit(request) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.stirred = true;
+                true
+            }
             Err(QueueFull(_)) => false,
         }
     }
@@ -111,16 +113,17 @@ impl Control {
     /// Let the engine decide.
     #[inline]
     pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
+        self.stirred = false;
+        self.controller.advance(now, actions);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.advanced(now, actions);
+        }
+        // What ended has made room.
         while let Some(request) = self.deferred.front().copied() {
             if !self.try_submit(request) {
                 break;
             }
             self.deferred.pop_front();
-        }
-        self.stirred = false;
-        self.controller.advance(now, actions);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.advanced(now, actions);
         }
     }
 

@@ -304,6 +304,7 @@ impl Exports {
     /// Begin to stop: no more connections, no more requests.
     pub fn stop(&mut self, shared: &mut Shared) {
         self.stopping = true;
+        self.choosing.clear();
         for door in self.doors.drain(..) {
             let _ = shared.epoll.remove(&door.listener);
         }

@@ -47,24 +47,21 @@ impl Shard {
         }
     }
 
-    /// Called after each round: the next step, where the last one is done.
+    /// Called after each round: the next steps, where the last one is done.
     pub(super) fn go_on_stopping(&mut self) {
-        match &mut self.stopping {
-            None => {}
-            Some(Stopping::Clients { until }) => {
-                if !self.exports.is_empty() && *until > self.shared.now {
-                    return;
-                }
-                self.exports.close_all(&mut self.shared);
-                // Legs have lower numbers or higher ones than what stands on them: those without legs go last.
-                let control = &self.shared.control;
-                let mut left = control.arrays();
-                left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.legs.is_empty()));
-                self.stopping = Some(Stopping::Arrays { left, waiting: false });
-                self.stop_next();
+        if let Some(Stopping::Clients { until }) = &self.stopping {
+            if !self.exports.is_empty() && *until > self.shared.now {
+                return;
             }
-            Some(Stopping::Arrays { waiting: false, .. }) => self.stop_next(),
-            Some(Stopping::Arrays { waiting: true, .. }) => {}
+            self.exports.close_all(&mut self.shared);
+            // Those with legs are stopped first: the last of the list.
+            let control = &self.shared.control;
+            let mut left = control.arrays();
+            left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.legs.is_empty()));
+            self.stopping = Some(Stopping::Arrays { left, waiting: false });
+        }
+        while matches!(self.stopping, Some(Stopping::Arrays { waiting: false, .. })) && !self.ended {
+            self.stop_next();
         }
     }
 
