@@ -371,7 +371,7 @@ impl Controller {
     fn split_next(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.splitting.front() else { return false };
         let piece = &self.pieces[index];
-        let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= self.piece_sectors(piece));
+        let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= piece.sectors());
         if done {
             self.splitting.pop();
             self.pieces[index].queued = false;
@@ -387,7 +387,7 @@ impl Controller {
             return self.start_op(index, op);
         }
         let piece = &self.pieces[index];
-        let (first, last) = self.piece_extent(piece);
+        let (first, last) = (piece.first, piece.last);
         let at = first + piece.split;
         if at >= last {
             // The walk that ended was the last one.

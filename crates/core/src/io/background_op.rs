@@ -12,7 +12,6 @@ use crate::geometry::Geometry;
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
-use crate::io::row::Columns;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -196,14 +195,14 @@ impl Controller {
         }
         self.ops[index].phase = Phase::Computing(Step::Parity);
         let view = self.stripe_view(&op);
-        let mut columns = Columns::new();
+        let columns = actions.columns.len();
         for slot in view.data {
             let at = self.buffer(&op, slot);
-            columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+            actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
         }
         let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
         let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
-        self.push_job(index, JobKind::Generate, op.row_bytes(), columns.as_slice(), p, q, actions);
+        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
     }
 
     fn log_background(&mut self, index: u32, actions: &mut Actions) {
@@ -295,28 +294,34 @@ impl Controller {
     fn push_check(&mut self, index: u32, from: u32, len: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
-        let (columns, p, q) = self.check_columns(&op, from, op.read);
+        let columns = actions.columns.len();
+        let (p, q) = self.check_columns(&op, from, op.read, actions);
         let kind = if self.is_row_op(&op) { JobKind::Check } else { JobKind::Compare };
-        self.push_job(index, kind, len, columns.as_slice(), p, q, actions);
+        self.push_job(index, kind, len, columns, p, q, actions);
     }
 
-    /// Data columns (or copies) among `slots` at `from` in their buffers, and P and Q.
-    fn check_columns(&self, op: &Op, from: Bytes, slots: SlotSet) -> (Columns, Option<PoolOffset>, Option<PoolOffset>) {
-        let mut columns = Columns::new();
+    /// Hand out the data columns (or copies) among `slots` at `from` in their buffers; P and Q are returned.
+    fn check_columns(
+        &self,
+        op: &Op,
+        from: Bytes,
+        slots: SlotSet,
+        actions: &mut Actions,
+    ) -> (Option<PoolOffset>, Option<PoolOffset>) {
         if !self.is_row_op(op) {
             for (number, slot) in (0..).zip(slots) {
                 let at = self.buffer(op, slot) + from;
-                columns.push(JobColumn { index: number, at, old: at });
+                actions.columns.push(JobColumn { index: number, at, old: at });
             }
-            return (columns, None, None);
+            return (None, None);
         }
         let view = self.stripe_view(op);
         for slot in view.data & slots {
             let at = self.buffer(op, slot) + from;
-            columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
+            actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
         }
         let q = view.q.map(|q| self.buffer(op, q) + from);
-        (columns, Some(self.buffer(op, view.p) + from), q)
+        (Some(self.buffer(op, view.p) + from), q)
     }
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
@@ -383,19 +388,19 @@ impl Controller {
         let wrong = self.buffer(&op, slot) + from;
         if !self.is_row_op(&op) {
             let good = op.read.without(slot).first().expect("a majority is against it");
-            let column = JobColumn { index: 0, at: wrong, old: self.buffer(&op, good) + from };
-            return self.push_job(index, JobKind::Copy, 512, &[column], None, None, actions);
+            return self.push_copy(index, wrong, self.buffer(&op, good) + from, 512, actions);
         }
         let view = self.stripe_view(&op);
-        let (mut columns, p, _) = self.check_columns(&op, from, op.read.without(slot));
+        let columns = actions.columns.len();
+        let (p, _) = self.check_columns(&op, from, op.read.without(slot), actions);
         if slot == view.p {
-            return self.push_job(index, JobKind::Generate, 512, columns.as_slice(), Some(wrong), None, actions);
+            return self.push_job(index, JobKind::Generate, 512, columns, Some(wrong), None, actions);
         }
         if Some(slot) == view.q {
-            return self.push_job(index, JobKind::Generate, 512, columns.as_slice(), None, Some(wrong), actions);
+            return self.push_job(index, JobKind::Generate, 512, columns, None, Some(wrong), actions);
         }
-        columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
-        self.push_job(index, JobKind::Recover { lost: 1 }, 512, columns.as_slice(), p, None, actions);
+        actions.columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
+        self.push_job(index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {

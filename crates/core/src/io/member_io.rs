@@ -47,8 +47,8 @@ impl Controller {
 
     /// Read from the member in a slot. The caller has chosen a slot that can be read.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
-        let op = self.ops[index];
-        let set = self.set_mut(op.set);
+        let (set_id, class) = (self.ops[index].set, Self::class_of(&self.ops[index]));
+        let set = self.set_mut(set_id);
         let member_index = set.places[range.slot.index()].member;
         let member = &mut set.members[member_index as usize];
         member.counters.reads += 1;
@@ -58,17 +58,16 @@ impl Controller {
             lba: member.data_offset + range.lba.offset(),
             len: range.len,
             data: Data::Frames(range.at),
-            class: Self::class_of(&op),
+            class,
             tried,
-            ..Command::new(Owner::Op(index), op.set, member_index, range.slot, member.drive)
+            ..Command::new(Owner::Op(index), set_id, member_index, range.slot, member.drive)
         };
         self.push_op_command(index, command, actions);
     }
 
     fn push_op_command(&mut self, index: u32, mut command: Command, actions: &mut Actions) {
         if let Data::Frames(at) = command.data {
-            let op = self.ops[index];
-            command.hold = self.hold_of(&op, at);
+            command.hold = self.hold_of(&self.ops[index], at);
         }
         self.ops[index].pending += 1;
         self.channels.push(self.now, command, actions);
@@ -86,8 +85,9 @@ impl Controller {
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
-        let op = self.ops[index];
-        let set = self.set_mut(op.set);
+        let op = &self.ops[index];
+        let (set_id, class, fua) = (op.set, Self::class_of(op), op.fua);
+        let set = self.set_mut(set_id);
         let member = &mut set.members[member_index as usize];
         if !member.is_active() {
             return;
@@ -98,14 +98,14 @@ impl Controller {
         let drive = member.drive;
         let lba = member.data_offset + range.lba.offset();
         let zeroes =
-            range.at == PoolOffset::ZERO && !op.fua && self.channels.get(drive).is_some_and(|c| c.info.write_zeroes);
+            range.at == PoolOffset::ZERO && !fua && self.channels.get(drive).is_some_and(|c| c.info.write_zeroes);
         let command = Command {
-            op: if zeroes { DriveOp::WriteZeroes } else { DriveOp::Write { fua: op.fua } },
+            op: if zeroes { DriveOp::WriteZeroes } else { DriveOp::Write { fua } },
             lba,
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
-            class: Self::class_of(&op),
-            ..Command::new(Owner::Op(index), op.set, member_index, range.slot, drive)
+            class,
+            ..Command::new(Owner::Op(index), set_id, member_index, range.slot, drive)
         };
         self.push_op_command(index, command, actions);
     }

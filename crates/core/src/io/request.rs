@@ -63,6 +63,12 @@ pub(crate) struct Piece {
     /// First byte and bytes, within the request.
     pub offset: u64,
     pub len: u64,
+    /// First sector of the array and first sector behind, partial blocks counted whole; and the bytes of the
+    /// first and the last block that the request does not cover.
+    pub first: Sectors,
+    pub last: Sectors,
+    pub head_skip: u16,
+    pub tail_skip: u16,
     pub run: Option<Run>,
     pub state: PieceState,
     /// Operations in work.
@@ -81,6 +87,13 @@ pub(crate) struct Piece {
     pub walk: Option<Split>,
     pub walk_base: (SetId, SetLba),
     pub walk_from: Sectors,
+}
+
+impl Piece {
+    /// Sectors that it covers, partial blocks counted whole.
+    pub(crate) fn sectors(&self) -> Sectors {
+        self.last - self.first
+    }
 }
 
 impl Controller {
@@ -152,10 +165,18 @@ impl Controller {
                 None => return false,
             },
         };
+        let start = request.request.offset.get() + request.cut;
+        // A power of two: masks, not divisions.
+        let mask = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
+        let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
         let piece = Piece {
             request: index,
             offset: request.cut,
             len,
+            first: Bytes(start & !mask).sectors_floor(),
+            last: Bytes((start + len + mask) & !mask).sectors_floor(),
+            head_skip: narrow(start & mask),
+            tail_skip: narrow((mask + 1 - ((start + len) & mask)) & mask),
             run,
             state: PieceState::Working,
             ops: 0,
@@ -208,7 +229,7 @@ impl Controller {
     }
 
     fn start_piece(&mut self, index: u32, actions: &mut Actions) {
-        let piece = self.pieces[index].clone();
+        let piece = &self.pieces[index];
         let request = self.requests[piece.request].request;
         let tag = self.piece_tag(index);
         match request.kind {
@@ -217,14 +238,14 @@ impl Controller {
                 self.send_transfer(index, Direction::FromHost, actions);
             }
             RequestKind::WriteZeroes { .. } if piece.run.is_some() => {
+                let (at, len) = (Self::payload_at(piece), piece.len);
                 self.pieces[index].state = PieceState::Filling;
                 let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
-                let at = self.payload_at(&piece);
                 actions.columns.push(JobColumn { index: 0, at, old: PoolOffset::ZERO });
                 actions.jobs.push(ParityJob {
                     tag,
                     kind: JobKind::Copy,
-                    len: u32::try_from(piece.len).expect("an edge is less than a block"),
+                    len: u32::try_from(len).expect("an edge is less than a block"),
                     columns_start,
                     columns_len: 1,
                     p: None,
@@ -246,22 +267,20 @@ impl Controller {
     }
 
     /// Where the first byte of a piece is in the pool.
-    fn payload_at(&self, piece: &Piece) -> PoolOffset {
-        let request = self.requests[piece.request].request;
-        let block = self.array(request.array).expect("requests belong to arrays").block.bytes().get();
+    fn payload_at(piece: &Piece) -> PoolOffset {
         let run = piece.run.expect("a piece with payload has frames");
-        run.at + Bytes((request.offset.get() + piece.offset) % block)
+        run.at + Bytes(u64::from(piece.head_skip))
     }
 
     fn send_transfer(&mut self, index: u32, direction: Direction, actions: &mut Actions) {
-        let piece = self.pieces[index].clone();
+        let piece = &self.pieces[index];
         let request = &self.requests[piece.request].request;
         let narrow = |n: u64| u32::try_from(n).expect("payload is at most 32 MiB");
         actions.transfers.push(Transfer {
             tag: self.piece_tag(index),
             token: request.token,
             direction,
-            at: self.payload_at(&piece),
+            at: Self::payload_at(piece),
             offset: narrow(piece.offset),
             len: narrow(piece.len),
             last: piece.offset + piece.len == request.len,
@@ -301,8 +320,8 @@ impl Controller {
 
     /// Are all operations of a piece made and done?
     pub(crate) fn check_piece(&mut self, index: u32, actions: &mut Actions) {
-        let piece = self.pieces[index].clone();
-        let all_made = piece.walk.is_none() && piece.split >= self.piece_sectors(&piece);
+        let piece = &self.pieces[index];
+        let all_made = piece.walk.is_none() && piece.split >= piece.sectors();
         if piece.queued || piece.ops > 0 || (!all_made && piece.error.is_none()) {
             return;
         }
@@ -321,24 +340,8 @@ impl Controller {
         }
     }
 
-    /// Sectors that a piece covers, partial blocks counted whole.
-    pub(crate) fn piece_sectors(&self, piece: &Piece) -> Sectors {
-        let (first, last) = self.piece_extent(piece);
-        last - first
-    }
-
-    /// First sector and first sector behind, of the array.
-    pub(crate) fn piece_extent(&self, piece: &Piece) -> (Sectors, Sectors) {
-        let request = &self.requests[piece.request].request;
-        let block = self.array(request.array).expect("requests belong to arrays").block.bytes();
-        let start = request.offset.get() + piece.offset;
-        let first = Bytes(start).round_down(block);
-        let last = Bytes((start + piece.len).next_multiple_of(block.get()));
-        (first.sectors_floor(), last.sectors_floor())
-    }
-
     fn restart_piece(&mut self, index: u32) {
-        let bytes = self.piece_sectors(&self.pieces[index]).bytes().get();
+        let bytes = self.pieces[index].sectors().bytes().get();
         let piece = &mut self.pieces[index];
         if core::mem::take(&mut piece.fresh) {
             // A command that was given up may still write into the old frames: they stay with it.
@@ -458,16 +461,12 @@ impl Controller {
         }
     }
 
-    /// Bytes of the first and the last block of a piece that its request does not cover.
+    /// Bytes of the first and the last block of a piece that have to be read before it can be written.
     pub(crate) fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
-        let request = &self.requests[piece.request].request;
-        if piece.run.is_none() || matches!(request.kind, RequestKind::Read) {
+        if piece.run.is_none() || self.is_read(piece.request) {
             return (0, 0);
         }
-        let block = self.array(request.array).expect("requests belong to arrays").block.bytes().get();
-        let start = request.offset.get() + piece.offset;
-        let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
-        (narrow(start % block), narrow((block - (start + piece.len) % block) % block))
+        (piece.head_skip, piece.tail_skip)
     }
 
     /// Zero payload comes from the zero region, which bounds an operation without frames.

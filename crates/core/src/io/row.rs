@@ -8,29 +8,8 @@ use crate::geometry::{Geometry, Parity};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
-use crate::limits::MEMBERS_MAX;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
-
-/// Columns of one job, collected on the stack.
-pub(crate) struct Columns {
-    items: [JobColumn; MEMBERS_MAX as usize],
-    len: usize,
-}
-
-impl Columns {
-    pub(crate) fn new() -> Self {
-        let none = JobColumn { index: 0, at: PoolOffset::ZERO, old: PoolOffset::ZERO };
-        Self { items: [none; MEMBERS_MAX as usize], len: 0 }
-    }
-    pub(crate) fn push(&mut self, column: JobColumn) {
-        self.items[self.len] = column;
-        self.len += 1;
-    }
-    pub(crate) fn as_slice(&self) -> &[JobColumn] {
-        &self.items[..self.len]
-    }
-}
 
 impl Controller {
     pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
@@ -90,15 +69,15 @@ impl Controller {
     }
 
     fn read_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
-        let op = self.ops[index];
-        let (lba, _) = self.member_rows(&op);
+        let op = &self.ops[index];
+        let (lba, _) = self.member_rows(op);
         let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
         self.issue_read(index, range, SlotSet::EMPTY, actions);
     }
 
     fn write_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
-        let op = self.ops[index];
-        let (lba, _) = self.member_rows(&op);
+        let op = &self.ops[index];
+        let (lba, _) = self.member_rows(op);
         let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
         self.issue_write(index, range, actions);
     }
@@ -238,17 +217,17 @@ impl Controller {
     pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
-        let mut columns = Columns::new();
+        let columns = actions.columns.len();
         for slots in [op.read & view.data, op.lost] {
             for slot in slots {
                 let at = self.row_address(&op, slot);
-                columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+                actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
             }
         }
         let p = op.read.contains(view.p).then(|| self.row_address(&op, view.p));
         let q = view.q.filter(|q| op.read.contains(*q)).map(|q| self.row_address(&op, q));
         let lost = u16::try_from(op.lost.len()).expect("at most two");
-        self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns.as_slice(), p, q, actions);
+        self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
 
     /// The exponent with which a data slot counts in Q.
@@ -350,12 +329,12 @@ impl Controller {
         if op.parity.is_empty() {
             return self.log_row_write(index, actions);
         }
-        let mut columns = Columns::new();
+        let columns = actions.columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
                     let (at, old) = (self.named_address(&op, slot), self.buffer(&op, slot));
-                    columns.push(JobColumn { index: self.weight(&op, slot), at, old });
+                    actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -366,14 +345,14 @@ impl Controller {
                 for slot in view.data {
                     let named = named.contains(slot);
                     let at = if named { self.named_address(&op, slot) } else { self.buffer(&op, slot) };
-                    columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+                    actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
                 }
                 JobKind::Generate
             }
         };
         let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
         let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
-        self.push_job(index, kind, op.row_bytes(), columns.as_slice(), p, q, actions);
+        self.push_job(index, kind, op.row_bytes(), columns, p, q, actions);
     }
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {

@@ -36,7 +36,7 @@ impl Controller {
         let Geometry::Parity(parity) = &self.set(set).geometry else { unreachable!("rows are of parity sets") };
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        if end == self.piece_sectors(piece) {
+        if end == piece.sectors() {
             op.tail_skip = tail;
         }
         Some(op)
@@ -104,7 +104,7 @@ impl Controller {
         if from.is_zero() {
             op.head_skip = head;
         }
-        if from + len == self.piece_sectors(piece) {
+        if from + len == piece.sectors() {
             op.tail_skip = tail;
         }
         self.pieces[index].split += len;

@@ -181,26 +181,26 @@ impl Controller {
         self.push_copy(index, end + within, read_at + within, u32::from(op.tail_skip), actions);
     }
 
-    fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32, actions: &mut Actions) {
-        let column = JobColumn { index: 0, at, old };
-        self.push_job(index, JobKind::Copy, len, &[column], None, None, actions);
+    pub(crate) fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32, actions: &mut Actions) {
+        let columns = actions.columns.len();
+        actions.columns.push(JobColumn { index: 0, at, old });
+        self.push_job(index, JobKind::Copy, len, columns, None, None, actions);
     }
 
-    /// Hand out a computation in the name of an operation.
+    /// Hand out a computation in the name of an operation, over the columns of the arena from `columns` on.
     #[allow(clippy::too_many_arguments)] // a job has as many parts
     pub(crate) fn push_job(
         &mut self,
         index: u32,
         kind: JobKind,
         len: u32,
-        columns: &[JobColumn],
+        columns: usize,
         p: Option<PoolOffset>,
         q: Option<PoolOffset>,
         actions: &mut Actions,
     ) {
-        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
-        actions.columns.extend_from_slice(columns);
-        let columns_len = u16::try_from(columns.len()).expect("at most one column a member");
+        let columns_start = u32::try_from(columns).expect("the arena is small");
+        let columns_len = u16::try_from(actions.columns.len() - columns).expect("at most one column a member");
         let tag = Tag::new(TagKind::Job, index, self.ops.generation(index));
         actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
         self.ops[index].pending += 1;
