@@ -56,6 +56,11 @@ pub const NOTICES_KEPT_MAX: usize = 4096;
 
 /// How long opening and looking at one member may take: a drive that hangs, an address that never answers.
 pub const PROBE_TIME_MAX: Nanos = Nanos::from_secs(10);
+/// A member that another process holds is asked for again this long: the kernel lets go of the files of a killed
+/// service a little after its end.
+pub const HELD_TIME_MAX: Nanos = Nanos::from_secs(2);
+/// The pause between such attempts.
+pub const HELD_PAUSE: Nanos = Nanos::from_millis(50);
 /// Attempts to reach a remote member again: the first at once, then with pauses that double up to the last.
 pub const RECONNECT_PAUSE_MIN: Nanos = Nanos::from_millis(100);
 /// See [`RECONNECT_PAUSE_MIN`].

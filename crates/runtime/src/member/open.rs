@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::ToSocketAddrs;
+use std::path::Path;
 use std::sync::{mpsc, Arc};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, 
 use super::probe::{self, ProbeError, ProbedMember};
 use super::remote::{Address, Remote, RemoteError, RemoteOptions, Surroundings};
 use super::{disk, MemberSpec, Place, RamDisk};
-use crate::limits::PROBE_TIME_MAX;
+use crate::limits::{HELD_PAUSE, HELD_TIME_MAX, PROBE_TIME_MAX};
 
 /// How to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +132,7 @@ impl std::error::Error for OpenError {}
 pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, OpenError> {
     let (info, notes, medium) = match &spec.place {
         Place::Path(path) => {
-            let member = Member::open(path, options.usage, options.direct).map_err(OpenError::Local)?;
+            let member = open_patiently(path, options).map_err(OpenError::Local)?;
             let notes = member.notes().iter().map(ToString::to_string).collect();
             (disk::info(member.facts()), notes, Medium::Disk(Arc::new(member)))
         }
@@ -147,6 +148,18 @@ pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, Ope
         }
     };
     Ok(OpenedMember { spec: spec.clone(), info, notes, medium })
+}
+
+fn open_patiently(path: &Path, options: OpenOptions) -> Result<Member, MemberError> {
+    let until = clock::now() + HELD_TIME_MAX;
+    loop {
+        match Member::open(path, options.usage, options.direct) {
+            Err(MemberError::Locked { .. } | MemberError::Busy { .. }) if clock::now() < until => {
+                thread::sleep(Duration::from_nanos(HELD_PAUSE.get()));
+            }
+            result => return result,
+        }
+    }
 }
 
 fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError> {

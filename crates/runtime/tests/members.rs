@@ -1,0 +1,318 @@
+//! Members that fail, vanish, hang or come back, while an array serves.
+
+mod support;
+
+use std::fs::OpenOptions as FileOptions;
+use std::path::Path;
+use std::process::{Child, Command as Program, Stdio};
+use std::time::{Duration, Instant};
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{Health, MemberState};
+use openraid_core::limits::Limits;
+use openraid_core::reason::FailReason;
+use openraid_format::{MdLevel, SetName};
+use openraid_nbd::Command;
+use openraid_runtime::service::{NestedRequest, ServiceEvent};
+use openraid_runtime::ServiceConfig;
+use openraid_sys::{EngineOptions, Prefer};
+use openraid_units::{ArrayId, Nanos, Sectors};
+use support::client::Client;
+use support::{has, noise, request, small_limits, uri, Folder, Server};
+
+const READ: Command = Command::Read { dont_fragment: false };
+const WRITE: Command = Command::Write { fua: false };
+
+fn impatient(config: ServiceConfig) -> ServiceConfig {
+    let limits = Limits { command_timeout: Nanos::from_secs(1), ..small_limits() };
+    ServiceConfig { limits, ..config }
+}
+
+fn put(client: &mut Client, offset: u64, bytes: &[u8]) {
+    for (at, piece) in (0u64..).zip(bytes.chunks(1 << 20)) {
+        assert_eq!(client.call(WRITE, offset + (at << 20), piece.len() as u64, piece).result, Ok(()));
+    }
+}
+
+fn get(client: &mut Client, offset: u64, len: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < len {
+        let piece = (len - bytes.len()).min(1 << 20);
+        let answer = client.call(READ, offset + bytes.len() as u64, piece as u64, &[]);
+        assert_eq!(answer.result, Ok(()));
+        bytes.extend_from_slice(&answer.data);
+    }
+    bytes
+}
+
+fn states(server: &Server, array: ArrayId) -> Vec<MemberState> {
+    let status = server.handle.status().expect("it runs");
+    let view = status.arrays.into_iter().find(|view| view.status.array == array).expect("the array runs");
+    view.status.members.into_iter().map(|member| member.state).collect()
+}
+
+fn faulty(server: &Server, array: ArrayId, reason: FailReason) -> bool {
+    states(server, array).contains(&MemberState::Faulty(reason))
+}
+
+fn failures(server: &Server) -> Vec<FailReason> {
+    let events = server.service.events().try_iter();
+    let reason = |event| match event {
+        ServiceEvent::Notice(notice) => match notice.kind {
+            NoticeKind::Fail(reason) => Some(reason),
+            _ => None,
+        },
+        _ => None,
+    };
+    events.filter_map(reason).collect()
+}
+
+/// A foreign server that a member is on; killed at the end.
+struct Remote {
+    child: Child,
+}
+
+impl Remote {
+    fn start(socket: &Path, arguments: &[&str]) -> Self {
+        let _ = std::fs::remove_file(socket);
+        let child = Program::new("nbdkit")
+            .args(["-f", "-U"])
+            .arg(socket)
+            .args(arguments)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nbdkit starts");
+        while !socket.exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { child }
+    }
+    fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_member_file_that_becomes_shorter_is_failed_and_the_data_are_still_there() {
+    for prefer in [Prefer::Best, Prefer::Threads] {
+        let server = Server::with("short", |config| ServiceConfig {
+            engine: EngineOptions { prefer, register: true },
+            ..config
+        });
+        let members = server.folder.members(4, 16 << 20);
+        let array = server.create(request(MdLevel::Raid5, Sectors::kib(64), &members));
+        let mut client = server.connect();
+        let bytes = noise(1, 24 << 20);
+        put(&mut client, 0, &bytes);
+        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        let file = FileOptions::new().write(true).open(&members[2]).expect("the member");
+        file.set_len(3 << 20).expect("shorter");
+        assert!(get(&mut client, 0, bytes.len()) == bytes, "{prefer:?}: other bytes than were written");
+        put(&mut client, 5, &bytes[..1 << 20]);
+        assert!(get(&mut client, 5, 1 << 20) == bytes[..1 << 20]);
+        assert!(faulty(&server, array, FailReason::Protocol), "{:?}", states(&server, array));
+        assert_eq!(failures(&server).len(), 1, "one member left");
+    }
+}
+
+#[test]
+fn a_killed_server_is_started_again_and_has_every_byte_that_was_flushed() {
+    const ROLE: &str = "OPENRAID_TEST_VICTIM";
+    if let Ok(folder) = std::env::var(ROLE) {
+        return victim(Path::new(&folder));
+    }
+    let folder = Folder::new("killed");
+    let members = folder.members(4, 16 << 20);
+    let name = "a_killed_server_is_started_again_and_has_every_byte_that_was_flushed";
+    let mut child = Program::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", name])
+        .env(ROLE, folder.path(""))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the victim");
+    while !folder.path("ready").exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "the victim ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let address = uri(&folder.path("s"), "disk").parse().expect("an address");
+    let mut client = Client::connect(&address, true, &[]).expect("a connection");
+    let bytes = noise(9, 8 << 20);
+    put(&mut client, 0, &bytes);
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    // More writes are under way when the end comes.
+    for nth in 0..64 {
+        let request = client.request(WRITE, (8 << 20) + nth * 4096, 4096);
+        client.send(request, &noise(nth, 4096));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+
+    let server = Server::new("risen");
+    let started = server.assemble(&members);
+    assert!(started.failed.is_empty(), "{:?}", started.failed);
+    let array = started.arrays[0].array;
+    server.offer(array, "disk");
+    let mut client = server.connect();
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+    let status = server.handle.status().expect("it runs");
+    assert_eq!(status.arrays[0].status.health, Health::Optimal);
+}
+
+/// The server that is killed: the same array each time, until it is.
+fn victim(folder: &Path) {
+    let config = ServiceConfig {
+        limits: small_limits(),
+        listen: vec![openraid_runtime::service::Listen::Unix(folder.join("s"))],
+        ..ServiceConfig::default()
+    };
+    let service = openraid_runtime::Service::start(config).expect("a service");
+    let members: Vec<String> = (0..4).map(|nth| folder.join(format!("m{nth}")).display().to_string()).collect();
+    let array = service.handle().create(request(MdLevel::Raid5, Sectors::kib(64), &members)).expect("an array").array;
+    let export = openraid_runtime::service::ExportRequest {
+        array,
+        name: "disk".into(),
+        description: String::new(),
+        read_only: false,
+    };
+    service.handle().export(&export).expect("an export");
+    std::fs::write(folder.join("ready"), "").expect("a file");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_remote_member_that_stops_answering_fails_and_the_others_go_on() {
+    if !has("nbdkit") {
+        return;
+    }
+    let server = Server::with("hang", impatient);
+    let socket = server.folder.path("remote");
+    let remote = Remote::start(&socket, &["--filter=delay", "memory", "32M", "rdelay=0"]);
+    let members = vec!["ram:32M".into(), uri(&socket, "")];
+    let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
+    let mut client = server.connect();
+    let bytes = noise(4, 4 << 20);
+    put(&mut client, 0, &bytes);
+    // Stopped, not ended: its socket stays, its answers do not come.
+    let stop = Program::new("kill").args(["-STOP", &remote.child.id().to_string()]).status();
+    assert!(stop.is_ok_and(|status| status.success()));
+    let begun = Instant::now();
+    put(&mut client, 0, &bytes);
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert!(begun.elapsed() >= Duration::from_millis(900), "nobody waited for the member");
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+    assert!(faulty(&server, array, FailReason::Timeout), "{:?}", states(&server, array));
+}
+
+#[test]
+fn a_remote_member_that_is_gone_for_a_moment_comes_back_without_anybody_noticing() {
+    if !has("nbdkit") {
+        return;
+    }
+    let server = Server::with("back", |config| {
+        let limits = Limits { command_timeout: Nanos::from_secs(20), ..small_limits() };
+        ServiceConfig { limits, ..config }
+    });
+    let socket = server.folder.path("remote");
+    let file = server.folder.member("behind", 32 << 20);
+    let mut remote = Remote::start(&socket, &["file", &file]);
+    let members = vec!["ram:32M".into(), uri(&socket, "")];
+    let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
+    let mut client = server.connect();
+    let bytes = noise(5, 3 << 20);
+    put(&mut client, 0, &bytes);
+    // Flushed, and the array marked clean: nothing that was answered is in doubt.
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    std::thread::sleep(Duration::from_millis(500));
+    remote.kill();
+    for nth in 0..32 {
+        let request = client.request(WRITE, nth << 16, 65_536);
+        client.send(request, &noise(nth, 65_536));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let _again = Remote::start(&socket, &["file", &file]);
+    (0..32).for_each(|_| assert_eq!(client.wait().1.result, Ok(())));
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    for nth in 0..32 {
+        assert!(get(&mut client, nth << 16, 65_536) == noise(nth, 65_536));
+    }
+    assert_eq!(states(&server, array), [MemberState::InSync; 2]);
+    assert!(server.handle.status().expect("it runs").drives.iter().all(|drive| drive.trouble.is_none()));
+}
+
+#[test]
+fn a_remote_member_that_may_have_forgotten_writes_is_not_believed() {
+    if !has("nbdkit") {
+        return;
+    }
+    let server = Server::with("forgot", |config| {
+        let limits =
+            Limits { command_timeout: Nanos::from_secs(20), clean_delay: Nanos::from_secs(3600), ..small_limits() };
+        ServiceConfig { limits, ..config }
+    });
+    let socket = server.folder.path("remote");
+    // Its memory is its cache: killed, it has forgotten everything.
+    let mut remote = Remote::start(&socket, &["memory", "32M"]);
+    let members = vec!["ram:32M".into(), uri(&socket, "")];
+    let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
+    let mut client = server.connect();
+    let bytes = noise(6, 1 << 20);
+    put(&mut client, 0, &bytes);
+    remote.kill();
+    let _again = Remote::start(&socket, &["memory", "32M"]);
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()), "the other copy was flushed");
+    assert!(faulty(&server, array, FailReason::FlushFailed), "{:?}", states(&server, array));
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+}
+
+#[test]
+fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
+    let first = Server::new("nested");
+    let legs: Vec<Vec<String>> = (0..2)
+        .map(|leg| (0..3).map(|nth| first.folder.member(&format!("leg{leg}-{nth}"), 16 << 20)).collect())
+        .collect();
+    let nested = NestedRequest {
+        name: SetName::new(None, "fifty").expect("a short name"),
+        chunk: Sectors::kib(64),
+        legs: legs.iter().map(|members| request(MdLevel::Raid5, Sectors::kib(16), members)).collect(),
+    };
+    let outer = first.handle.create_nested(nested).unwrap_or_else(|error| panic!("{error}"));
+    first.offer(outer.array, "disk");
+    let mut client = first.connect();
+    let bytes = noise(8, 20 << 20);
+    put(&mut client, 0, &bytes);
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+    client.disconnect();
+    let Server { folder, service, .. } = first;
+    service.stop();
+
+    // One member of each leg is missing this time, and the legs are named the other way round.
+    let second = Server::new("nested-again");
+    let members: Vec<String> = [&legs[1][1..], &legs[0][..2]].concat();
+    let started = second.assemble(&members);
+    assert!(started.failed.is_empty(), "{:?}", started.failed);
+    assert_eq!((started.arrays.len(), started.arrays[0].legs.len()), (1, 2));
+    assert_eq!(started.arrays[0].superblock.set_name.name(), "fifty");
+    second.offer(started.arrays[0].array, "disk");
+    let mut client = second.connect();
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+    client.disconnect();
+
+    // Without one leg there is nothing to serve, and everything is let go.
+    let third = Server::new("nested-half");
+    second.service.stop();
+    let started = third.assemble(&legs[0]);
+    assert!(started.arrays.is_empty() && started.failed.len() == 1);
+    assert!(started.failed[0].2.to_string().contains("only 1 of the 2 legs"), "{}", started.failed[0].2);
+    assert!(third.handle.status().expect("it runs").drives.is_empty());
+    drop(folder);
+}
