@@ -49,6 +49,11 @@ const TABLE: &[Imports] = &[
     },
     // For tests only: nothing may import it but as a dev-dependency.
     Imports { package: "openraid-oracle", own: &[], external: &[] },
+    Imports {
+        package: "openraid-interop",
+        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-sim", "openraid-oracle"],
+        external: &[],
+    },
     Imports { package: "xtask", own: &[], external: &[] },
 ];
 
