@@ -15,8 +15,8 @@ use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 use openraid_oracle::stamp;
 use openraid_sim::drive::{DriveSpec, Fresh};
-use openraid_sim::world::{World, WorldSpec};
 use openraid_sim::shape::Blocks;
+use openraid_sim::world::{World, WorldSpec};
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
