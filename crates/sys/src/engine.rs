@@ -210,9 +210,12 @@ impl IoEngine {
                 Ok(ring) => Some(ring),
                 Err(error) if options.prefer == Prefer::Uring => return Err(error),
                 Err(error) => {
+                    let remedy = match error {
+                        Errno(libc::ENOMEM) => "raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)",
+                        _ => "kernel.io_uring_disabled or the container's seccomp profile may forbid it",
+                    };
                     notes.push(Note(format!(
-                        "io_uring is refused here ({error}); using threads, which cost more CPU; \
-                         kernel.io_uring_disabled or the container's seccomp profile may forbid it"
+                        "io_uring is refused here ({error}); using threads, which cost more CPU; {remedy}"
                     )));
                     None
                 }
