@@ -5,6 +5,7 @@
 pub mod client;
 #[path = "../../../nbd/tests/support/random.rs"]
 pub mod random;
+pub mod victim;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
