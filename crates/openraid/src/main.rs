@@ -1,5 +1,61 @@
 //! The openraid command.
+//!
+//! ```text
+//!  arguments --> verb --> server (control socket)      for arrays that are served
+//!                   \---> service in this process      for everything else
+//! ```
+//!
+//! It must never write to a member that the user has not named or registered, and never destroy without `--yes`.
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod arguments;
+mod control;
+mod demo;
+mod exit;
+mod making;
+mod members;
+mod model;
+mod output;
+mod quantity;
+mod registry;
+mod server;
+mod sets;
+mod trial;
+mod verb;
+mod wiping;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::Parser;
+
+use arguments::Arguments;
+use control::Servers;
+use exit::Exit;
+use output::Output;
+use registry::Registry;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Whoever does not read the help any more is no error.
+            let _ = error.print();
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return if asked { Exit::Fine.into() } else { Exit::Usage.into() };
+        }
+    };
+    let output = Output { json: arguments.common.json, verb: arguments.verb.name() };
+    let context = verb::Context {
+        output,
+        registry: Registry::at(arguments.common.registry.as_deref()),
+        servers: Servers::new(arguments.common.control.as_deref()),
+        common: arguments.common,
+    };
+    match verb::run(&arguments.verb, &context) {
+        Ok(exit) => exit.into(),
+        Err(failure) => output.fail(&failure).into(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Verbs for arrays that are served.
+
+use super::MEMBER_HELP;
+use crate::quantity;
+use clap::{Args, Subcommand};
+use openraid_units::Bytes;
+
+/// An array.
+#[derive(Args, Debug)]
+pub struct ArrayArgument {
+    /// Name of the array
+    pub array: String,
+}
+
+/// What `show` takes.
+#[derive(Args, Debug)]
+pub struct ShowArguments {
+    /// Name of the array
+    pub array: String,
+    /// In the form of /proc/mdstat
+    #[arg(long, conflicts_with_all = ["follow"])]
+    pub mdstat: bool,
+    /// Go on until the rebuild, resync or check is over
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// What `set` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Settings:
+  rebuild.rate=50M       upper bound of rebuild and resync, of each member a second; none: no bound
+  scrub.rate=20M         upper bound of check and repair
+  write.partial=fewest   how part of a stripe is written: fewest (member I/Os) or rmw (always read-modify-write)
+  background.depth=8     rows in work at once in the background
+
+They last until the server ends. Without a setting, all of them are shown.
+
+Example:
+  openraid set data rebuild.rate=50M write.partial=rmw")]
+pub struct SetArguments {
+    /// Name of the array
+    pub array: String,
+    /// Settings
+    #[arg(value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+}
+
+/// An array and one of its members.
+#[derive(Args, Debug)]
+pub struct MemberArguments {
+    /// Name of the array
+    pub array: String,
+    /// The member: its path or address as `show` has it, or slot:N (of leg L of a nested array slot:L.N)
+    #[arg(value_name = "MEMBER")]
+    pub member: String,
+}
+
+/// What `add` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A member that was in the array before comes back: with a bitmap only what it has missed is written to it.
+
+Example:
+  openraid add data /dev/sdf")]
+pub struct AddArguments {
+    /// Name of the array
+    pub array: String,
+    /// The new member
+    #[arg(value_name = "MEMBER", long_help = MEMBER_HELP)]
+    pub member: String,
+    /// Of a nested array: for which leg, counted from 0 [default: the one that is degraded]
+    #[arg(long, value_name = "N")]
+    pub leg: Option<usize>,
+    /// Make it as a sparse file of this size first; it must not exist
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub file_size: Option<Bytes>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Together with --yes: use it although it holds a file system, a partition table or another array
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// What `replace` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Redundancy stays complete meanwhile: the old member works until the copy is finished.
+
+Example:
+  openraid replace data /dev/sdb --with /dev/sdf")]
+pub struct ReplaceArguments {
+    /// Name of the array
+    pub array: String,
+    /// The member that leaves: its path or address, or slot:N
+    #[arg(value_name = "MEMBER")]
+    pub member: String,
+    /// The new one: a spare of the array, or a drive to be added [default: any spare]
+    #[arg(long, value_name = "MEMBER")]
+    pub with: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Together with --yes: use the new one although it holds a file system, a partition table or another array
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// What `spare` takes.
+#[derive(Args, Debug)]
+pub struct SpareArguments {
+    /// What to do with spares
+    #[command(subcommand)]
+    pub verb: SpareVerb,
+}
+
+/// What to do with spares.
+#[derive(Subcommand, Debug)]
+pub enum SpareVerb {
+    /// Add a hot spare
+    Add(AddArguments),
+    /// Take a spare out
+    Remove(MemberArguments),
+    /// List the spares of an array
+    List(ArrayArgument),
+}
+
+/// What `check` takes.
+#[derive(Args, Debug)]
+pub struct CheckArguments {
+    /// Name of the array
+    pub array: String,
+    /// End a running check or repair instead
+    #[arg(long, conflicts_with = "follow")]
+    pub stop: bool,
+    /// Wait until it is over, and say what was found
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// What `repair` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Corrected is what can be attributed: on RAID 6 and on mirrors of three the one guilty member of a row. Rows that nobody \
+can be blamed for are named and left alone.")]
+pub struct RepairArguments {
+    /// Name of the array
+    pub array: String,
+    /// Wait until it is over, and say what was found
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// What `stop` takes.
+#[derive(Args, Debug)]
+pub struct StopArguments {
+    /// Name of the array
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub array: Option<String>,
+    /// Stop all arrays, and the server
+    #[arg(long)]
+    pub all: bool,
+}

@@ -1,0 +1,183 @@
+//! The command line: verbs, options, help. The man pages and completions are made from these definitions.
+
+mod create;
+mod manage;
+mod offline;
+mod serve;
+
+pub use create::{BitmapWord, CreateArguments};
+pub use manage::{
+    AddArguments, ArrayArgument, CheckArguments, MemberArguments, RepairArguments, ReplaceArguments, SetArguments,
+    ShowArguments, SpareArguments, SpareVerb, StopArguments,
+};
+pub use offline::{
+    AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
+    ScanArguments,
+};
+pub use serve::{DemoArguments, ServeArguments};
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+const ABOUT: &str = "An open RAID controller in user space: arrays on files, drives and remote exports, \
+served over NBD, in the format of Linux md";
+
+const AFTER: &str = "\
+Exit codes: 0 fine; 1 the array that was shown, tried or copied is degraded; 2 it failed, or the array has failed; \
+4 the state cannot be told (no server, an unreadable member); 64 wrong usage. Verbs that change something (fail, \
+remove, ...) end with 0 when they did it, whatever state that leaves the array in.
+
+Five minutes, without root:
+  openraid create data --level 5 --file-size 256M d1 d2 d3 d4
+  openraid serve data --nbd-unix /tmp/data.sock &
+  openraid show data
+  nbdcopy some.image nbd+unix:///data?socket=/tmp/data.sock
+  openraid fail data d2 && openraid remove data d2 && openraid add data --file-size 256M d5
+  openraid show data --follow
+  openraid stop data
+
+`openraid demo` shows all of it by itself.";
+
+/// The command.
+#[derive(Parser, Debug)]
+#[command(name = "openraid", version, about = ABOUT, after_help = AFTER, max_term_width = 100, infer_subcommands = false)]
+pub struct Arguments {
+    /// What applies to every verb.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What applies to every verb.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Common {
+    /// Answer in JSON: one document, or one for each line where the verb goes on talking
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The control socket of the server [default: ask all servers of this user]
+    #[arg(long, global = true, value_name = "PATH", env = "OPENRAID_CONTROL")]
+    pub control: Option<PathBuf>,
+    /// The file that remembers which members an array has
+    /// [default: $XDG_STATE_HOME/openraid/registry.json, for root /var/lib/openraid/registry.json]
+    #[arg(long, global = true, value_name = "FILE", env = "OPENRAID_REGISTRY")]
+    pub registry: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Make a new array
+    Create(Box<CreateArguments>),
+    /// Check what some members make, say what each of them is, and remember the array
+    Assemble(AssembleArguments),
+    /// Say what stands on a member: superblock, bitmap, bad blocks, signatures of others
+    Examine(ExamineArguments),
+    /// Find arrays among the files of a folder or among block devices
+    Scan(ScanArguments),
+    /// Serve arrays over NBD, in the foreground
+    Serve(Box<ServeArguments>),
+    /// List the arrays that are remembered or served
+    List,
+    /// Show an array: members, state, what it survives now, what is going on
+    Show(ShowArguments),
+    /// Change settings of a served array
+    Set(SetArguments),
+    /// Fail a member, as if it had broken
+    Fail(MemberArguments),
+    /// Add a member to a served array: it takes over a missing slot, or becomes a spare
+    Add(AddArguments),
+    /// Take a failed member or a spare out of an array
+    Remove(MemberArguments),
+    /// Copy a working member to a new one, which then takes its place
+    Replace(ReplaceArguments),
+    /// Add, remove or list hot spares
+    Spare(SpareArguments),
+    /// Read everything and compare; change nothing
+    Check(CheckArguments),
+    /// Read everything, compare, and correct what can be attributed
+    Repair(RepairArguments),
+    /// Hold rebuild, resync and check of an array
+    Pause(ArrayArgument),
+    /// Go on after `pause`
+    Resume(ArrayArgument),
+    /// Stop serving an array, or the whole server
+    Stop(StopArguments),
+    /// Wipe the metadata of members, so that they belong to no array
+    Erase(EraseArguments),
+    /// Say why each member is or is not usable, and try the array without writing anything
+    Doctor(DoctorArguments),
+    /// Write the whole content of an array to standard output, without a server
+    CopyOut(CopyOutArguments),
+    /// Fill an array from standard input, without a server
+    CopyIn(CopyInArguments),
+    /// Say how often the engine decided what, and why
+    Explain(ArrayArgument),
+    /// Show it all: an array of eight drives, a client, a drive that is pulled, a rebuild
+    Demo(DemoArguments),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    Man {
+        /// The folder; it is made if it is not there
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+impl Verb {
+    /// The verb as the user writes it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "create",
+            Self::Assemble(_) => "assemble",
+            Self::Examine(_) => "examine",
+            Self::Scan(_) => "scan",
+            Self::Serve(_) => "serve",
+            Self::List => "list",
+            Self::Show(_) => "show",
+            Self::Set(_) => "set",
+            Self::Fail(_) => "fail",
+            Self::Add(_) => "add",
+            Self::Remove(_) => "remove",
+            Self::Replace(_) => "replace",
+            Self::Spare(_) => "spare",
+            Self::Check(_) => "check",
+            Self::Repair(_) => "repair",
+            Self::Pause(_) => "pause",
+            Self::Resume(_) => "resume",
+            Self::Stop(_) => "stop",
+            Self::Erase(_) => "erase",
+            Self::Doctor(_) => "doctor",
+            Self::CopyOut(_) => "copy-out",
+            Self::CopyIn(_) => "copy-in",
+            Self::Explain(_) => "explain",
+            Self::Demo(_) => "demo",
+            Self::Completions { .. } => "completions",
+            Self::Man { .. } => "man",
+        }
+    }
+}
+
+/// Members may be named so.
+pub const MEMBER_HELP: &str = "A file, a block device, or the address of a remote export \
+(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent_and_every_verb_has_its_name() {
+        let command = Arguments::command();
+        command.clone().debug_assert();
+        for name in ["create", "copy-out", "copy-in", "doctor", "man"] {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+        }
+    }
+}

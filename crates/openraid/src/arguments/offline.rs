@@ -1,0 +1,116 @@
+//! Verbs that need no server: examine, scan, assemble, doctor, erase, copy-out, copy-in.
+
+use super::MEMBER_HELP;
+use crate::quantity;
+use clap::Args;
+use openraid_units::Bytes;
+use std::path::PathBuf;
+
+/// What `assemble` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nothing is written to any member unless a running server takes the array over. With a running server (the only one, \
+or the one of --control) the array is handed to it and served at once; otherwise it is remembered for `serve`.
+
+Examples:
+  openraid assemble /dev/sdb /dev/sdc /dev/sdd
+  openraid assemble --scan /dev/disk/by-id
+  openraid assemble data --forget")]
+pub struct AssembleArguments {
+    /// Members, or the name of an array that is remembered
+    #[arg(value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// Look for members in this folder
+    #[arg(long, value_name = "DIR")]
+    pub scan: Vec<PathBuf>,
+    /// Take stale members where the array cannot start without them, and start a dirty, degraded array
+    #[arg(short, long)]
+    pub force: bool,
+    /// Do not hand the array to a running server
+    #[arg(long)]
+    pub no_serve: bool,
+    /// Forget the named array instead: its members stay as they are
+    #[arg(long, conflicts_with_all = ["scan", "force", "no_serve"])]
+    pub forget: bool,
+}
+
+/// What `examine` takes.
+#[derive(Args, Debug)]
+pub struct ExamineArguments {
+    /// Members to look at; nothing is written
+    #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+}
+
+/// What `scan` takes.
+#[derive(Args, Debug)]
+pub struct ScanArguments {
+    /// Folders and members to look at [default: all block devices]
+    #[arg(value_name = "DIR|MEMBER")]
+    pub places: Vec<PathBuf>,
+}
+
+/// What `doctor` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nothing is ever written to a member: the array is tried with all writes kept in memory.
+
+Example:
+  openraid doctor d1 d2 d3 d4 --read 1G")]
+pub struct DoctorArguments {
+    /// Members, or the name of an array that is remembered
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// Read this much from the start of the array in the try
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "1M")]
+    pub read: Bytes,
+}
+
+/// What `erase` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Wiped are the places of superblocks 1.0, 1.1 and 1.2, and the areas of the bitmap and the bad-block log. Data stay \
+where they are, but nobody knows any more how they belong together.")]
+pub struct EraseArguments {
+    /// Members to wipe
+    #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// Do it; without it, only what would be done is said
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// What `copy-out` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nothing is written to any member. A degraded array is read through its redundancy; of 50 and 60 name the members of \
+all legs. With --json the summary goes to standard error.
+
+Examples:
+  openraid copy-out d1 d2 d4 > image
+  openraid copy-out data | dd of=image bs=1M conv=sparse")]
+pub struct CopyOutArguments {
+    /// Members, or the name of an array that is remembered
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// Take stale members where the array cannot start without them, and read a dirty, degraded array
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// What `copy-in` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The array is filled from its start; what lies behind the end of the input stays as it is. Input that is longer than \
+the array is refused: a file before anything is written, a pipe when the array is full.
+
+Example:
+  openraid copy-in d1 d2 d3 d4 < image")]
+pub struct CopyInArguments {
+    /// Members, or the name of an array that is remembered
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// Afterwards wait until a first sync or resync is over
+    #[arg(long)]
+    pub sync: bool,
+}

@@ -1,0 +1,74 @@
+//! `openraid serve` and `openraid demo`.
+
+use crate::quantity;
+use crate::words::{self, LevelWord};
+use clap::Args;
+use openraid_units::{Bytes, Sectors};
+use std::path::PathBuf;
+
+/// What `serve` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. NBD has neither passwords nor \
+encryption: listen on an address of a network only where everybody there may read and write the arrays.
+
+Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean.
+
+Examples:
+  openraid serve data
+  openraid serve data --nbd 0.0.0.0:10809 --nbd-unix /run/data.sock --status
+  openraid serve --scan /dev/disk/by-id
+  openraid serve /dev/sdb /dev/sdc /dev/sdd
+  openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G")]
+pub struct ServeArguments {
+    /// Arrays that are remembered, or members; nothing: all arrays that are remembered
+    #[arg(value_name = "NAME|MEMBER")]
+    pub names: Vec<String>,
+    /// Listen on a TCP address: HOST:PORT, or PORT on the loopback; may be given several times
+    #[arg(long, value_name = "HOST:PORT")]
+    pub nbd: Vec<String>,
+    /// Listen on a unix socket; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub nbd_unix: Vec<PathBuf>,
+    /// Look for members in this folder
+    #[arg(long, value_name = "DIR")]
+    pub scan: Vec<PathBuf>,
+    /// Take stale members where an array cannot start without them, and start dirty, degraded arrays
+    #[arg(short, long)]
+    pub force: bool,
+    /// Refuse clients that want to write
+    #[arg(long)]
+    pub read_only: bool,
+    /// Show the state on the terminal all the time
+    #[arg(long)]
+    pub status: bool,
+    /// Memory for payload
+    #[arg(long, value_name = "SIZE", default_value = "96M", value_parser = quantity::size)]
+    pub memory: Bytes,
+    /// Take remote members whose server knows no flush: what they answer must be durable by itself
+    #[arg(long)]
+    pub without_flush: bool,
+    /// Make an array of this level from the members, which may be ram:SIZE; it is gone with the server
+    #[arg(long, value_parser = words::level, requires = "name")]
+    pub level: Option<LevelWord>,
+    /// Its name
+    #[arg(long, value_parser = words::array_name, requires = "level")]
+    pub name: Option<String>,
+    /// Its chunk [default: 512K]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::sectors, requires = "level")]
+    pub chunk: Option<Sectors>,
+}
+
+/// What `demo` takes.
+#[derive(Args, Debug)]
+pub struct DemoArguments {
+    /// How long clients write before and after the drive is pulled, together
+    #[arg(long, value_name = "COUNT", default_value = "15", value_parser = clap::value_parser!(u16).range(2..=3600))]
+    pub seconds: u16,
+    /// Leave it running, with its files, until Ctrl-C
+    #[arg(long)]
+    pub keep: bool,
+    /// Where the drives are made [default: a new folder among the temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}

@@ -1,0 +1,136 @@
+//! Finding servers and asking them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
+use crate::exit::Failure;
+use crate::model::ArrayModel;
+
+/// A server that does not answer for this long is not asked any more. Stopping an array waits for its members.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// A connection to one server.
+#[derive(Debug)]
+pub struct Connection {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+impl Connection {
+    /// Connect to the server at this socket.
+    ///
+    /// # Errors
+    /// Nobody is there; the text says how to start one.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let stream = UnixStream::connect(path).map_err(|error| {
+            Failure::cannot_tell(format!(
+                "no server answers at {} ({error}); start one with `openraid serve NAME`, or name its socket with \
+                 --control",
+                path.display()
+            ))
+        })?;
+        let silent = |error| Failure::cannot_tell(format!("the server at {}: {error}", path.display()));
+        stream.set_read_timeout(Some(ANSWER_TIME_MAX)).map_err(silent)?;
+        stream.set_write_timeout(Some(ANSWER_TIME_MAX)).map_err(silent)?;
+        Ok(Self { path: path.into(), stream: BufReader::new(stream) })
+    }
+
+    /// Ask, and wait for the answer.
+    ///
+    /// # Errors
+    /// The server's refusal, or it does not answer.
+    pub fn ask(&mut self, command: &Command) -> Result<Answer, Failure> {
+        let silent = |error: std::io::Error| {
+            Failure::cannot_tell(format!("the server at {} does not answer: {error}", self.path.display()))
+        };
+        self.stream.get_mut().write_all(write_request(command).as_bytes()).map_err(silent)?;
+        let mut line = String::new();
+        let read = (&mut self.stream).take(LINE_BYTES_MAX).read_line(&mut line).map_err(silent)?;
+        if read == 0 || !line.ends_with('\n') {
+            return Err(Failure::cannot_tell(format!("the server at {} went away", self.path.display())));
+        }
+        read_response(&line)
+    }
+
+    /// Ask for one array.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`].
+    pub fn show(&mut self, array: &str) -> Result<ArrayModel, Failure> {
+        match self.ask(&Command::Show { array: array.into() })? {
+            Answer::Array(array) => Ok(*array),
+            other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+        }
+    }
+
+    /// Ask for all arrays.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`].
+    pub fn list(&mut self) -> Result<Vec<ArrayModel>, Failure> {
+        match self.ask(&Command::List)? {
+            Answer::Arrays(arrays) => Ok(arrays),
+            other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+        }
+    }
+}
+
+/// The servers there are.
+#[derive(Debug)]
+pub struct Servers {
+    asked: Option<PathBuf>,
+    folder: PathBuf,
+}
+
+impl Servers {
+    /// The one server that was asked for, or all of this user.
+    pub fn new(asked: Option<&Path>) -> Self {
+        Self { asked: asked.map(Path::to_path_buf), folder: super::folder() }
+    }
+
+    /// A connection to each of them. Sockets that nobody listens at any more are left out.
+    ///
+    /// # Errors
+    /// The server that was asked for does not answer.
+    pub fn connect(&self) -> Result<Vec<Connection>, Failure> {
+        if let Some(path) = &self.asked {
+            return Ok(vec![Connection::open(path)?]);
+        }
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(Vec::new()) };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+        paths.sort();
+        Ok(paths.iter().filter_map(|path| Connection::open(path).ok()).collect())
+    }
+
+    /// The server that serves this array, if one does.
+    ///
+    /// # Errors
+    /// The server that was asked for does not answer.
+    pub fn serving(&self, array: &str) -> Result<Option<Connection>, Failure> {
+        for mut connection in self.connect()? {
+            let arrays = connection.list();
+            if arrays.is_ok_and(|arrays| arrays.iter().any(|known| known.name == array)) {
+                return Ok(Some(connection));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same, for a verb that needs it.
+    ///
+    /// # Errors
+    /// Nobody serves it; the text says how to.
+    pub fn must_serve(&self, array: &str) -> Result<Connection, Failure> {
+        self.serving(array)?.ok_or_else(|| {
+            Failure::cannot_tell(format!(
+                "no running server serves an array named {array:?}; start it with `openraid serve {array}`, or see \
+                 `openraid list`"
+            ))
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! The server's end of the control socket: a thread for each of a few clients, who may wait but not hold anybody up.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use openraid_sys::Listener;
+
+use super::protocol::{read_request, write_response, Answer, Command, LINE_BYTES_MAX};
+use crate::exit::Failure;
+
+/// Clients at once; one more is told so.
+const CLIENTS_MAX: usize = 32;
+/// A client that says nothing for this long is disconnected.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// A request is never longer: the longest names the members of a large array.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
+const _: () = assert!(REQUEST_BYTES_MAX <= LINE_BYTES_MAX);
+
+/// Who answers.
+pub trait Answerer: Send + Sync + 'static {
+    /// Carry a command out.
+    ///
+    /// # Errors
+    /// The refusal in words.
+    fn answer(&self, command: Command) -> Result<Answer, Failure>;
+}
+
+/// Listen at the socket that was asked for, or at one named after this process. Returns its path, and what keeps
+/// its file: dropped, it is removed.
+///
+/// # Errors
+/// Another server listens there, or the folder cannot be made.
+pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(PathBuf, Listener), Failure> {
+    let path = match asked {
+        Some(path) => path.to_path_buf(),
+        None => {
+            let folder = super::folder();
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(|error| {
+                Failure::failed(format!(
+                    "the folder {} for the control socket cannot be made: {error}; name a socket with --control",
+                    folder.display()
+                ))
+            })?;
+            folder.join(format!("{}.sock", std::process::id()))
+        }
+    };
+    let listener = Listener::unix(&path).map_err(|error| Failure::failed(format!("control socket: {error}")))?;
+    let broken = |error: std::io::Error| Failure::failed(format!("control socket {}: {error}", path.display()));
+    let accepting = UnixListener::from(listener.as_fd().try_clone_to_owned().map_err(broken)?);
+    accepting.set_nonblocking(false).map_err(broken)?;
+    let accept = move || accept(&accepting, &answerer);
+    thread::Builder::new().name("control".into()).spawn(accept).map_err(broken)?;
+    Ok((path, listener))
+}
+
+fn accept(listener: &UnixListener, answerer: &Arc<dyn Answerer>) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of descriptors, say: it passes, and spinning does not help.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            let refusal = Failure::failed(format!("{CLIENTS_MAX} commands are being carried out; try again"));
+            refuse(stream, refusal);
+            continue;
+        }
+        let (answerer, clients) = (Arc::clone(answerer), Arc::clone(&clients));
+        let counted = Arc::clone(&clients);
+        let serve = move || {
+            // Who goes away in the middle is not waited for.
+            let _ = serve(&stream, answerer.as_ref());
+            counted.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("control-client".into()).spawn(serve).is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn refuse(mut stream: UnixStream, failure: Failure) {
+    let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+    let _ = stream.write_all(write_response(Err(failure)).as_bytes());
+}
+
+fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut reader).take(REQUEST_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let whole = line.last() == Some(&b'\n');
+        let result = match std::str::from_utf8(&line) {
+            Ok(text) if whole => read_request(text).and_then(|command| answerer.answer(command)),
+            _ => Err(Failure::usage(format!("a request is one line of JSON of at most {REQUEST_BYTES_MAX} bytes"))),
+        };
+        writer.write_all(write_response(result).as_bytes())?;
+        if !whole {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The control socket: how the other verbs speak to a running server.
+//!
+//! A unix socket of mode 0600. Each message is one JSON object on one line; every request is answered by one line.
+//! Both carry the version of the protocol, and a version that is not known is refused in words.
+//!
+//! ```text
+//!  {"v":1,"do":"fail","array":"data","member":"/srv/d2"}
+//!  {"v":1,"ok":{"done":{"text":"...","array":{...}}}}
+//!  {"v":1,"error":{"exit":2,"text":"..."}}
+//! ```
+
+mod client;
+mod listen;
+mod protocol;
+
+pub use client::{Connection, Servers};
+pub use listen::{listen, Answerer};
+pub use protocol::{Answer, Command, ServerModel};
+
+use std::path::PathBuf;
+
+/// The folder of the control sockets of this user's servers.
+pub fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("openraid"),
+        _ if crate::registry::is_root() => PathBuf::from("/run/openraid"),
+        _ => std::env::temp_dir().join(format!("openraid-{}", user_number())),
+    }
+}
+
+fn user_number() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid())
+}

@@ -1,0 +1,275 @@
+//! The messages of the control socket.
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Exit, Failure};
+use crate::model::ArrayModel;
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+/// A message is never longer: an array of 128 members with all its figures takes a tenth of it.
+pub const LINE_BYTES_MAX: u64 = 4 << 20;
+
+/// What a server is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Command {
+    /// Who are you?
+    Hello,
+    /// Everything about all arrays.
+    List,
+    /// Everything about one array.
+    Show {
+        /// Its name.
+        array: String,
+    },
+    /// Fail a member.
+    Fail {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+    },
+    /// Add a member.
+    Add {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// Of a nested array: for which leg.
+        leg: Option<usize>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+    },
+    /// Take a failed member or a spare out.
+    Remove {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// Only if it is a spare.
+        spare: bool,
+    },
+    /// Copy a member to another one, which takes its place.
+    Replace {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// The other one; any spare if none.
+        with: Option<String>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+    },
+    /// Read everything and compare.
+    Check {
+        /// The array.
+        array: String,
+        /// Correct what can be attributed.
+        repair: bool,
+    },
+    /// End a check or repair.
+    StopCheck {
+        /// The array.
+        array: String,
+    },
+    /// Hold background work.
+    Pause {
+        /// The array.
+        array: String,
+    },
+    /// Go on with it.
+    Resume {
+        /// The array.
+        array: String,
+    },
+    /// Change settings: keys and values as the user writes them.
+    Set {
+        /// The array.
+        array: String,
+        /// Settings.
+        settings: Vec<(String, String)>,
+    },
+    /// Stop an array.
+    Stop {
+        /// The array.
+        array: String,
+    },
+    /// Stop everything and end.
+    StopAll,
+    /// Start and serve the arrays that these members make.
+    Assemble {
+        /// Members.
+        members: Vec<String>,
+        /// As `--force`.
+        force: bool,
+    },
+}
+
+/// A server.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ServerModel {
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Where clients come in.
+    pub listens: Vec<String>,
+    /// Clients now.
+    pub clients: u64,
+    /// The kernel's engine in words.
+    pub engine: String,
+    /// The parity kernels in use.
+    pub kernels: String,
+    /// Fallbacks taken.
+    pub notes: Vec<String>,
+}
+
+/// What a server answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Who it is.
+    Server(ServerModel),
+    /// All arrays.
+    Arrays(Vec<ArrayModel>),
+    /// One array.
+    Array(Box<ArrayModel>),
+    /// It was done: what, and the array afterwards.
+    Done {
+        /// In words.
+        text: String,
+        /// The array, if it is still there.
+        array: Option<Box<ArrayModel>>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Request {
+    v: u32,
+    #[serde(flatten)]
+    command: Command,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ErrorModel {
+    exit: u8,
+    text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Response {
+    v: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ok: Option<Answer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorModel>,
+}
+
+#[derive(Deserialize)]
+struct VersionOnly {
+    v: u32,
+}
+
+fn check_version(line: &str, other: &str) -> Result<(), Failure> {
+    let version: VersionOnly = serde_json::from_str(line)
+        .map_err(|error| Failure::failed(format!("the {other} speaks no openraid control protocol: {error}")))?;
+    if version.v != VERSION {
+        return Err(Failure::failed(format!(
+            "the {other} speaks version {} of the control protocol, this program version {VERSION}; use the same \
+             release of openraid on both sides",
+            version.v
+        )));
+    }
+    Ok(())
+}
+
+fn line_of<T: Serialize>(value: &T) -> String {
+    let mut line =
+        serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a message that is no JSON: {error}"));
+    line.push('\n');
+    line
+}
+
+/// A request as a line.
+pub fn write_request(command: &Command) -> String {
+    line_of(&Request { v: VERSION, command: command.clone() })
+}
+
+/// A request from a line.
+///
+/// # Errors
+/// It is none; in words.
+pub fn read_request(line: &str) -> Result<Command, Failure> {
+    check_version(line, "client")?;
+    let request: Result<Request, _> = serde_json::from_str(line);
+    request.map(|request| request.command).map_err(|error| Failure::usage(format!("no request that is known: {error}")))
+}
+
+/// An answer as a line.
+pub fn write_response(result: Result<Answer, Failure>) -> String {
+    let (ok, error) = match result {
+        Ok(answer) => (Some(answer), None),
+        Err(failure) => (None, Some(ErrorModel { exit: failure.exit.code(), text: failure.text })),
+    };
+    line_of(&Response { v: VERSION, ok, error })
+}
+
+/// An answer from a line.
+///
+/// # Errors
+/// The server's refusal, or what is no answer.
+pub fn read_response(line: &str) -> Result<Answer, Failure> {
+    check_version(line, "server")?;
+    let response: Response = serde_json::from_str(line)
+        .map_err(|error| Failure::cannot_tell(format!("the server's answer is not understood: {error}")))?;
+    match (response.ok, response.error) {
+        (Some(answer), None) => Ok(answer),
+        (_, Some(error)) => Err(Failure { exit: Exit::from_code(error.exit), text: error.text }),
+        (None, None) => Err(Failure::cannot_tell("the server's answer is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_come_back_as_they_went() {
+        let commands = [
+            Command::Hello,
+            Command::Show { array: "a".into() },
+            Command::Add { array: "a".into(), member: "/x".into(), leg: Some(1), overwrite: false },
+            Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())] },
+            Command::StopAll,
+        ];
+        for command in commands {
+            let line = write_request(&command);
+            assert_eq!(line.lines().count(), 1);
+            assert_eq!(read_request(&line), Ok(command));
+        }
+        let answer = Answer::Done { text: "two\nlines".into(), array: None };
+        let line = write_response(Ok(answer.clone()));
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(read_response(&line), Ok(answer));
+        let failure = Failure { exit: Exit::Degraded, text: "why".into() };
+        assert_eq!(read_response(&write_response(Err(failure.clone()))), Err(failure));
+    }
+
+    #[test]
+    fn the_form_of_a_request_is_the_documented_one() {
+        let line = "{\"v\":1,\"do\":\"fail\",\"array\":\"data\",\"member\":\"/srv/d2\"}\n";
+        let command = Command::Fail { array: "data".into(), member: "/srv/d2".into() };
+        assert_eq!(read_request(line), Ok(command.clone()));
+        assert_eq!(write_request(&command), line);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_in_words() {
+        for line in ["", "{", "{}", "[]", "{\"v\":2,\"do\":\"hello\"}", "{\"v\":1}", "{\"v\":1,\"do\":\"explode\"}"] {
+            assert!(read_request(line).is_err(), "{line}");
+            assert!(read_response(line).is_err(), "{line}");
+        }
+        assert!(read_request("{\"v\":2,\"do\":\"hello\"}").unwrap_err().text.contains("version 2"));
+    }
+}

@@ -1,0 +1,357 @@
+//! New arrays: from what the user asked for to what the engine is to make, checked before anything is written.
+
+use openraid_core::array::assemble::Assembly;
+use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_format::{MdLevel, MinorVersion, Raid10Layout, SetName, Timestamp, Uuid};
+use openraid_runtime::member::OpenedMember;
+use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
+use openraid_runtime::ServiceHandle;
+use openraid_sys::{clock, fill_random};
+use openraid_units::{Bytes, DriveId, Sectors};
+
+use crate::exit::Failure;
+use crate::members::MISSING;
+use crate::sets;
+use crate::words::{self, LevelWord};
+
+/// mdadm's own default.
+const CHUNK_DEFAULT: Sectors = Sectors::kib(512);
+/// What members of a linear array are rounded to, as with mdadm.
+const ROUNDING_DEFAULT: Sectors = Sectors::kib(64);
+/// From this much of each member on a new array gets a bitmap, as with mdadm.
+const BITMAP_FROM: Sectors = Bytes::gib(100).sectors_floor();
+/// Legs of 50 and 60 where nobody says how many.
+const SPANS_DEFAULT: u16 = 2;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    /// Name of the array.
+    pub name: &'a str,
+    /// Level.
+    pub level: LevelWord,
+    /// Layout in words.
+    pub layout: Option<&'a str>,
+    /// Chunk.
+    pub chunk: Option<Sectors>,
+    /// Legs.
+    pub spans: Option<u16>,
+    /// Members by slot, or the word for none.
+    pub members: &'a [String],
+    /// Spares.
+    pub spares: &'a [String],
+    /// Use no more than this of each member.
+    pub size: Option<Sectors>,
+    /// No first sync.
+    pub assume_clean: bool,
+    /// Bitmap; nothing: as large arrays need it.
+    pub bitmap: Option<bool>,
+    /// Metadata version.
+    pub minor: MinorVersion,
+}
+
+/// One set: places in the list of members that are there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leg {
+    /// Slots; nothing for a missing one.
+    pub slots: Vec<Option<usize>>,
+    /// Spares.
+    pub spares: Vec<usize>,
+}
+
+/// What is to be made.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Name of the array.
+    pub name: String,
+    /// What the user calls its level.
+    pub level: LevelWord,
+    /// Level of each set.
+    pub md: MdLevel,
+    /// md's layout number.
+    pub layout: u32,
+    /// Chunk; zero where the level has none.
+    pub chunk: Sectors,
+    /// Metadata version.
+    pub minor: MinorVersion,
+    /// The sets: one, or the legs of a nested array.
+    pub legs: Vec<Leg>,
+    /// Use no more than this of each member.
+    pub size: Option<Sectors>,
+    /// No first sync.
+    pub assume_clean: bool,
+    /// Bitmap; nothing: as large arrays need it.
+    pub bitmap: Option<bool>,
+}
+
+/// A new identity, marked as random (RFC 4122, version 4).
+///
+/// # Panics
+/// The kernel gives no random bytes, which only a broken sandbox does.
+pub fn random_uuid() -> Uuid {
+    let mut bytes = [0; 16];
+    if let Err(error) = fill_random(&mut bytes) {
+        panic!("the kernel gives no random bytes for identities: {error}; allow the getrandom call");
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Uuid(bytes)
+}
+
+impl Shape {
+    /// Understand a wish. The members that are there are counted in order, spares behind them.
+    ///
+    /// # Errors
+    /// What does not fit together, as wrong usage.
+    pub fn of(wish: &Wish<'_>) -> Result<Self, Failure> {
+        let md = wish.level.md().ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
+        let legs = legs(wish)?;
+        let shape = Self {
+            name: wish.name.into(),
+            level: wish.level,
+            md,
+            layout: words::layout(wish.level, wish.layout).map_err(Failure::usage)?,
+            chunk: chunk(wish.level, md, wish.chunk)?,
+            minor: wish.minor,
+            legs,
+            size: wish.size,
+            assume_clean: wish.assume_clean,
+            bitmap: wish.bitmap,
+        };
+        shape.check_counts()?;
+        Ok(shape)
+    }
+
+    fn check_counts(&self) -> Result<(), Failure> {
+        let slots = self.legs[0].slots.len();
+        let least = usize::try_from(self.md.members_min()).expect("a small number");
+        let each = if self.legs.len() > 1 { " in each leg" } else { "" };
+        if slots < least {
+            return Err(Failure::usage(format!(
+                "{} needs at least {least} members{each}; {slots} are named (the word `missing` counts)",
+                self.md
+            )));
+        }
+        if self.level == LevelWord::Single && slots != 1 {
+            return Err(Failure::usage("single is one drive; use linear, 0 or 1 for several"));
+        }
+        if self.md == MdLevel::Raid10 {
+            let copies = Raid10Layout::from_number(self.layout).map_or(2, Raid10Layout::copies);
+            if usize::try_from(copies).is_ok_and(|copies| copies > slots) {
+                return Err(Failure::usage(format!(
+                    "{copies} copies need at least {copies} members; {slots} are named"
+                )));
+            }
+        }
+        if let (Some(true), false) = (self.bitmap, self.level.is_redundant()) {
+            return Err(Failure::usage(
+                "this level has no redundancy, so a bitmap would never help; leave --bitmap out",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Plan every set. `sizes` and `names` are of the members that are there.
+    ///
+    /// # Errors
+    /// Why it cannot be made, with the names of the members.
+    pub fn plan(&self, sizes: &[Sectors], names: &[String]) -> Result<Vec<Assembly>, Failure> {
+        let name = |drive: DriveId| names[drive.index()].clone();
+        let mut plans = Vec::new();
+        for number in 0..self.legs.len() {
+            let mut spec = self.spec(number, sizes)?;
+            let plan = create::plan(&spec).map_err(|error| Failure::failed(sets::create_error(&error, &name)))?;
+            spec.bitmap = self.bitmap.unwrap_or(self.md.is_redundant() && plan.common.size >= BITMAP_FROM);
+            let plan = create::plan(&spec).map_err(|error| Failure::failed(sets::create_error(&error, &name)))?;
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+
+    fn spec(&self, number: usize, sizes: &[Sectors]) -> Result<CreateSpec, Failure> {
+        let leg = &self.legs[number];
+        let drive =
+            |place: usize| NewDrive { drive: sets::number(place), capacity: sizes[place], uuid: Uuid::default() };
+        Ok(CreateSpec {
+            uuid: Uuid::default(),
+            name: self.set_name(number)?,
+            created: Timestamp::new(clock::wall_seconds(), 0),
+            level: self.md,
+            layout: self.layout,
+            chunk: self.chunk,
+            minor: self.minor,
+            slots: leg.slots.iter().map(|slot| slot.map(drive)).collect(),
+            spares: leg.spares.iter().map(|place| drive(*place)).collect(),
+            size: self.size,
+            assume_clean: self.assume_clean,
+            bitmap: false,
+        })
+    }
+
+    fn set_name(&self, leg: usize) -> Result<SetName, Failure> {
+        let name = if self.is_nested() { format!("{}.{leg}", self.name) } else { self.name.clone() };
+        SetName::new(None, &name).map_err(Failure::usage)
+    }
+
+    /// Is it a stripe over several sets?
+    pub fn is_nested(&self) -> bool {
+        matches!(self.level, LevelWord::Nested(_))
+    }
+
+    /// The chunk of the stripe over the legs: a whole stripe of a leg, so that its full stripes stay in one piece.
+    pub fn outer_chunk(&self, plans: &[Assembly]) -> Sectors {
+        plans[0].geometry.full_stripe()
+    }
+
+    /// Make it, from the members that are there and as it was planned.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn make(
+        &self,
+        service: &ServiceHandle,
+        plans: &[Assembly],
+        members: Vec<OpenedMember>,
+    ) -> Result<StartedArray, Failure> {
+        let mut members: Vec<Option<OpenedMember>> = members.into_iter().map(Some).collect();
+        let mut take = |place: usize| members[place].take().expect("each member has one place");
+        let mut requests = Vec::new();
+        for (number, (leg, plan)) in self.legs.iter().zip(plans).enumerate() {
+            requests.push(CreateRequest {
+                name: self.set_name(number)?,
+                level: self.md,
+                layout: self.layout,
+                chunk: self.chunk,
+                minor: self.minor,
+                slots: leg.slots.iter().map(|slot| slot.map(&mut take)).collect(),
+                spares: leg.spares.iter().map(|place| take(*place)).collect(),
+                size: self.size,
+                assume_clean: self.assume_clean,
+                bitmap: plan.bitmap.is_some(),
+            });
+        }
+        let made = if self.is_nested() {
+            let name = SetName::new(None, &self.name).map_err(Failure::usage)?;
+            service.create_nested(NestedRequest { name, chunk: self.outer_chunk(plans), legs: requests })
+        } else {
+            service.create(requests.remove(0))
+        };
+        made.map_err(Failure::failed)
+    }
+}
+
+fn legs(wish: &Wish<'_>) -> Result<Vec<Leg>, Failure> {
+    let nested = matches!(wish.level, LevelWord::Nested(_));
+    if let (false, Some(_)) = (nested, wish.spans) {
+        return Err(Failure::usage("--spans is for levels 50 and 60"));
+    }
+    if let Some(text) = wish.spares.iter().find(|text| *text == MISSING) {
+        return Err(Failure::usage(format!("a spare cannot be {text}; leave it out")));
+    }
+    let spans = if nested { usize::from(wish.spans.unwrap_or(SPANS_DEFAULT)) } else { 1 };
+    let count = wish.members.len();
+    if !count.is_multiple_of(spans) {
+        return Err(Failure::usage(format!(
+            "{count} members cannot be shared out to {spans} legs; name a multiple of {spans}, or another --spans"
+        )));
+    }
+    let mut places = 0..;
+    let mut place = || places.next().expect("numbers do not run out");
+    let mut slots: Vec<Option<usize>> = wish.members.iter().map(|text| (text != MISSING).then(&mut place)).collect();
+    let mut legs: Vec<Leg> =
+        (0..spans).map(|_| Leg { slots: slots.drain(..count / spans).collect(), spares: Vec::new() }).collect();
+    for number in 0..wish.spares.len() {
+        legs[number % spans].spares.push(place());
+    }
+    Ok(legs)
+}
+
+fn chunk(level: LevelWord, md: MdLevel, asked: Option<Sectors>) -> Result<Sectors, Failure> {
+    match (md, asked) {
+        (MdLevel::Raid1, Some(_)) => {
+            let word = if level == LevelWord::Single { "single" } else { "raid1" };
+            Err(Failure::usage(format!("{word} has no chunk; leave --chunk out")))
+        }
+        (MdLevel::Raid1, None) => Ok(Sectors::ZERO),
+        (_, Some(chunk)) => Ok(chunk),
+        (MdLevel::Linear, None) => Ok(ROUNDING_DEFAULT),
+        (_, None) => Ok(CHUNK_DEFAULT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
+    fn wish<'a>(level: &str, members: &'a [String], spares: &'a [String]) -> Wish<'a> {
+        Wish {
+            name: "data",
+            level: words::level(level).expect("a level"),
+            layout: None,
+            chunk: None,
+            spans: None,
+            members,
+            spares,
+            size: None,
+            assume_clean: false,
+            bitmap: None,
+            minor: MinorVersion::V1_2,
+        }
+    }
+
+    #[test]
+    fn members_go_to_slots_in_order_and_spares_round_the_legs() {
+        let members = strings(&["a", "missing", "b", "c", "d", "e"]);
+        let spares = strings(&["x", "y", "z"]);
+        let shape = Shape::of(&wish("50", &members, &spares)).expect("a shape");
+        let legs = [
+            Leg { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
+            Leg { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
+        ];
+        assert_eq!(shape.legs, legs);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_wrong_usage() {
+        let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
+        let refused = |wish: Wish<'_>| Shape::of(&wish).expect_err("refused").text;
+        assert!(refused(wish("6", &two, &none)).contains("at least 4 members"));
+        assert!(refused(wish("50", &five, &none)).contains("shared out"));
+        assert!(refused(wish("single", &two, &none)).contains("one drive"));
+        assert!(refused(Wish { chunk: Some(Sectors(8)), ..wish("1", &two, &none) }).contains("no chunk"));
+        assert!(refused(Wish { spans: Some(2), ..wish("5", &five, &none) }).contains("--spans"));
+        assert!(refused(Wish { layout: Some("n3"), ..wish("10", &two, &none) }).contains("3 copies"));
+        assert!(refused(Wish { bitmap: Some(true), ..wish("0", &two, &none) }).contains("bitmap"));
+        let missing = strings(&["missing"]);
+        assert!(refused(wish("5", &five, &missing)).contains("spare"));
+    }
+
+    #[test]
+    fn a_bitmap_comes_with_large_members_or_when_asked_for() {
+        let members = strings(&["a", "b", "c"]);
+        let plan = |wish: Wish<'_>, size| {
+            let shape = Shape::of(&wish).expect("a shape");
+            shape.plan(&[size; 3], &members).expect("a plan")[0].bitmap.is_some()
+        };
+        let large = Bytes::gib(101).sectors_floor();
+        let five = || wish("5", &members, &[]);
+        assert!(!plan(five(), Sectors::mib(64)));
+        assert!(plan(five(), large));
+        assert!(plan(Wish { bitmap: Some(true), ..five() }, Sectors::mib(64)));
+        assert!(!plan(Wish { bitmap: Some(false), ..five() }, large));
+        assert!(!plan(wish("0", &members, &[]), large));
+    }
+
+    #[test]
+    fn reasons_name_the_member_that_is_too_small() {
+        let members = strings(&["/a", "/b", "/c"]);
+        let shape = Shape::of(&wish("5", &members, &[])).expect("a shape");
+        let sizes = [Sectors::mib(64), Sectors::kib(64), Sectors::mib(64)];
+        let text = shape.plan(&sizes, &members).expect_err("too small").text;
+        assert!(text.starts_with("/b: the member is too small"), "{text}");
+    }
+}

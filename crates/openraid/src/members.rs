@@ -1,0 +1,201 @@
+//! Members as the user names them: made absolute, opened, looked at.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use openraid_core::limits::Limits;
+use openraid_runtime::member::{self, MemberSpec, OpenedMember, Place, ProbedMember};
+use openraid_sys::{Direct, Use};
+use openraid_units::Bytes;
+
+use crate::exit::{Exit, Failure};
+use crate::registry::Registry;
+
+/// The word for a slot without a member.
+pub const MISSING: &str = "missing";
+
+/// A member's name with an absolute path, so that it means the same to a server and in the registry. Links stay: a
+/// name like `/dev/disk/by-id/...` is better than what it leads to.
+///
+/// # Errors
+/// It names nothing.
+pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
+    let spec: MemberSpec = text.parse().map_err(Failure::usage)?;
+    let Place::Path(path) = &spec.place else { return Ok(spec) };
+    let absolute = std::path::absolute(path)
+        .map_err(|error| Failure::failed(format!("{text}: the path cannot be made absolute: {error}")))?;
+    let Some(text) = absolute.to_str() else {
+        return Err(Failure::usage(format!(
+            "{}: the path is not UTF-8; give the member another name",
+            absolute.display()
+        )));
+    };
+    Ok(MemberSpec { text: text.into(), place: Place::Path(absolute.clone()) })
+}
+
+/// The same for members of an array that outlives the command: memory does not.
+///
+/// # Errors
+/// As [`spec`], or it is memory.
+pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
+    let spec = spec(text)?;
+    match spec.place {
+        Place::Ram(_) => Err(Failure::usage(format!(
+            "{text}: memory is gone when this command ends; use `openraid serve --level LEVEL --name NAME {text} ...`"
+        ))),
+        _ => Ok(spec),
+    }
+}
+
+/// How to open members.
+pub fn options(usage: Use) -> member::OpenOptions {
+    let mut options = member::OpenOptions::new(usage);
+    options.command_timeout = Limits::default().command_timeout;
+    if usage != Use::Exclusive {
+        // A few reads: the page cache is good enough, and leaves the flags of the file alone.
+        options.direct = Direct::Never;
+    }
+    options
+}
+
+/// Members that were opened, and for each of the others why not.
+pub type Opened = (Vec<(OpenedMember, ProbedMember)>, Vec<(String, Failure)>);
+
+/// Open as many of these as can be opened.
+pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
+    let mut opened = Vec::new();
+    let mut failed = Vec::new();
+    for (spec, result) in specs.iter().zip(member::open_all(specs, options)) {
+        match result {
+            Ok(member) => opened.push(member),
+            Err(error) => failed.push((spec.text.clone(), Failure::failed(error))),
+        }
+    }
+    (opened, failed)
+}
+
+/// Open all of these.
+///
+/// # Errors
+/// One of them cannot be opened; the text has a line for each that cannot.
+pub fn open_every(
+    specs: &[MemberSpec],
+    options: member::OpenOptions,
+) -> Result<Vec<(OpenedMember, ProbedMember)>, Failure> {
+    let (opened, failed) = open_some(specs, options);
+    if failed.is_empty() {
+        return Ok(opened);
+    }
+    Err(Failure { exit: Exit::Failed, text: join(failed.iter().map(|(_, failure)| failure.text.as_str())) })
+}
+
+/// Lines of one text.
+pub fn join<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.collect::<Vec<_>>().join("\n  ")
+}
+
+/// Members by what the user wrote: the name of an array that is remembered stands for its members.
+///
+/// # Errors
+/// A name that names nothing, a registry that cannot be read.
+pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, Failure> {
+    let mut specs = Vec::new();
+    for name in names {
+        if looks_like_a_name(name) {
+            if let Some(entry) = registry.find(name)? {
+                for member in &entry.members {
+                    specs.push(spec(member)?);
+                }
+                continue;
+            }
+        }
+        specs.push(spec(name)?);
+    }
+    Ok(specs)
+}
+
+/// May this be an array's name, and is it no file?
+pub fn looks_like_a_name(text: &str) -> bool {
+    crate::words::array_name(text).is_ok() && !Path::new(text).exists()
+}
+
+/// Files that were made for a command, removed again unless it succeeds.
+#[derive(Debug, Default)]
+pub struct NewFiles {
+    paths: Vec<PathBuf>,
+}
+
+impl NewFiles {
+    /// Make sparse files of this size for those of the members that are paths.
+    ///
+    /// # Errors
+    /// A file is there already, or cannot be made. What was made is removed.
+    pub fn make(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
+        let mut files = Self::default();
+        for spec in specs {
+            let Place::Path(path) = &spec.place else {
+                return Err(Failure::usage(format!("{spec}: --file-size is for members that are files")));
+            };
+            let made = OpenOptions::new().write(true).create_new(true).open(path);
+            let file = made.map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Failure::failed(format!(
+                    "{spec}: it is there already; leave --file-size out to use it as it is, or remove it first"
+                )),
+                _ => Failure::failed(format!("{spec}: the file cannot be made: {error}")),
+            })?;
+            files.paths.push(path.clone());
+            file.set_len(size.get()).map_err(|error| {
+                Failure::failed(format!("{spec}: the file cannot have {} bytes: {error}", size.get()))
+            })?;
+        }
+        Ok(files)
+    }
+
+    /// They are wanted.
+    pub fn keep(mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            // Nothing was in it; if it cannot be removed, the user sees an empty file.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Files and block devices in a folder, in the order of their names; folders and others are passed by.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn in_folder(folder: &Path) -> Result<Vec<MemberSpec>, Failure> {
+    use std::os::unix::fs::FileTypeExt;
+    let refuse = |error| Failure::failed(format!("{}: the folder cannot be read: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refuse)? {
+        let path = entry.map_err(refuse)?.path();
+        let kind = fs::metadata(&path).map(|metadata| metadata.file_type());
+        if kind.is_ok_and(|kind| kind.is_file() || kind.is_block_device()) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    // Several names in /dev/disk lead to one drive: it is looked at once.
+    let mut seen = Vec::new();
+    paths.retain(|path| {
+        let Ok(resolved) = path.canonicalize() else { return false };
+        let fresh = !seen.contains(&resolved);
+        seen.push(resolved);
+        fresh
+    });
+    Ok(paths.iter().filter_map(|path| path.to_str()).filter_map(|path| spec(path).ok()).collect())
+}
+
+/// All block devices that hold bytes of their own.
+pub fn block_devices() -> Vec<MemberSpec> {
+    let Ok(partitions) = fs::read_to_string("/proc/partitions") else { return Vec::new() };
+    let names = partitions.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
+    names.filter_map(|name| spec(&format!("/dev/{}", name.replace('!', "/"))).ok()).collect()
+}

@@ -1,0 +1,261 @@
+//! What is told about arrays, as the control socket and `--json` carry it.
+//!
+//! Everything here is plain data with names of its own, so that the engine's types can change without the schema
+//! changing. Sizes are in bytes, rates in bytes a second.
+
+use serde::{Deserialize, Serialize};
+
+/// The health of an array in one word.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HealthWord {
+    /// All members in sync.
+    Optimal,
+    /// Redundancy is reduced.
+    Degraded,
+    /// Data are not to be had.
+    Failed,
+}
+
+/// The state of a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateWord {
+    /// Nobody is in the slot.
+    Missing,
+    /// Waits to be needed.
+    Spare,
+    /// Is being filled.
+    Rebuilding,
+    /// A full member.
+    InSync,
+    /// Failed, not yet recorded on the others.
+    Failing,
+    /// Failed.
+    Faulty,
+}
+
+/// A background task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskWord {
+    /// A slot is filled from the others.
+    Rebuild,
+    /// A working member is copied to its replacement.
+    Replace,
+    /// Parity or copies are made consistent.
+    Resync,
+    /// Everything is read and compared.
+    Check,
+    /// The same, and corrected.
+    Repair,
+}
+
+impl TaskWord {
+    /// For people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Replace => "replacement",
+            Self::Resync => "resync",
+            Self::Check => "check",
+            Self::Repair => "repair",
+        }
+    }
+}
+
+/// A member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MemberModel {
+    /// Its slot, where it has one.
+    pub slot: Option<u16>,
+    /// Its name; none for a missing one.
+    pub member: Option<String>,
+    /// State.
+    pub state: StateWord,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// It is being filled beside the working member of its slot.
+    pub replacement: bool,
+    /// Of a member that is being filled: bytes that are good.
+    pub done_bytes: Option<u64>,
+    /// Size of the drive.
+    pub size_bytes: Option<u64>,
+    /// Media errors repaired so far.
+    pub media_errors: u32,
+    /// Known bad ranges.
+    pub bad_ranges: u32,
+    /// Commands outstanding.
+    pub outstanding: u32,
+    /// Read commands.
+    pub reads: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Flush commands.
+    pub flushes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Fallbacks taken, and trouble of a remote member.
+    pub notes: Vec<String>,
+}
+
+/// What runs in the background.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TaskModel {
+    /// What.
+    pub kind: TaskWord,
+    /// Bytes of each member done.
+    pub done_bytes: u64,
+    /// Bytes of each member in all.
+    pub total_bytes: u64,
+    /// Is it held?
+    pub paused: bool,
+    /// Bytes of each member a second, lately.
+    pub rate: u64,
+    /// Seconds left, where that can be said.
+    pub eta_seconds: Option<u64>,
+    /// Rows of 512 bytes that did not fit so far.
+    pub mismatches: u64,
+}
+
+impl TaskModel {
+    /// Per cent done, rounded down.
+    pub fn percent(&self) -> u64 {
+        if self.total_bytes == 0 {
+            return 100;
+        }
+        u64::try_from(u128::from(self.done_bytes) * 100 / u128::from(self.total_bytes)).unwrap_or(100)
+    }
+}
+
+/// Settings that can be changed while the array is served.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SettingsModel {
+    /// `rebuild.rate`; zero is no bound.
+    pub rebuild_rate: u64,
+    /// `scrub.rate`; zero is no bound.
+    pub scrub_rate: u64,
+    /// `write.partial`: `fewest` or `rmw`.
+    pub write_partial: String,
+    /// `background.depth`.
+    pub background_depth: u32,
+}
+
+/// How often a decision was taken.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReasonModel {
+    /// Its name.
+    pub reason: String,
+    /// In words.
+    pub text: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What hosts asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HostModel {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Flush requests.
+    pub flushes: u64,
+    /// Others.
+    pub others: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// A write-intent bitmap.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BitmapModel {
+    /// Regions that may differ.
+    pub marked: u64,
+    /// Regions in all.
+    pub regions: u64,
+}
+
+/// An array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ArrayModel {
+    /// Its name.
+    pub name: String,
+    /// Its identity; none for a raw drive.
+    pub uuid: Option<String>,
+    /// Its level in a word: `raid5`, `raid60`, `single`, `jbod`.
+    pub level: String,
+    /// Its layout in mdadm's word, where it has one.
+    pub layout: Option<String>,
+    /// Its chunk, where it has one.
+    pub chunk_bytes: Option<u64>,
+    /// Size.
+    pub size_bytes: u64,
+    /// Metadata version; none for a raw drive.
+    pub metadata: Option<String>,
+    /// Slots; of a nested array those of all legs.
+    pub slots: u32,
+    /// Health.
+    pub health: HealthWord,
+    /// Members that can be lost now, whichever they are.
+    pub survives: u32,
+    /// Is the active mark on disk?
+    pub active: bool,
+    /// Copies or parity agree below this; none when they agree everywhere.
+    pub consistent_to_bytes: Option<u64>,
+    /// The bitmap, if it has one.
+    pub bitmap: Option<BitmapModel>,
+    /// md's event count.
+    pub events: u64,
+    /// Rows of 512 bytes that did not fit in the last check by this server.
+    pub last_check_mismatches: Option<u64>,
+    /// Task in the background.
+    pub task: Option<TaskModel>,
+    /// Is it being stopped?
+    pub stopping: bool,
+    /// Started by force: what may be lost.
+    pub forced: Option<String>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// Addresses at which clients find them.
+    pub addresses: Vec<String>,
+    /// Members by slot, then spares and the failed; none of a nested array.
+    pub members: Vec<MemberModel>,
+    /// Legs of a nested array.
+    pub legs: Vec<ArrayModel>,
+    /// Settings.
+    pub settings: SettingsModel,
+    /// What hosts asked.
+    pub host: HostModel,
+    /// Decisions counted.
+    pub reasons: Vec<ReasonModel>,
+}
+
+impl ArrayModel {
+    /// Itself, or its legs: the sets that have members.
+    pub fn sets(&self) -> Vec<&ArrayModel> {
+        if self.legs.is_empty() {
+            vec![self]
+        } else {
+            self.legs.iter().collect()
+        }
+    }
+
+    /// The tasks of all its sets.
+    pub fn tasks(&self) -> impl Iterator<Item = (&ArrayModel, &TaskModel)> {
+        self.sets().into_iter().filter_map(|set| Some((set, set.task.as_ref()?)))
+    }
+
+    /// The exit code that its health stands for.
+    pub const fn exit(&self) -> crate::exit::Exit {
+        match self.health {
+            HealthWord::Optimal => crate::exit::Exit::Fine,
+            HealthWord::Degraded => crate::exit::Exit::Degraded,
+            HealthWord::Failed => crate::exit::Exit::Failed,
+        }
+    }
+}

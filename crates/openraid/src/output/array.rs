@@ -1,0 +1,294 @@
+//! An array for people: everything that matters at three in the morning first, and the form of /proc/mdstat.
+
+use openraid_units::Bytes;
+
+use super::table::Table;
+use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord, TaskModel, TaskWord};
+use crate::quantity::{human, human_rate, human_seconds};
+
+/// What an array is, in one line.
+pub fn title(array: &ArrayModel) -> String {
+    let mut parts = vec![array.level.clone()];
+    if array.legs.is_empty() {
+        let plural = if array.slots == 1 { "" } else { "s" };
+        parts.push(format!("{} slot{plural}", array.slots));
+    } else {
+        parts.push(format!("{} slots in {} legs", array.slots, array.legs.len()));
+    }
+    parts.extend(array.layout.clone());
+    parts.extend(array.chunk_bytes.map(|chunk| format!("chunk {}", human(Bytes(chunk)))));
+    parts.join(", ")
+}
+
+/// Health in a word.
+pub const fn health_text(health: HealthWord) -> &'static str {
+    match health {
+        HealthWord::Optimal => "optimal",
+        HealthWord::Degraded => "degraded",
+        HealthWord::Failed => "FAILED",
+    }
+}
+
+/// What is survived, in words.
+pub fn survives_text(losses: u32) -> String {
+    match losses {
+        0 => "no further loss of a member".into(),
+        1 => "the loss of any 1 member".into(),
+        n => format!("the loss of any {n} members"),
+    }
+}
+
+fn state_line(array: &ArrayModel) -> String {
+    let health = health_text(array.health);
+    if array.stopping {
+        return format!("{health}, being stopped");
+    }
+    match array.health {
+        HealthWord::Optimal => health.into(),
+        HealthWord::Failed => format!("{health}: data are not to be had; see `openraid doctor` for what can be done"),
+        HealthWord::Degraded => {
+            let gone = array.sets().into_iter().flat_map(|set| {
+                set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement).filter_map(|m| m.slot)
+            });
+            let gone: Vec<String> = gone.map(|slot| slot.to_string()).collect();
+            format!("{health}: without slot {}", gone.join(", "))
+        }
+    }
+}
+
+fn consistency(array: &ArrayModel) -> String {
+    let marked = if array.active { "active" } else { "clean" };
+    match array.consistent_to_bytes {
+        Some(to) => format!("{marked}; copies or parity are not yet made equal from {} on", human(Bytes(to))),
+        None => format!("{marked}; redundancy is in place"),
+    }
+}
+
+/// A task, in a line.
+pub fn task_line(task: &TaskModel) -> String {
+    let percent = task.percent();
+    let done = format!(
+        "{} {percent} % ({} of {})",
+        task.kind.text(),
+        human(Bytes(task.done_bytes)),
+        human(Bytes(task.total_bytes))
+    );
+    let found = match task.kind {
+        TaskWord::Check | TaskWord::Repair => format!(", {} rows do not fit", task.mismatches),
+        _ => String::new(),
+    };
+    if task.paused {
+        return format!("{done}{found}, paused");
+    }
+    let eta = match task.eta_seconds {
+        Some(seconds) => format!(", {} left", human_seconds(seconds)),
+        None => String::new(),
+    };
+    let rate = if task.rate > 0 { format!(", {}", human_rate(task.rate)) } else { String::new() };
+    format!("{done}{found}{rate}{eta}")
+}
+
+/// The state of a member, in words.
+pub fn state_text(member: &MemberModel) -> String {
+    let reason = member.reason.as_deref().unwrap_or_default();
+    match member.state {
+        StateWord::Missing => "missing".into(),
+        StateWord::Spare => "spare".into(),
+        StateWord::InSync => "in sync".into(),
+        StateWord::Rebuilding => {
+            let done = human(Bytes(member.done_bytes.unwrap_or(0)));
+            let what = if member.replacement { "being copied to" } else { "rebuilding" };
+            format!("{what}, {done} done")
+        }
+        StateWord::Failing => format!("failing: {reason}"),
+        StateWord::Faulty => format!("faulty: {reason}"),
+    }
+}
+
+/// Everything about an array.
+pub fn text(array: &ArrayModel) -> String {
+    let mut lines = vec![format!("{}: {}", array.name, title(array))];
+    let mut facts = Table::plain().indented(2);
+    facts.row(["state", &state_line(array)]);
+    facts.row(["survives", &survives_text(array.survives)]);
+    facts.row(["size", &format!("{} ({} bytes)", human(Bytes(array.size_bytes)), array.size_bytes)]);
+    if let Some(forced) = &array.forced {
+        facts.row(["by force", forced]);
+    }
+    if array.legs.is_empty() {
+        set_facts(array, &mut facts);
+    }
+    if let Some(uuid) = &array.uuid {
+        facts.row(["uuid", uuid]);
+    }
+    if let Some(version) = &array.metadata {
+        facts.row(["metadata", &format!("{version}, {} events", array.events)]);
+    }
+    let host = &array.host;
+    facts.row([
+        "hosts",
+        &format!(
+            "{} reads of {}, {} writes of {}, {} flushes since the start",
+            host.reads,
+            human(Bytes(host.read_bytes)),
+            host.writes,
+            human(Bytes(host.written_bytes)),
+            host.flushes
+        ),
+    ]);
+    for address in &array.addresses {
+        facts.row(["export", address]);
+    }
+    lines.push(facts.text().trim_end().into());
+    if array.legs.is_empty() {
+        lines.push(members_text(array, 2));
+    }
+    for (number, leg) in array.legs.iter().enumerate() {
+        lines.push(format!("  leg {number}: {} ({})", leg.name, title(leg)));
+        let mut facts = Table::plain().indented(4);
+        facts.row(["state", &state_line(leg)]);
+        facts.row(["survives", &survives_text(leg.survives)]);
+        set_facts(leg, &mut facts);
+        lines.push(facts.text().trim_end().into());
+        lines.push(members_text(leg, 4));
+    }
+    lines.join("\n")
+}
+
+fn set_facts(set: &ArrayModel, facts: &mut Table) {
+    if set.level == "jbod" {
+        return;
+    }
+    if let Some(task) = &set.task {
+        facts.row(["task", &task_line(task)]);
+    }
+    facts.row(["consistency", &consistency(set)]);
+    if let Some(bitmap) = &set.bitmap {
+        facts.row(["bitmap", &format!("{} of {} regions marked", bitmap.marked, bitmap.regions)]);
+    }
+    if let Some(mismatches) = set.last_check_mismatches {
+        let found = if mismatches == 0 { "everything fits".into() } else { format!("{mismatches} rows do not fit") };
+        facts.row(["last check", &found]);
+    }
+}
+
+fn members_text(set: &ArrayModel, indent: usize) -> String {
+    let mut table = Table::new(&["SLOT", "MEMBER", "STATE", "REPAIRED", "BAD RANGES"]).indented(indent);
+    for member in &set.members {
+        table.row([
+            member.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
+            member.member.clone().unwrap_or_else(|| "-".into()),
+            state_text(member),
+            member.media_errors.to_string(),
+            member.bad_ranges.to_string(),
+        ]);
+    }
+    let mut text = table.text().trim_end().to_owned();
+    for (member, note) in set.members.iter().flat_map(|member| member.notes.iter().map(move |note| (member, note))) {
+        let name = member.member.as_deref().unwrap_or("-");
+        text.push_str(&format!("\n{}note: {name}: {note}", " ".repeat(indent)));
+    }
+    text
+}
+
+/// The form of /proc/mdstat, one array after the other.
+pub fn mdstat(arrays: &[&ArrayModel]) -> String {
+    let mut text = String::from("Personalities : [linear] [raid0] [raid1] [raid4] [raid5] [raid6] [raid10]\n");
+    for array in arrays {
+        for set in array.sets() {
+            text.push_str(&mdstat_set(set));
+        }
+        if !array.legs.is_empty() {
+            let legs: Vec<String> =
+                array.legs.iter().enumerate().map(|(n, leg)| format!("{}[{n}]", leg.name)).collect();
+            let chunk = array.chunk_bytes.unwrap_or(0) / 1024;
+            text.push_str(&format!(
+                "{} : active raid0 {}\n      {} blocks super 1.2 {chunk}k chunks\n\n",
+                array.name,
+                legs.join(" "),
+                array.size_bytes / 1024
+            ));
+        }
+    }
+    text.push_str("unused devices: <none>\n");
+    text
+}
+
+fn mdstat_set(set: &ArrayModel) -> String {
+    let mark = |member: &MemberModel| match member.state {
+        StateWord::Faulty | StateWord::Failing => "(F)",
+        StateWord::Spare => "(S)",
+        StateWord::Rebuilding if member.replacement => "(R)",
+        _ => "",
+    };
+    let present = set.members.iter().filter_map(|member| Some((member, member.member.as_deref()?)));
+    let members: Vec<String> = (0..)
+        .zip(present)
+        .map(|(nth, (member, path))| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let number = member.slot.map_or(u32::from(u16::try_from(set.slots).unwrap_or(0)) + nth, u32::from);
+            format!("{name}[{number}]{}", mark(member))
+        })
+        .collect();
+    let level = if set.level == "single" { "raid1" } else { &set.level };
+    let mut text =
+        format!("{} : active {level} {}\n      {} blocks", set.name, members.join(" "), set.size_bytes / 1024);
+    if let Some(version) = &set.metadata {
+        text.push_str(&format!(" super {version}"));
+    }
+    if let ("raid4" | "raid5" | "raid6", Some(chunk)) = (level, set.chunk_bytes) {
+        let algorithm = algorithm(level, set.layout.as_deref());
+        text.push_str(&format!(" level {}, {}k chunk, algorithm {algorithm}", &level[4..], chunk / 1024));
+    } else if let Some(chunk) = set.chunk_bytes {
+        let word = if level == "linear" { "rounding" } else { "chunks" };
+        text.push_str(&format!(" {}k {word}", chunk / 1024));
+    }
+    if !matches!(level, "raid0" | "linear" | "jbod") {
+        text.push_str(&up_map(set));
+    }
+    text.push('\n');
+    if let Some(task) = &set.task {
+        text.push_str(&mdstat_task(task));
+    }
+    text.push('\n');
+    text
+}
+
+/// ` [4/3] [UU_U]`
+fn up_map(set: &ArrayModel) -> String {
+    let up = |slot: u32| {
+        let own = |m: &&MemberModel| m.slot.map(u32::from) == Some(slot) && !m.replacement;
+        set.members.iter().find(own).is_some_and(|member| member.state == StateWord::InSync)
+    };
+    let map: String = (0..set.slots).map(|slot| if up(slot) { 'U' } else { '_' }).collect();
+    format!(" [{}/{}] [{map}]", set.slots, map.matches('U').count())
+}
+
+/// md's number of a layout.
+fn algorithm(level: &str, layout: Option<&str>) -> u32 {
+    let level = openraid_format::level_from_word(level);
+    let number = level.and_then(|level| openraid_format::layout_from_word(level, layout?));
+    number.unwrap_or(0)
+}
+
+fn mdstat_task(task: &TaskModel) -> String {
+    const WIDTH: u64 = 20;
+    let word = match task.kind {
+        TaskWord::Rebuild | TaskWord::Replace => "recovery",
+        TaskWord::Resync => "resync",
+        TaskWord::Check => "check",
+        TaskWord::Repair => "repair",
+    };
+    let (done, total) = (task.done_bytes / 1024, (task.total_bytes / 1024).max(1));
+    let filled = usize::try_from(WIDTH * done.min(total) / total).unwrap_or(0);
+    let empty = usize::try_from(WIDTH).unwrap_or(0) - filled;
+    let per_mille = done.saturating_mul(1000) / total;
+    let bar = format!("[{}>{}]", "=".repeat(filled), ".".repeat(empty));
+    let percent = format!("{}.{}%", per_mille / 10, per_mille % 10);
+    if task.paused {
+        return format!("      {bar}  {word} = {percent} ({done}/{total}) PAUSED\n");
+    }
+    let finish =
+        task.eta_seconds.map_or_else(|| "?".into(), |seconds| format!("{}.{}min", seconds / 60, seconds % 60 / 6));
+    format!("      {bar}  {word} = {percent} ({done}/{total}) finish={finish} speed={}K/sec\n", task.rate / 1024)
+}

@@ -1,0 +1,148 @@
+//! Members that are not served: what each of them is, for people and as JSON.
+
+use openraid_core::array::assemble::Verdict;
+use openraid_runtime::member::ProbedMember;
+use serde::Serialize;
+
+use crate::sets::{self, SetPlan};
+
+/// A member and its verdict.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MemberVerdict {
+    /// The member.
+    pub member: String,
+    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `duplicate`, `forced`, `stranger`,
+    /// `unreadable`, `refused`.
+    pub verdict: &'static str,
+    /// Its slot, where it has one.
+    pub slot: Option<u16>,
+    /// The same in a sentence, with what to do.
+    pub text: String,
+}
+
+/// The array that some members make, or do not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SetVerdict {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// Its level in a word.
+    pub level: String,
+    /// Slots it has.
+    pub slots: u16,
+    /// Slots without a member.
+    pub missing: Vec<u16>,
+    /// Would it start?
+    pub starts: bool,
+    /// With all members?
+    pub degraded: bool,
+    /// Why it does not start, or what force would risk.
+    pub problem: Option<String>,
+    /// Its members.
+    pub members: Vec<MemberVerdict>,
+}
+
+/// The verdict of a set.
+pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
+    let name = |drive: openraid_units::DriveId| members[drive.index()].spec.text.clone();
+    let (starts, missing, problem) = match &set.plan {
+        Ok(plan) => (true, plan.missing.iter().map(|slot| slot.0).collect(), plan.forced.clone()),
+        Err(error) => (false, missing_of(error), Some(sets::assemble_error(error, &name))),
+    };
+    let lines = set.members.iter().map(|place| match set.verdict(*place) {
+        Some(verdict) => of_verdict(&members[*place], verdict),
+        None => unplanned(&members[*place], set),
+    });
+    SetVerdict {
+        name: set.newest.set_name.to_string(),
+        uuid: set.uuid.to_string(),
+        level: crate::server::view::level_word(&set.newest),
+        slots: set.newest.raid_disks,
+        degraded: !missing.is_empty(),
+        missing,
+        starts,
+        problem,
+        members: lines.collect(),
+    }
+}
+
+fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16> {
+    use openraid_core::array::assemble::AssembleError::{DirtyDegraded, TooFew};
+    match error {
+        TooFew { missing, .. } | DirtyDegraded { missing } => missing.iter().map(|slot| slot.0).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What a member is by its own superblock, where the array as a whole could not be planned.
+fn unplanned(member: &ProbedMember, set: &SetPlan) -> MemberVerdict {
+    let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
+    let verdict = match set.newest.roles.get(own.dev_number) {
+        openraid_format::Role::Active(_) if own.events + 1 < set.newest.events => {
+            Verdict::Stale { events: own.events, newest: set.newest.events }
+        }
+        openraid_format::Role::Active(slot) => Verdict::Member(slot),
+        openraid_format::Role::Spare => Verdict::Spare,
+        _ => Verdict::Failed,
+    };
+    of_verdict(member, verdict)
+}
+
+fn of_verdict(member: &ProbedMember, verdict: Verdict) -> MemberVerdict {
+    let (word, slot) = match verdict {
+        Verdict::Member(slot) => ("member", Some(slot)),
+        Verdict::Rebuilding(slot, _) => ("rebuilding", Some(slot)),
+        Verdict::Replacement(slot, _) => ("replacement", Some(slot)),
+        Verdict::Spare => ("spare", None),
+        Verdict::Stale { .. } => ("stale", None),
+        Verdict::Failed => ("failed", None),
+        Verdict::SlotTaken(slot) => ("duplicate", Some(slot)),
+        Verdict::Forced(slot) => ("forced", Some(slot)),
+    };
+    let mut text = verdict.to_string();
+    if let Some(error) = &member.look.bitmap_error {
+        text.push_str(&format!("; its bitmap is of no use: {error}"));
+    }
+    if let Some(error) = &member.look.bad_blocks_error {
+        text.push_str(&format!("; its bad-block log is of no use: {error}"));
+    }
+    if !member.look.bad.is_empty() {
+        text.push_str(&format!("; {} bad ranges are known", member.look.bad.len()));
+    }
+    MemberVerdict { member: member.spec.text.clone(), verdict: word, slot: slot.map(|slot| slot.0), text }
+}
+
+/// A member that belongs to no array.
+pub fn stranger(member: &ProbedMember) -> MemberVerdict {
+    let word = if member.look.superblock_error.is_some() { "refused" } else { "stranger" };
+    MemberVerdict { member: member.spec.text.clone(), verdict: word, slot: None, text: sets::no_member(member) }
+}
+
+/// A member that could not be opened.
+pub fn unreadable(member: &str, why: &str) -> MemberVerdict {
+    let text = why.strip_prefix(member).map_or(why, |rest| rest.trim_start_matches([':', ' ']));
+    MemberVerdict { member: member.into(), verdict: "unreadable", slot: None, text: text.into() }
+}
+
+/// A member's line.
+pub fn line(member: &MemberVerdict) -> String {
+    format!("    {}: {}", member.member, member.text)
+}
+
+/// A set, in lines.
+pub fn set_text(set: &SetVerdict) -> String {
+    let mut lines = vec![format!("  array {} ({}, {} slots, uuid {})", set.name, set.level, set.slots, set.uuid)];
+    lines.extend(set.members.iter().map(line));
+    let missing: Vec<String> = set.missing.iter().map(ToString::to_string).collect();
+    let missing = missing.join(", ");
+    lines.push(match (set.starts, &set.problem) {
+        (true, Some(risk)) => format!("    it starts by force: {}", risk.trim_end_matches([';', ' '])),
+        (true, None) if set.degraded => format!("    it starts degraded: slot {missing} has no member"),
+        (true, None) => "    it starts with all members".into(),
+        (false, problem) => {
+            format!("    it does not start: {}", problem.as_deref().unwrap_or("the reason is not known"))
+        }
+    });
+    lines.join("\n")
+}

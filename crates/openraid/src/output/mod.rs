@@ -1,0 +1,120 @@
+//! The one place that writes to standard output and standard error.
+//!
+//! With `--json` a verb answers with one document (or one a line where it goes on talking), which names its schema:
+//! `openraid/VERB/1`. Fields are added without a new number; a field that changes or goes away takes a new one.
+
+pub mod array;
+pub mod live;
+pub mod members;
+pub mod progress;
+pub mod table;
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+
+/// How to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// In JSON.
+    pub json: bool,
+    /// The verb that answers.
+    pub verb: &'static str,
+}
+
+/// A document with its schema in front and the end of the command behind.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    body: &'a T,
+    exit: u8,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    verb: &'a str,
+    error: &'a str,
+}
+
+impl Output {
+    /// Answer once: the document in JSON, or the text.
+    pub fn answer<T: Serialize>(&self, exit: Exit, body: &T, text: &str) -> Exit {
+        if self.json {
+            self.document(exit, body);
+        } else {
+            print(text);
+        }
+        exit
+    }
+
+    /// One document on a line of its own.
+    pub fn document<T: Serialize>(&self, exit: Exit, body: &T) {
+        let schema = format!("openraid/{}/1", self.verb);
+        print_json(&Document { schema, body, exit: exit.code() });
+    }
+
+    /// Answer on standard error, because standard output carries data.
+    pub fn answer_aside<T: Serialize>(&self, exit: Exit, body: &T, text: &str) -> Exit {
+        let document = Document { schema: format!("openraid/{}/1", self.verb), body, exit: exit.code() };
+        let line = if self.json { json(&document) } else { text.to_owned() };
+        let _ = writeln!(io::stderr().lock(), "{line}");
+        exit
+    }
+
+    /// A line for people; nothing in JSON.
+    pub fn say(&self, text: &str) {
+        if !self.json {
+            print(text);
+        }
+    }
+
+    /// Something that did not go as it should, but does not end the command.
+    pub fn warn(&self, text: &str) {
+        warn(text);
+    }
+
+    /// The end of a command that failed: in words on standard error, and in JSON where that is wanted.
+    pub fn fail(&self, failure: &Failure) -> Exit {
+        if self.json {
+            let schema = "openraid/error/1".into();
+            let body = ErrorBody { verb: self.verb, error: &failure.text };
+            print_json(&Document { schema, body: &body, exit: failure.exit.code() });
+        }
+        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.verb, failure.text);
+        failure.exit
+    }
+}
+
+fn print_json<T: Serialize>(value: &T) {
+    print(&json(value));
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is no JSON: {error}"))
+}
+
+/// A text on standard output, with a line end. Who does not read any more does not stop the work.
+pub fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.trim_end_matches('\n').as_bytes());
+    let _ = out.write_all(b"\n");
+    let _ = out.flush();
+}
+
+/// A warning on standard error.
+pub fn warn(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "openraid: {text}");
+}
+
+/// Is standard output a terminal?
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Is standard error a terminal?
+pub fn is_error_terminal() -> bool {
+    io::stderr().is_terminal()
+}

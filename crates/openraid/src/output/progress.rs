@@ -1,0 +1,64 @@
+//! Progress on a terminal: a bar with rate and time left; nothing where standard error is no terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::quantity::{eta_seconds, human_rate, human_seconds};
+
+/// A bar over bytes.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for this many bytes, with a word in front.
+    pub fn new(what: &str, total_bytes: u64) -> Self {
+        let target = if super::is_error_terminal() {
+            ProgressDrawTarget::stderr_with_hz(4)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(total_bytes), target);
+        bar.set_style(style());
+        bar.set_prefix(what.to_owned());
+        Self { bar }
+    }
+
+    /// So many bytes are done; the rate is the average since the start.
+    pub fn at(&self, done: u64) {
+        let total = self.bar.length().unwrap_or(0);
+        let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = u64::try_from(u128::from(done) * 1000 / u128::from(millis)).unwrap_or(u64::MAX);
+        self.show(done, rate, eta_seconds(done, total, rate));
+    }
+
+    /// So many bytes are done, at this rate.
+    pub fn show(&self, done: u64, rate: u64, eta: Option<u64>) {
+        let left = eta.map_or_else(String::new, |seconds| format!(", {} left", human_seconds(seconds)));
+        let rate = if rate > 0 { human_rate(rate) } else { String::new() };
+        self.bar.set_message(format!("{rate}{left}"));
+        self.bar.set_position(done);
+    }
+
+    /// Say something above the bar.
+    pub fn say(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+    }
+
+    /// The end: the bar goes away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn style() -> ProgressStyle {
+    let template = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
+    style.progress_chars("=> ")
+}

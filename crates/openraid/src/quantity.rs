@@ -1,0 +1,167 @@
+//! Sizes, rates and times: read from people, written for people.
+//!
+//! Suffixes are binary, as mdadm's are: `64K` is 65,536 bytes. A plain number of bytes needs no suffix; mdadm's own
+//! plain numbers are kibibytes, which is why `--chunk 64` alone is refused instead of guessed at.
+
+use openraid_units::{Bytes, Sectors, SECTOR_BYTES};
+
+/// Read a size with the suffix K, M, G or T (also `KiB`, `KB` and so on).
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => 0,
+        "K" | "k" | "KB" | "KiB" => 10,
+        "M" | "m" | "MB" | "MiB" => 20,
+        "G" | "g" | "GB" | "GiB" => 30,
+        "T" | "t" | "TB" | "TiB" => 40,
+        _ => return Err(format!("{text:?} is no size; write a number with K, M, G or T, as in 64K or 1G")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is no size; write a number, as in 64K or 1G"))?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is larger than any drive"))?;
+    Ok(Bytes(bytes))
+}
+
+/// The same, in whole sectors and not zero.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn sectors(text: &str) -> Result<Sectors, String> {
+    let bytes = size(text)?;
+    if bytes.get() < SECTOR_BYTES || !bytes.get().is_multiple_of(SECTOR_BYTES) {
+        let unit = if text.bytes().all(|b| b.is_ascii_digit()) { "; did you mean K, as in 64K?" } else { "" };
+        return Err(format!("{text:?} is not a whole number of 512-byte sectors{unit}"));
+    }
+    Ok(bytes.sectors_floor())
+}
+
+/// A rate: a size each second, `0` or `none` for no limit.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn rate(text: &str) -> Result<Sectors, String> {
+    let plain = text.trim_end_matches("/s");
+    match plain {
+        "none" | "0" => Ok(Sectors::ZERO),
+        _ => sectors(plain).map_err(|why| format!("{why} (a rate is written like 50M)")),
+    }
+}
+
+/// A size for people: `1.5 GiB`, `64 KiB`, `512 bytes`.
+pub fn human(bytes: Bytes) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in UNITS {
+        if bytes.get() >> shift > 0 {
+            let tenths = tenths(bytes.get(), shift);
+            let (whole, tenth) = (tenths / 10, tenths % 10);
+            return if tenth == 0 { format!("{whole} {unit}") } else { format!("{whole}.{tenth} {unit}") };
+        }
+    }
+    format!("{} bytes", bytes.get())
+}
+
+fn tenths(bytes: u64, shift: u32) -> u128 {
+    (u128::from(bytes) * 10) >> shift
+}
+
+/// A rate for people.
+pub fn human_rate(bytes_per_second: u64) -> String {
+    format!("{}/s", human(Bytes(bytes_per_second)))
+}
+
+/// A length of time for people, two units at most: `2 h 5 min`, `12 s`.
+pub fn human_seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} days {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// The longest time that is promised; beyond it nobody knows.
+const ETA_SECONDS_MAX: u64 = 365 * 86_400;
+
+/// Seconds that the rest takes at this rate; nothing where that cannot be said.
+pub fn eta_seconds(done: u64, total: u64, per_second: u64) -> Option<u64> {
+    let left = total.saturating_sub(done);
+    if per_second == 0 {
+        return None;
+    }
+    Some(left.div_ceil(per_second)).filter(|seconds| *seconds <= ETA_SECONDS_MAX)
+}
+
+/// A time of day and date in UTC, as ISO 8601 has it.
+pub fn utc(seconds_since_1970: u64) -> String {
+    let (days, rest) = (seconds_since_1970 / 86_400, seconds_since_1970 % 86_400);
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
+/// The date of a day since 1970-01-01: years are counted from March, so that the leap day is the last one.
+fn civil(days: u64) -> (u64, u64, u64) {
+    const DAYS_TO_0000_03_01: u64 = 719_468;
+    const DAYS_OF_ERA: u64 = 146_097;
+    let days = days + DAYS_TO_0000_03_01;
+    let (era, of_era) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_binary_suffixes_and_nonsense_is_refused() {
+        for (text, bytes) in [("64K", 65_536), ("1G", 1 << 30), ("512", 512), ("2TiB", 2 << 40), ("3m", 3 << 20)] {
+            assert_eq!(size(text), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "K", "-1K", "1.5G", "64Q", "0x10", "99999999999T", "1 K", "\u{e9}"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(sectors("64").unwrap_err().contains("did you mean K"));
+        assert_eq!(sectors("4K"), Ok(Sectors(8)));
+        assert_eq!(rate("none"), Ok(Sectors::ZERO));
+        assert_eq!(rate("50M/s"), Ok(Sectors::mib(50)));
+    }
+
+    #[test]
+    fn sizes_and_times_are_written_shortly() {
+        for (bytes, text) in [(0, "0 bytes"), (512, "512 bytes"), (65_536, "64 KiB"), (3 << 29, "1.5 GiB")] {
+            assert_eq!(human(Bytes(bytes)), text);
+        }
+        assert_eq!(human(Bytes(u64::MAX)), "16777215.9 TiB");
+        for (seconds, text) in [(0, "0 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90_000, "1 days 1 h")] {
+            assert_eq!(human_seconds(seconds), text);
+        }
+    }
+
+    #[test]
+    fn an_end_is_promised_only_where_it_can_be_told() {
+        assert_eq!(eta_seconds(50, 100, 10), Some(5));
+        assert_eq!(eta_seconds(50, 100, 0), None);
+        assert_eq!(eta_seconds(0, u64::MAX, 1), None, "ages are no answer");
+        assert_eq!(eta_seconds(200, 100, 10), Some(0));
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // From `date -u -d @N`.
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_763_696_549, "2025-11-21 03:42:29 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The registry: a file that remembers which members an array has, so that `serve NAME` finds them.
+//!
+//! It is a convenience, never the truth: what an array is stands on its members. A lost or stale registry costs
+//! naming the members once more. The file is JSON, replaced as a whole (written beside, flushed, renamed), under a
+//! lock of its own, so that two commands at the same time both take effect.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+
+const SCHEMA: &str = "openraid/registry/1";
+/// A registry is never larger; a larger file is none.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// An array that is remembered.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its identity: of a nested array that of the stripe; none for raw drives.
+    pub uuid: Option<String>,
+    /// Its level in a word.
+    pub level: String,
+    /// Its members, spares and those of all legs included: absolute paths and addresses.
+    pub members: Vec<String>,
+}
+
+/// All of them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Content {
+    schema: String,
+    arrays: Vec<Entry>,
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self { schema: SCHEMA.into(), arrays: Vec::new() }
+    }
+}
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    path: PathBuf,
+}
+
+impl Registry {
+    /// The registry of this user, or the one that was asked for.
+    pub fn at(asked: Option<&Path>) -> Self {
+        Self { path: asked.map_or_else(default_path, Path::to_path_buf) }
+    }
+
+    /// All arrays that are remembered.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read, or is no registry.
+    pub fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        self.read().map(|content| content.arrays)
+    }
+
+    /// The array of this name.
+    ///
+    /// # Errors
+    /// As [`Registry::entries`].
+    pub fn find(&self, name: &str) -> Result<Option<Entry>, Failure> {
+        Ok(self.entries()?.into_iter().find(|entry| entry.name == name))
+    }
+
+    /// Remember an array; one of the same name or identity is replaced.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn remember(&self, entry: Entry) -> Result<(), Failure> {
+        self.change(|arrays| {
+            arrays.retain(|other| other.name != entry.name && (other.uuid.is_none() || other.uuid != entry.uuid));
+            arrays.push(entry);
+        })
+    }
+
+    /// Forget an array; true if it was remembered.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn forget(&self, name: &str) -> Result<bool, Failure> {
+        let mut found = false;
+        self.change(|arrays| {
+            found = arrays.iter().any(|entry| entry.name == name);
+            arrays.retain(|entry| entry.name != name);
+        })?;
+        Ok(found)
+    }
+
+    /// These members belong to nobody any more; an array without members is forgotten.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn forget_members(&self, members: &[String]) -> Result<(), Failure> {
+        let known = self.entries()?.iter().any(|entry| entry.members.iter().any(|m| members.contains(m)));
+        if !known {
+            return Ok(());
+        }
+        self.change(|arrays| {
+            for entry in arrays.iter_mut() {
+                entry.members.retain(|member| !members.contains(member));
+            }
+            arrays.retain(|entry| !entry.members.is_empty());
+        })
+    }
+
+    fn read(&self) -> Result<Content, Failure> {
+        let refuse = |why: String| {
+            Failure::failed(format!(
+                "the registry {} {why}; move it away (arrays are then found by naming their members), or name \
+                 another one with --registry",
+                self.path.display()
+            ))
+        };
+        let size = match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Err(refuse("is no regular file".into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
+            Err(error) => return Err(refuse(format!("cannot be read: {error}"))),
+        };
+        if size > FILE_BYTES_MAX {
+            return Err(refuse(format!("has {size} bytes, which no registry has")));
+        }
+        let text = fs::read_to_string(&self.path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        if text.is_empty() {
+            return Ok(Content::default());
+        }
+        let content: Content = serde_json::from_str(&text).map_err(|error| refuse(format!("is damaged: {error}")))?;
+        if content.schema != SCHEMA {
+            return Err(refuse(format!("is of another version ({})", content.schema)));
+        }
+        Ok(content)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
+        let write = |error: io::Error| {
+            Failure::failed(format!(
+                "the registry {} cannot be written: {error}; name another one with --registry",
+                self.path.display()
+            ))
+        };
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(write)?;
+        }
+        let lock = self.beside("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).map_err(write)?;
+        lock.lock().map_err(write)?;
+        let before = self.read()?;
+        let mut content = before.clone();
+        change(&mut content.arrays);
+        if content == before {
+            return Ok(());
+        }
+        content.arrays.sort_by(|a, b| a.name.cmp(&b.name));
+        let text = serde_json::to_string_pretty(&content).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
+        self.replace(text.as_bytes()).map_err(write)
+    }
+
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        let fresh = self.beside("new");
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
+        file.write_all(bytes)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&fresh, &self.path)?;
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
+            _ => Ok(()),
+        }
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".");
+        name.push(suffix);
+        name.into()
+    }
+}
+
+/// `$XDG_STATE_HOME/openraid/registry.json`; for root `/var/lib/openraid/registry.json`.
+fn default_path() -> PathBuf {
+    let folder = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+        (Some(state), _) if !state.is_empty() => PathBuf::from(state),
+        _ if is_root() => PathBuf::from("/var/lib"),
+        (_, Some(home)) if !home.is_empty() => PathBuf::from(home).join(".local/state"),
+        _ => std::env::temp_dir(),
+    };
+    folder.join("openraid").join("registry.json")
+}
+
+/// Is this root? The owner of this process's own folder in /proc says so.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, uuid: &str, members: &[&str]) -> Entry {
+        let members = members.iter().map(ToString::to_string).collect();
+        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("openraid-registry-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn what_is_remembered_is_found_until_it_is_forgotten() {
+        let folder = folder("remember");
+        let registry = Registry::at(Some(&folder.join("deep/registry.json")));
+        assert_eq!(registry.entries(), Ok(Vec::new()));
+        registry.remember(entry("a", "1", &["/x", "/y"])).unwrap();
+        registry.remember(entry("b", "2", &["/z"])).unwrap();
+        registry.remember(entry("renamed", "1", &["/x", "/y"])).unwrap();
+        assert_eq!(registry.find("a"), Ok(None));
+        assert_eq!(registry.find("renamed").unwrap().unwrap().members, ["/x", "/y"]);
+        registry.forget_members(&["/z".into(), "/x".into()]).unwrap();
+        assert_eq!(registry.entries(), Ok(vec![entry("renamed", "1", &["/y"])]));
+        assert_eq!(registry.forget("renamed"), Ok(true));
+        assert_eq!(registry.forget("renamed"), Ok(false));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_file_that_is_no_registry_is_refused_and_left_alone() {
+        let folder = folder("damaged");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("registry.json");
+        let registry = Registry::at(Some(&path));
+        for text in ["{", "[]", "{\"schema\":\"openraid/registry/9\",\"arrays\":[]}", "\u{0}"] {
+            fs::write(&path, text).unwrap();
+            assert!(registry.entries().is_err(), "{text}");
+            assert!(registry.remember(entry("a", "1", &["/x"])).is_err(), "{text}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let _ = fs::remove_dir_all(&folder);
+    }
+}

@@ -1,0 +1,201 @@
+//! A running server: the arrays it serves, and the commands it carries out for other processes.
+
+pub mod members;
+pub mod news;
+mod orders;
+pub mod rates;
+mod start;
+pub mod view;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use openraid_runtime::service::ServiceStatus;
+use openraid_runtime::ServiceHandle;
+
+use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::exit::Failure;
+use crate::model::ArrayModel;
+use crate::registry::Registry;
+use rates::Rates;
+use view::Served;
+
+/// What a server has.
+#[derive(Debug)]
+pub struct Server {
+    handle: ServiceHandle,
+    registry: Registry,
+    /// Where clients come in.
+    listens: Vec<Listening>,
+    /// Clients may not write.
+    read_only: bool,
+    without_flush: bool,
+    state: Mutex<State>,
+    /// One command that changes arrays at a time.
+    changing: Mutex<()>,
+}
+
+/// An address at which clients come in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listening {
+    /// Host and port.
+    Tcp(std::net::SocketAddr),
+    /// A unix socket.
+    Unix(std::path::PathBuf),
+}
+
+impl Listening {
+    /// The address of an export here.
+    pub fn uri(&self, export: &str) -> String {
+        match self {
+            Self::Tcp(address) => format!("nbd://{address}/{export}"),
+            Self::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    arrays: Vec<Served>,
+    rates: Rates,
+    /// Nothing is left to be served, by the user's own wish.
+    emptied: bool,
+}
+
+/// How a server is made.
+#[derive(Debug)]
+pub struct ServerOptions {
+    /// A way to ask the engine.
+    pub handle: ServiceHandle,
+    /// The registry to keep up to date.
+    pub registry: Registry,
+    /// Where clients come in.
+    pub listens: Vec<Listening>,
+    /// Clients may not write.
+    pub read_only: bool,
+    /// Take remote members without flush.
+    pub without_flush: bool,
+}
+
+impl Server {
+    /// A server without arrays.
+    pub fn new(options: ServerOptions) -> Arc<Self> {
+        let ServerOptions { handle, registry, listens, read_only, without_flush } = options;
+        Arc::new(Self {
+            handle,
+            registry,
+            listens,
+            read_only,
+            without_flush,
+            state: Mutex::default(),
+            changing: Mutex::default(),
+        })
+    }
+
+    /// A way to ask the engine.
+    pub fn handle(&self) -> ServiceHandle {
+        self.handle.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self) -> Result<ServiceStatus, Failure> {
+        self.handle.status().map_err(Failure::failed)
+    }
+
+    /// Take a sample of how far background tasks are; call it about once a second.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn sample(&self) -> Result<(), Failure> {
+        let status = self.status()?;
+        self.state().rates.sample(&status, Instant::now());
+        Ok(())
+    }
+
+    /// Has the last array been stopped on demand?
+    pub fn is_emptied(&self) -> bool {
+        self.state().emptied
+    }
+
+    /// All arrays.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn arrays(&self) -> Result<Vec<ArrayModel>, Failure> {
+        let status = self.status()?;
+        let state = self.state();
+        Ok(state.arrays.iter().filter_map(|served| self.model(&status, served, &state.rates)).collect())
+    }
+
+    fn model(&self, status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
+        let mut model = view::model(status, served, rates)?;
+        model.addresses =
+            model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
+        Some(model)
+    }
+
+    /// One array.
+    ///
+    /// # Errors
+    /// It is not served here.
+    pub fn array(&self, name: &str) -> Result<ArrayModel, Failure> {
+        let served = self.find(name)?;
+        let status = self.status()?;
+        let state = self.state();
+        self.model(&status, &served, &state.rates).ok_or_else(|| not_served(name))
+    }
+
+    fn find(&self, name: &str) -> Result<Served, Failure> {
+        self.state().arrays.iter().find(|served| served.name == name).cloned().ok_or_else(|| not_served(name))
+    }
+
+    /// Which array runs under this number, and which of its legs it is.
+    pub fn name_of(&self, array: openraid_units::ArrayId) -> Option<(String, Option<usize>)> {
+        self.state().arrays.iter().find_map(|served| {
+            if served.array == array {
+                return Some((served.name.clone(), None));
+            }
+            let leg = served.legs().iter().position(|leg| *leg == array)?;
+            Some((served.name.clone(), Some(leg)))
+        })
+    }
+
+    /// What this server is.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn describe(&self) -> Result<ServerModel, Failure> {
+        let status = self.status()?;
+        Ok(ServerModel {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            listens: self.listens.iter().map(|at| at.uri("")).collect(),
+            clients: status.exports.connections as u64,
+            engine: status.engine,
+            kernels: status.kernels.into(),
+            notes: status.notes,
+        })
+    }
+}
+
+fn not_served(name: &str) -> Failure {
+    Failure::cannot_tell(format!("this server serves no array named {name:?}; see `openraid list`"))
+}
+
+impl Answerer for Server {
+    fn answer(&self, command: Command) -> Result<Answer, Failure> {
+        let exclusive = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        match command {
+            Command::Hello => self.describe().map(Answer::Server),
+            Command::List => self.arrays().map(Answer::Arrays),
+            Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
+            command => {
+                let _one_at_a_time = exclusive();
+                self.carry_out(command)
+            }
+        }
+    }
+}

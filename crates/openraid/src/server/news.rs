@@ -1,0 +1,97 @@
+//! What the engine tells of, in words. The words of mdadm's monitor are kept where it has one.
+
+use openraid_core::actions::{Notice, NoticeKind};
+use openraid_runtime::service::ServiceEvent;
+use openraid_units::DriveId;
+use serde::Serialize;
+
+use super::view::fail_reason;
+use super::Server;
+
+/// A piece of news.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct News {
+    /// A word: mdadm's where it has one.
+    pub event: &'static str,
+    /// The array.
+    pub array: Option<String>,
+    /// The leg of a nested array.
+    pub leg: Option<usize>,
+    /// The slot.
+    pub slot: Option<u16>,
+    /// The member.
+    pub member: Option<String>,
+    /// In words.
+    pub text: String,
+}
+
+impl Server {
+    /// A piece of news with names; nothing where the event is none.
+    pub fn news(&self, event: &ServiceEvent) -> Option<News> {
+        match event {
+            ServiceEvent::Notice(notice) => Some(self.notice(notice)),
+            ServiceEvent::NoticesLost(count) => Some(plain("NoticesLost", format!("{count} notices were lost"))),
+            ServiceEvent::StopFailed(array, error) => {
+                let name = self.name_of(*array).map_or_else(|| array.to_string(), |(name, _)| name);
+                Some(plain("StopFailed", format!("{name} did not stop cleanly: {error}")))
+            }
+            ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,
+        }
+    }
+
+    fn notice(&self, notice: &Notice) -> News {
+        let (array, leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
+        let member = notice.drive.and_then(|drive| self.member_name(drive));
+        let mut place = array.clone().unwrap_or_else(|| format!("array {}", notice.array));
+        if let Some(leg) = leg {
+            place.push_str(&format!(", leg {leg}"));
+        }
+        if let Some(slot) = notice.slot {
+            place.push_str(&format!(", slot {slot}"));
+        }
+        if let Some(member) = &member {
+            place.push_str(&format!(" ({member})"));
+        }
+        let (event, what) = words(notice.kind);
+        News { event, array, leg, slot: notice.slot.map(|slot| slot.0), member, text: format!("{place}: {what}") }
+    }
+
+    fn member_name(&self, drive: DriveId) -> Option<String> {
+        let status = self.handle.status().ok()?;
+        status.drives.into_iter().find(|view| view.drive == drive).map(|view| view.member)
+    }
+}
+
+fn plain(event: &'static str, text: String) -> News {
+    News { event, array: None, leg: None, slot: None, member: None, text }
+}
+
+fn words(kind: NoticeKind) -> (&'static str, String) {
+    match kind {
+        NoticeKind::Fail(why) => ("Fail", format!("failed: {}", fail_reason(why))),
+        NoticeKind::SpareActive => ("SpareActive", "the spare is a full member now".into()),
+        NoticeKind::RebuildStarted => ("RebuildStarted", "rebuild begins".into()),
+        NoticeKind::RebuildFinished => ("RebuildFinished", "rebuild is finished".into()),
+        NoticeKind::ResyncStarted => ("ResyncStarted", "resync begins".into()),
+        NoticeKind::ResyncFinished => ("ResyncFinished", "resync is finished".into()),
+        NoticeKind::CheckStarted => ("CheckStarted", "check begins".into()),
+        NoticeKind::CheckFinished { mismatches: 0 } => ("CheckFinished", "check is finished: everything fits".into()),
+        NoticeKind::CheckFinished { mismatches } => {
+            ("CheckFinished", format!("check is finished: {mismatches} rows do not fit"))
+        }
+        NoticeKind::SectorRepaired(lba) => {
+            ("SectorRepaired", format!("sector {} could not be read and was rewritten from redundancy", lba.get()))
+        }
+        NoticeKind::SectorLost(lba) => {
+            ("SectorLost", format!("sector {} is lost: no redundancy was left to restore it", lba.get()))
+        }
+        NoticeKind::RowCorrected(lba) => ("RowCorrected", format!("sector {} was wrong and is corrected", lba.get())),
+        NoticeKind::RowMismatch(lba) => (
+            "RowMismatch",
+            format!("the row at sector {} does not fit and nobody can be blamed; nothing was changed", lba.get()),
+        ),
+        NoticeKind::Degraded => ("DegradedArray", "degraded: redundancy is reduced".into()),
+        NoticeKind::Failed => ("FailedArray", "FAILED: data are not to be had any more".into()),
+        NoticeKind::Timeout => ("Timeout", "a command was not answered in time".into()),
+    }
+}

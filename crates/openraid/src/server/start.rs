@@ -1,0 +1,155 @@
+//! Taking arrays into service.
+
+use openraid_core::admin::{AdminCommand, AdminOutcome};
+use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::service::{AssembleRequest, ExportRequest, Nesting, StartError, StartedArray};
+use openraid_units::ArrayId;
+
+use super::view::Served;
+use super::Server;
+use crate::exit::Failure;
+use crate::registry::Entry;
+use crate::trial;
+
+/// What came of some members.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Names of the arrays that are served now.
+    pub served: Vec<String>,
+    /// What was not started, and why; a line each.
+    pub failed: Vec<String>,
+}
+
+impl Server {
+    /// Start and serve every array that these members make.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, force: bool) -> Result<Taken, Failure> {
+        let mut failed = trial::reasons(&members, force);
+        let request = AssembleRequest { options: AssembleOptions { force }, nesting: Nesting::Follow };
+        let started = self.handle.assemble(members, request).map_err(Failure::failed)?;
+        for (_, name, error) in &started.failed {
+            // The others are among the reasons above, with the names of the members.
+            if !matches!(error, StartError::Assemble(_) | StartError::NotAMember(..)) {
+                failed.push(format!("array {name}: {error}"));
+            }
+        }
+        let mut served = Vec::new();
+        for array in started.arrays {
+            match self.serve_started(array) {
+                Ok(name) => served.push(name),
+                Err(failure) => failed.push(failure.text),
+            }
+        }
+        Ok(Taken { served, failed })
+    }
+
+    /// Serve an array that was started.
+    ///
+    /// # Errors
+    /// It cannot be exported; it is stopped again.
+    pub fn serve_started(&self, started: StartedArray) -> Result<String, Failure> {
+        let mut served = Served::of(started.clone(), Vec::new());
+        if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
+            // Two arrays of one name can be told apart by their identity.
+            let uuid = started.superblock.set_uuid.to_string();
+            served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
+        }
+        let export = self.export(&served.name, served.array);
+        if let Err(failure) = export {
+            self.handle.stop_and_release(&started).map_err(Failure::failed)?;
+            return Err(failure);
+        }
+        served.exports = vec![served.name.clone()];
+        let name = served.name.clone();
+        self.put(served);
+        Ok(name)
+    }
+
+    /// Serve a drive as it is.
+    ///
+    /// # Errors
+    /// It cannot be attached or exported.
+    pub fn take_raw(&self, name: &str, member: OpenedMember) -> Result<(), Failure> {
+        let drive = self.handle.attach(member).map_err(Failure::failed)?;
+        let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::failed);
+        let result = started.and_then(|outcome| match outcome {
+            AdminOutcome::Started(array) => self.export(name, array).map(|()| array),
+            AdminOutcome::Done => Err(Failure::failed("the engine started nothing")),
+        });
+        match result {
+            Ok(array) => {
+                self.put(Served::raw(name, array));
+                Ok(())
+            }
+            Err(failure) => {
+                self.handle.detach(drive).map_err(Failure::failed)?;
+                Err(failure)
+            }
+        }
+    }
+
+    fn put(&self, served: Served) {
+        let mut state = self.state();
+        state.emptied = false;
+        state.arrays.push(served);
+        state.arrays.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    fn export(&self, name: &str, array: ArrayId) -> Result<(), Failure> {
+        let request = ExportRequest { array, name: name.into(), description: String::new(), read_only: self.read_only };
+        self.handle.export(&request).map_err(|error| Failure::failed(format!("{name}: {error}")))
+    }
+
+    /// Stop an array and serve it no more.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn stop(&self, name: &str) -> Result<(), Failure> {
+        let served = self.find(name)?;
+        let stopped = match &served.started {
+            Some(started) => self.handle.stop_and_release(started).map_err(Failure::failed),
+            None => self.stop_raw(served.array),
+        };
+        stopped.map_err(|failure| Failure { text: format!("{name}: {}", failure.text), ..failure })?;
+        let mut state = self.state();
+        state.arrays.retain(|other| other.name != name);
+        state.emptied = state.arrays.is_empty();
+        Ok(())
+    }
+
+    fn stop_raw(&self, array: ArrayId) -> Result<(), Failure> {
+        let status = self.status()?;
+        self.handle.stop_array(array).map_err(Failure::failed)?;
+        let view = status.arrays.iter().find(|view| view.status.array == array);
+        for member in view.iter().flat_map(|view| &view.status.members) {
+            if let Some(drive) = member.drive {
+                self.handle.detach(drive).map_err(Failure::failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bring the registry up to date with the members that an array has now.
+    ///
+    /// # Errors
+    /// The registry cannot be written.
+    pub fn remember(&self, name: &str) -> Result<(), Failure> {
+        let array = self.array(name)?;
+        let members: Vec<String> = array
+            .sets()
+            .iter()
+            .flat_map(|set| &set.members)
+            .filter(|member| {
+                !matches!(member.state, crate::model::StateWord::Faulty | crate::model::StateWord::Failing)
+            })
+            .filter_map(|member| member.member.clone())
+            .collect();
+        if members.iter().any(|member| member.starts_with("ram:")) {
+            return Ok(());
+        }
+        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members })
+    }
+}

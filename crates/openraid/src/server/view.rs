@@ -1,0 +1,367 @@
+//! What the service tells, in the words and with the names that people have.
+
+use openraid_core::admin::{
+    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, TaskKind, TaskStatus,
+};
+use openraid_core::geometry::{Geometry, Level, SetSpec};
+use openraid_core::reason::FailReason;
+use openraid_core::slots::SlotSet;
+use openraid_format::{FeatureMap, MdLevel, Superblock};
+use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
+use openraid_units::{ArrayId, Sectors, Slot};
+
+use super::rates::Rates;
+use crate::model::{
+    ArrayModel, BitmapModel, HealthWord, HostModel, MemberModel, ReasonModel, SettingsModel, StateWord, TaskModel,
+    TaskWord,
+};
+use crate::quantity::eta_seconds;
+use crate::words::layout_text;
+
+/// Combinations of losses that are looked at to say what an array survives; with more of them the answer is what
+/// has been shown so far, which errs on the safe side.
+const COMBINATIONS_MAX: u64 = 100_000;
+
+/// An array that runs in a service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub array: ArrayId,
+    /// What it was started from; nothing for a raw drive.
+    pub started: Option<StartedArray>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+}
+
+impl Served {
+    /// An array that was started.
+    pub fn of(started: StartedArray, exports: Vec<String>) -> Self {
+        let name = started.superblock.set_name.name().to_owned();
+        Self { name, array: started.array, started: Some(started), exports }
+    }
+
+    /// A raw drive.
+    pub fn raw(name: &str, array: ArrayId) -> Self {
+        Self { name: name.into(), array, started: None, exports: vec![name.into()] }
+    }
+
+    /// The numbers of its legs; none unless nested.
+    pub fn legs(&self) -> Vec<ArrayId> {
+        self.started.iter().flat_map(|started| started.legs.iter().map(|leg| leg.array)).collect()
+    }
+
+    /// The numbers of the sets that have members: its legs, or itself.
+    pub fn sets(&self) -> Vec<ArrayId> {
+        let legs = self.legs();
+        if legs.is_empty() {
+            vec![self.array]
+        } else {
+            legs
+        }
+    }
+}
+
+/// What is told of an array; nothing if it does not run any more.
+pub fn model(status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
+    let view = view_of(status, served.array)?;
+    let Some(started) = &served.started else {
+        return Some(ArrayModel { name: served.name.clone(), ..set_model(status, view, None, rates) });
+    };
+    if started.legs.is_empty() {
+        let mut model = set_model(status, view, Some(&started.superblock), rates);
+        model.name.clone_from(&served.name);
+        model.forced.clone_from(&started.forced);
+        model.exports.clone_from(&served.exports);
+        return Some(model);
+    }
+    nested_model(status, served, started, view, rates)
+}
+
+fn view_of(status: &ServiceStatus, array: ArrayId) -> Option<&ArrayView> {
+    status.arrays.iter().find(|view| view.status.array == array)
+}
+
+fn nested_model(
+    status: &ServiceStatus,
+    served: &Served,
+    started: &StartedArray,
+    view: &ArrayView,
+    rates: &Rates,
+) -> Option<ArrayModel> {
+    let mut legs = Vec::new();
+    for leg in &started.legs {
+        let mut model = set_model(status, view_of(status, leg.array)?, Some(&leg.superblock), rates);
+        model.name = leg.superblock.set_name.name().into();
+        model.forced.clone_from(&leg.forced);
+        legs.push(model);
+    }
+    let own = &view.status;
+    let forced: Vec<&str> = legs.iter().filter_map(|leg| leg.forced.as_deref()).collect();
+    Some(ArrayModel {
+        name: served.name.clone(),
+        uuid: Some(started.superblock.set_uuid.to_string()),
+        level: nested_level(&started.legs[0].superblock),
+        layout: legs[0].layout.clone(),
+        chunk_bytes: Some(started.superblock.chunk.bytes().get()),
+        size_bytes: own.capacity.bytes().get(),
+        metadata: Some(started.superblock.minor.to_string()),
+        slots: legs.iter().map(|leg| leg.slots).sum(),
+        health: health(own.health),
+        survives: legs.iter().map(|leg| leg.survives).min().unwrap_or(0),
+        active: legs.iter().any(|leg| leg.active),
+        consistent_to_bytes: None,
+        bitmap: None,
+        events: started.superblock.events,
+        last_check_mismatches: legs.iter().map(|leg| leg.last_check_mismatches).try_fold(0, |sum, n| Some(sum + n?)),
+        task: None,
+        stopping: own.stopping,
+        forced: (!forced.is_empty()).then(|| forced.join(" ")),
+        exports: served.exports.clone(),
+        addresses: Vec::new(),
+        members: Vec::new(),
+        settings: settings(&own.policy),
+        host: host(own),
+        reasons: add_reasons(legs.iter().flat_map(|leg| &leg.reasons)),
+        legs,
+    })
+}
+
+/// A nested array's level in a word, from the superblock of a leg.
+pub fn nested_level(leg: &Superblock) -> String {
+    match leg.level {
+        MdLevel::Raid5 => "raid50".into(),
+        MdLevel::Raid6 => "raid60".into(),
+        level => format!("raid0 over {level}"),
+    }
+}
+
+/// A level in a word.
+pub fn level_word(superblock: &Superblock) -> String {
+    if superblock.level == MdLevel::Raid1 && superblock.raid_disks == 1 {
+        return "single".into();
+    }
+    superblock.level.to_string()
+}
+
+fn add_reasons<'a>(all: impl Iterator<Item = &'a ReasonModel>) -> Vec<ReasonModel> {
+    let mut sums: Vec<ReasonModel> = Vec::new();
+    for reason in all {
+        match sums.iter_mut().find(|sum| sum.reason == reason.reason) {
+            Some(sum) => sum.count += reason.count,
+            None => sums.push(reason.clone()),
+        }
+    }
+    sums
+}
+
+fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Superblock>, rates: &Rates) -> ArrayModel {
+    let own = &view.status;
+    let superblock = own.superblock.as_ref().or(superblock);
+    let chunk = superblock.filter(|s| s.level.is_striped()).map(|s| s.chunk.bytes().get());
+    let chunk = chunk.filter(|bytes| *bytes > 0);
+    ArrayModel {
+        name: superblock.map_or_else(String::new, |s| s.set_name.name().into()),
+        uuid: superblock.map(|s| s.set_uuid.to_string()),
+        level: superblock.map_or_else(|| "jbod".into(), level_word),
+        layout: superblock.and_then(|s| layout_text(s.level, s.layout)),
+        chunk_bytes: chunk,
+        size_bytes: own.capacity.bytes().get(),
+        metadata: superblock.map(|s| s.minor.to_string()),
+        slots: superblock.map_or(1, |s| u32::from(s.raid_disks)),
+        health: health(own.health),
+        survives: superblock.map_or(0, |s| losses_left(s, &own.members)),
+        active: own.active,
+        consistent_to_bytes: (own.consistent_to != Sectors::MAX).then(|| own.consistent_to.bytes().get()),
+        bitmap: own.bitmap.map(|(marked, regions)| BitmapModel { marked, regions }),
+        events: own.events,
+        last_check_mismatches: own.last_scrub_mismatches,
+        task: own.task.as_ref().map(|task| task_model(task, rates.of(own.array))),
+        stopping: own.stopping,
+        forced: None,
+        exports: view.exports.clone(),
+        addresses: Vec::new(),
+        members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
+        legs: Vec::new(),
+        settings: settings(&own.policy),
+        host: host(own),
+        reasons: reasons(own),
+    }
+}
+
+const fn health(health: Health) -> HealthWord {
+    match health {
+        Health::Optimal => HealthWord::Optimal,
+        Health::Degraded => HealthWord::Degraded,
+        Health::Failed => HealthWord::Failed,
+    }
+}
+
+fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
+    let (done, total) = (task.done.bytes().get(), task.total.bytes().get());
+    TaskModel {
+        kind: match task.kind {
+            TaskKind::Rebuild => TaskWord::Rebuild,
+            TaskKind::Replace => TaskWord::Replace,
+            TaskKind::Resync => TaskWord::Resync,
+            TaskKind::Check => TaskWord::Check,
+            TaskKind::Repair => TaskWord::Repair,
+        },
+        done_bytes: done,
+        total_bytes: total,
+        paused: task.paused,
+        rate,
+        eta_seconds: if task.paused { None } else { eta_seconds(done, total, rate) },
+        mismatches: task.mismatches,
+    }
+}
+
+fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
+    let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
+    let (state, reason, done) = match member.state {
+        MemberState::Missing => (StateWord::Missing, None, None),
+        MemberState::Spare => (StateWord::Spare, None, None),
+        MemberState::Rebuilding { to } => (StateWord::Rebuilding, None, Some(to.bytes().get())),
+        MemberState::InSync => (StateWord::InSync, None, None),
+        MemberState::Failing(why) => (StateWord::Failing, Some(fail_reason(why).into()), None),
+        MemberState::Faulty(why) => (StateWord::Faulty, Some(fail_reason(why).into()), None),
+    };
+    let trouble = drive.and_then(|view| view.trouble.clone());
+    MemberModel {
+        slot: member.slot.map(|slot| slot.0),
+        member: drive.map(|view| view.member.clone()),
+        state,
+        reason,
+        replacement: member.replacement,
+        done_bytes: done,
+        size_bytes: drive.map(|view| view.info.capacity.bytes().get()),
+        media_errors: member.media_errors,
+        bad_ranges: member.bad_blocks,
+        outstanding: member.outstanding,
+        reads: member.reads,
+        writes: member.writes,
+        flushes: member.flushes,
+        read_bytes: Sectors(member.sectors_read).bytes().get(),
+        written_bytes: Sectors(member.sectors_written).bytes().get(),
+        notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).collect(),
+    }
+}
+
+/// Why a member failed, in words.
+pub const fn fail_reason(reason: FailReason) -> &'static str {
+    match reason {
+        FailReason::Administrator => "failed by command",
+        FailReason::Gone => "it vanished",
+        FailReason::Timeout => "it did not answer in time",
+        FailReason::WriteError => "a write failed",
+        FailReason::FlushFailed => "a flush failed: what it promised to keep is in doubt",
+        FailReason::ErrorBudget => "too many media errors",
+        FailReason::Protocol => "it answered what makes no sense, or became shorter",
+        FailReason::NoSpace => "no space behind it: the file system is full",
+        FailReason::ReadOnly => "it does not take writes any more",
+    }
+}
+
+/// Settings as people write them.
+pub fn settings(policy: &Policy) -> SettingsModel {
+    SettingsModel {
+        rebuild_rate: policy.rebuild_rate.bytes().get(),
+        scrub_rate: policy.scrub_rate.bytes().get(),
+        write_partial: match policy.partial_write {
+            PartialWritePolicy::Fewest => "fewest".into(),
+            PartialWritePolicy::ReadModifyWrite => "rmw".into(),
+        },
+        background_depth: policy.background_depth,
+    }
+}
+
+fn host(status: &ArrayStatus) -> HostModel {
+    let [reads, writes, flushes, others] = status.requests;
+    let [read_bytes, written_bytes] = status.bytes;
+    HostModel { reads, writes, flushes, others, read_bytes, written_bytes }
+}
+
+fn reasons(status: &ArrayStatus) -> Vec<ReasonModel> {
+    let model = |(reason, count): &(openraid_core::reason::Reason, u64)| ReasonModel {
+        reason: reason.name().into(),
+        text: reason.text().into(),
+        count: *count,
+    };
+    status.reasons.iter().map(model).collect()
+}
+
+/// The map of a set, from its superblock.
+pub fn geometry(superblock: &Superblock) -> Option<Geometry> {
+    let sizes = vec![superblock.size.max(Sectors(superblock.data_size.get())); usize::from(superblock.raid_disks)];
+    let said = superblock.level != MdLevel::Raid0 || superblock.features.contains(FeatureMap::RAID0_LAYOUT);
+    let spec = SetSpec {
+        level: Level::from_md(superblock.level.number())?,
+        members: superblock.raid_disks,
+        chunk: superblock.chunk,
+        layout: if said { superblock.layout } else { 0 },
+        member_size: superblock.size,
+        member_sizes: &sizes,
+    };
+    Geometry::new(&spec).ok()
+}
+
+/// How many more members can be lost, whichever they are.
+fn losses_left(superblock: &Superblock, members: &[MemberStatus]) -> u32 {
+    let in_sync = members.iter().filter(|member| member.state == MemberState::InSync && !member.replacement);
+    let present: SlotSet = in_sync.filter_map(|member| member.slot).collect();
+    let Some(geometry) = geometry(superblock) else { return 0 };
+    survives_losses(&geometry, present)
+}
+
+/// How many of these members can be lost, whichever they are.
+pub fn survives_losses(geometry: &Geometry, present: SlotSet) -> u32 {
+    let missing = SlotSet::first_n(geometry.members()).minus(present);
+    let slots: Vec<Slot> = present.iter().collect();
+    let mut left = COMBINATIONS_MAX;
+    let mut survived = 0;
+    while survived < slots.len() && every_loss(geometry, missing, &slots, survived + 1, &mut left) {
+        survived += 1;
+    }
+    u32::try_from(survived).expect("few slots")
+}
+
+fn every_loss(geometry: &Geometry, missing: SlotSet, slots: &[Slot], more: usize, left: &mut u64) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    if more == 0 {
+        *left -= 1;
+        return geometry.survives(missing);
+    }
+    (0..=slots.len().saturating_sub(more))
+        .filter(|first| first + more <= slots.len())
+        .all(|first| every_loss(geometry, missing.with(slots[first]), &slots[first + 1..], more - 1, left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(level: Level, layout: u32, members: u16) -> Geometry {
+        let size = Sectors::mib(1);
+        let sizes = vec![size; usize::from(members)];
+        let spec = SetSpec { level, members, chunk: Sectors::kib(64), layout, member_size: size, member_sizes: &sizes };
+        Geometry::new(&spec).expect("a geometry that can be")
+    }
+
+    #[test]
+    fn what_is_survived_is_the_worst_case_of_the_members_that_are_left() {
+        let all = SlotSet::first_n;
+        assert_eq!(survives_losses(&made(Level::Raid5, 2, 5), all(5)), 1);
+        assert_eq!(survives_losses(&made(Level::Raid6, 2, 6), all(6)), 2);
+        assert_eq!(survives_losses(&made(Level::Raid6, 2, 6), all(6).without(Slot(3))), 1);
+        assert_eq!(survives_losses(&made(Level::Raid1, 0, 3), all(3)), 2);
+        assert_eq!(survives_losses(&made(Level::Raid0, 0, 3), all(3)), 0);
+        // Two pairs: any one, and after it the partner must not go.
+        assert_eq!(survives_losses(&made(Level::Raid10, 0x102, 4), all(4)), 1);
+        assert_eq!(survives_losses(&made(Level::Raid10, 0x102, 4), all(4).without(Slot(0))), 0);
+        assert_eq!(survives_losses(&made(Level::Raid10, 0x103, 6), all(6)), 2);
+        assert_eq!(survives_losses(&made(Level::Raid5, 2, 100), all(100)), 1, "and it ends");
+    }
+}

@@ -1,0 +1,157 @@
+//! What some members make: the members of each array together, planned without starting anything.
+//!
+//! The core numbers drives; people name them. Everything that leaves here has names.
+
+use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Verdict};
+use openraid_core::array::create::CreateError;
+use openraid_core::slots::SlotSet;
+use openraid_format::{Superblock, Uuid};
+use openraid_runtime::member::ProbedMember;
+use openraid_units::DriveId;
+
+/// The members of one array.
+#[derive(Debug)]
+pub struct SetPlan {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// The newest superblock.
+    pub newest: Superblock,
+    /// Its members, as places in the list they came from.
+    pub members: Vec<usize>,
+    /// What they make.
+    pub plan: Result<Assembly, AssembleError>,
+}
+
+/// The arrays that these members make, and the members that belong to none.
+pub fn plan(members: &[ProbedMember], force: bool) -> (Vec<SetPlan>, Vec<usize>) {
+    let mut sets: Vec<(Uuid, Vec<usize>)> = Vec::new();
+    let mut strangers = Vec::new();
+    for (place, member) in members.iter().enumerate() {
+        let Some(superblock) = &member.look.superblock else {
+            strangers.push(place);
+            continue;
+        };
+        match sets.iter_mut().find(|(uuid, _)| *uuid == superblock.set_uuid) {
+            Some((_, set)) => set.push(place),
+            None => sets.push((superblock.set_uuid, vec![place])),
+        }
+    }
+    let plans = sets.into_iter().map(|(uuid, set)| {
+        let candidates: Vec<Candidate> =
+            set.iter().filter_map(|place| members[*place].candidate(number(*place))).collect();
+        let newest = candidates.iter().map(|candidate| &candidate.superblock).max_by_key(|own| own.events);
+        let newest = newest.expect("a set has a member").clone();
+        SetPlan { uuid, newest, members: set, plan: assemble::plan(&candidates, AssembleOptions { force }) }
+    });
+    (plans.collect(), strangers)
+}
+
+/// The engine's number for a place in the list.
+pub fn number(place: usize) -> DriveId {
+    DriveId(u16::try_from(place).expect("fewer members than the command line takes"))
+}
+
+impl SetPlan {
+    /// What became of a member, by its place in the list.
+    pub fn verdict(&self, place: usize) -> Option<Verdict> {
+        let plan = self.plan.as_ref().ok()?;
+        plan.verdicts.iter().find(|(drive, _)| *drive == number(place)).map(|(_, verdict)| *verdict)
+    }
+}
+
+/// Names of drives by the engine's number.
+pub type Names<'a> = &'a dyn Fn(DriveId) -> String;
+
+/// Why members make no array, with their names.
+pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
+    match error {
+        AssembleError::OtherArray { drive, belongs_to, array } => format!(
+            "{} belongs to array {belongs_to}, not to {array}; leave it out, or assemble that array",
+            name(*drive)
+        ),
+        AssembleError::Unsupported { drive, features } => {
+            format!("{} uses features that are not served here: {features}; use Linux md for this array", name(*drive))
+        }
+        AssembleError::Disagree { drive, field } => format!(
+            "{} disagrees with the newest superblock about the {field}; compare the members with `openraid examine` \
+             and leave it out",
+            name(*drive)
+        ),
+        AssembleError::Shrunk { drive, need, have } => format!(
+            "{} has {have}, but its superblock says that it needs {need}; it was cut short, or is not the drive it was",
+            name(*drive)
+        ),
+        AssembleError::TooFew { missing, have, stale } => {
+            let remedy = if *stale > 0 {
+                format!(
+                    "{stale} stale ones are there that --force would take; what was written since then is lost in them"
+                )
+            } else {
+                "find the missing drives, or their replacements".into()
+            };
+            format!("not enough members: {have} good ones are there, {} without one; {remedy}", slots_are(*missing))
+        }
+        AssembleError::DirtyDegraded { missing } => format!(
+            "the array was not stopped cleanly, and {} without a member: rows that were being written then may be \
+             wrong there; bring the missing members back, or start with that risk by --force",
+            slots_are(*missing)
+        ),
+        AssembleError::Nothing | AssembleError::Geometry(_) => error.to_string(),
+    }
+}
+
+/// Why an array cannot be made, with the names of its members.
+pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
+    match error {
+        CreateError::Placement { drive, error } => format!("{}: {error}", name(*drive)),
+        CreateError::SpareTooSmall { drive, have, need } => {
+            format!("the spare {} has room for {have}, a member needs {need}; use a larger one", name(*drive))
+        }
+        CreateError::TooManyMissing(missing) => {
+            format!("{} missing, which is more than this level survives; name more members", slots_are(*missing))
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// `slot 2 is`, `slots 1 and 3 are`.
+fn slots_are(set: SlotSet) -> String {
+    let verb = if set.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", slots_text(set))
+}
+
+/// `slot 2`, `slots 1 and 3`, `slots 0, 1 and 2`.
+pub fn slots_text(set: SlotSet) -> String {
+    let numbers: Vec<String> = set.iter().map(|slot| slot.to_string()).collect();
+    match numbers.as_slice() {
+        [] => "no slot".into(),
+        [one] => format!("slot {one}"),
+        [first @ .., last] => format!("slots {} and {last}", first.join(", ")),
+    }
+}
+
+/// Why a member is of no use to any array.
+pub fn no_member(member: &ProbedMember) -> String {
+    match &member.look.superblock_error {
+        Some((minor, error)) => format!("superblock {minor}: {error}"),
+        None if member.look.foreign.is_empty() => "no md superblock: it belongs to no array".into(),
+        None => {
+            let found: Vec<String> = member.look.foreign.list().iter().map(ToString::to_string).collect();
+            format!("no md superblock, but: {}", found.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::Slot;
+
+    #[test]
+    fn slots_are_named_as_people_do() {
+        let set = |numbers: &[u16]| numbers.iter().map(|n| Slot(*n)).collect::<SlotSet>();
+        assert_eq!(slots_text(set(&[])), "no slot");
+        assert_eq!(slots_are(set(&[2])), "slot 2 is");
+        assert_eq!(slots_are(set(&[0, 5, 9])), "slots 0, 5 and 9 are");
+    }
+}

@@ -1,0 +1,104 @@
+//! Arrays tried out: started by the engine itself with all writes kept in memory, so that nothing reaches a member.
+
+use openraid_core::admin::AdminCommand;
+use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::service::{AssembleRequest, Nesting, Service, StartError, Started};
+use openraid_runtime::{ServiceConfig, ServiceHandle};
+
+use crate::exit::Failure;
+use crate::server::view::Served;
+use crate::sets;
+
+/// Arrays that run in memory.
+#[derive(Debug)]
+pub struct Trial {
+    service: Service,
+    /// What came of the members.
+    pub started: Started,
+    /// Why some of them make nothing, with their names.
+    why: Vec<String>,
+}
+
+impl Trial {
+    /// Start what these members make. Background work is held: it would only fill memory.
+    ///
+    /// # Errors
+    /// There is no room for the engine.
+    pub fn start(members: Vec<(OpenedMember, ProbedMember)>, force: bool) -> Result<Self, Failure> {
+        let why = reasons(&members, force);
+        let service = quiet_service()?;
+        let overlaid = members.into_iter().map(|(opened, probed)| {
+            let opened = opened.overlaid();
+            let probed = ProbedMember { info: opened.info, ..probed };
+            (opened, probed)
+        });
+        let request = AssembleRequest { options: AssembleOptions { force }, nesting: Nesting::Follow };
+        let started = service.handle().assemble(overlaid.collect(), request).map_err(Failure::failed)?;
+        let trial = Self { service, started, why };
+        for served in trial.served() {
+            for set in served.sets() {
+                trial.handle().admin(AdminCommand::Pause { array: set }).map_err(Failure::failed)?;
+            }
+        }
+        Ok(trial)
+    }
+
+    /// A way to ask the engine.
+    pub fn handle(&self) -> ServiceHandle {
+        self.service.handle()
+    }
+
+    /// The arrays, as a server would have them.
+    pub fn served(&self) -> Vec<Served> {
+        self.started.arrays.iter().map(|array| Served::of(array.clone(), Vec::new())).collect()
+    }
+
+    /// The one array.
+    ///
+    /// # Errors
+    /// There is none, or there are several; the text says why.
+    pub fn only(&self) -> Result<Served, Failure> {
+        let mut arrays = self.served();
+        match (arrays.pop(), arrays.is_empty()) {
+            (Some(array), true) => Ok(array),
+            (Some(_), false) => {
+                Err(Failure::usage("these members make several arrays; name the members of one, or the array itself"))
+            }
+            (None, _) => Err(self.why_nothing()),
+        }
+    }
+
+    /// Why there is no array.
+    pub fn why_nothing(&self) -> Failure {
+        let outer = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::LegsMissing { .. }));
+        let outer = outer.map(|(_, name, error)| format!("array {name}: {error}"));
+        let lines: Vec<String> = self.why.iter().cloned().chain(outer).collect();
+        if lines.is_empty() {
+            return Failure::failed("no members were given that can be used; name the drives");
+        }
+        Failure::failed(lines.join("\n  "))
+    }
+}
+
+/// Why these members make no array, a line for each array and each member that belongs to none.
+pub fn reasons(members: &[(OpenedMember, ProbedMember)], force: bool) -> Vec<String> {
+    let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
+    let (plans, strangers) = sets::plan(&probed, force);
+    let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
+    let failed = plans.iter().filter_map(|set| {
+        let error = set.plan.as_ref().err()?;
+        Some(format!("array {}: {}", set.newest.set_name, sets::assemble_error(error, &name)))
+    });
+    let strangers =
+        strangers.iter().map(|place| format!("{}: {}", probed[*place].spec, sets::no_member(&probed[*place])));
+    failed.chain(strangers).collect()
+}
+
+/// A service that nobody can reach.
+///
+/// # Errors
+/// There is no room for it.
+pub fn quiet_service() -> Result<Service, Failure> {
+    Service::start(ServiceConfig::default()).map_err(Failure::failed)
+}

@@ -1,0 +1,30 @@
+//! `openraid add`: a drive joins an array that is served.
+
+use super::{member_name, tell_done, Context};
+use crate::arguments::AddArguments;
+use crate::control::Command;
+use crate::exit::Outcome;
+use crate::members::{lasting_spec, NewFiles};
+
+/// Do it.
+///
+/// # Errors
+/// Nobody serves the array, the drive cannot be used, or the server refuses.
+pub fn run(arguments: &AddArguments, context: &Context) -> Outcome {
+    let mut server = context.servers.must_serve(&arguments.array)?;
+    let spec = lasting_spec(&arguments.member)?;
+    let files = match arguments.file_size {
+        Some(size) => Some(NewFiles::make(std::slice::from_ref(&spec), size)?),
+        None => None,
+    };
+    let answer = server.ask(&Command::Add {
+        array: arguments.array.clone(),
+        member: member_name(&arguments.member)?,
+        leg: arguments.leg,
+        overwrite: arguments.yes && arguments.overwrite,
+    })?;
+    if let Some(files) = files {
+        files.keep();
+    }
+    tell_done(context, &answer)
+}

@@ -1,0 +1,143 @@
+//! `openraid assemble`: what some members make; remembered, and handed to a running server.
+
+use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::AssembleArguments;
+use crate::control::{Answer, Command};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{in_folder, named, open_some, options};
+use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
+use crate::registry::Entry;
+use crate::server::view::{level_word, nested_level};
+use crate::sets;
+use crate::trial::Trial;
+
+#[derive(Serialize)]
+struct Body {
+    sets: Vec<SetVerdict>,
+    others: Vec<MemberVerdict>,
+    arrays: Vec<Entry>,
+    handed_over: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Forgotten<'a> {
+    forgotten: &'a str,
+}
+
+/// Do it.
+///
+/// # Errors
+/// No array starts, or a name names nothing.
+pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
+    if arguments.forget {
+        return forget(arguments, context);
+    }
+    let specs = specs(arguments, context)?;
+    let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    let (plans, strangers) = sets::plan(&probed, arguments.force);
+    let verdicts: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
+    // Files of a folder that are no members are no news.
+    let given = arguments.scan.is_empty();
+    let mut others: Vec<MemberVerdict> = strangers
+        .iter()
+        .map(|place| stranger(&probed[*place]))
+        .filter(|member| given || member.verdict == "refused")
+        .collect();
+    if given {
+        others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
+    }
+    let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
+    lines.extend(others.iter().map(line));
+    // Nested arrays show only when their legs run: all of it is tried out in memory.
+    let trial = Trial::start(opened, arguments.force)?;
+    let arrays = entries(&trial, &plans, &probed);
+    let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Failed);
+    if arrays.is_empty() {
+        let body = Body { sets: verdicts, others, arrays, handed_over: None };
+        lines.push(trial.why_nothing().text);
+        context.output.answer(Exit::Failed, &body, &lines.join("\n"));
+        return Ok(Exit::Failed);
+    }
+    drop(trial);
+    let handed_over = finish(arguments, context, &arrays, &mut lines)?;
+    let body = Body { sets: verdicts, others, arrays, handed_over };
+    Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+fn specs(arguments: &AssembleArguments, context: &Context) -> Result<Vec<MemberSpec>, Failure> {
+    let mut specs = named(&arguments.members, &context.registry)?;
+    for folder in &arguments.scan {
+        specs.extend(in_folder(folder)?);
+    }
+    if specs.is_empty() {
+        return Err(Failure::usage("no members were named; name them, or a folder with --scan"));
+    }
+    Ok(specs)
+}
+
+/// What is to be remembered of each array that started.
+fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> Vec<Entry> {
+    let members_of = |uuid| -> Vec<String> {
+        let set = plans.iter().filter(|set| set.uuid == uuid).flat_map(|set| &set.members);
+        set.map(|place| probed[*place].spec.text.clone()).collect()
+    };
+    let entry = |array: &openraid_runtime::service::StartedArray| {
+        let (level, members) = match array.legs.first() {
+            None => (level_word(&array.superblock), members_of(array.superblock.set_uuid)),
+            Some(leg) => {
+                let members = array.legs.iter().flat_map(|leg| members_of(leg.superblock.set_uuid));
+                (nested_level(&leg.superblock), members.collect())
+            }
+        };
+        let uuid = Some(array.superblock.set_uuid.to_string());
+        Entry { name: array.superblock.set_name.name().into(), uuid, level, members }
+    };
+    trial.started.arrays.iter().map(entry).collect()
+}
+
+/// Remember the arrays, and have a server serve them where one runs.
+fn finish(
+    arguments: &AssembleArguments,
+    context: &Context,
+    arrays: &[Entry],
+    lines: &mut Vec<String>,
+) -> Result<Option<String>, Failure> {
+    for entry in arrays {
+        if let Err(failure) = context.registry.remember(entry.clone()) {
+            context.output.warn(&failure.text);
+        }
+    }
+    let names: Vec<&str> = arrays.iter().map(|entry| entry.name.as_str()).collect();
+    let mut servers = if arguments.no_serve { Vec::new() } else { context.servers.connect()? };
+    if servers.len() > 1 {
+        lines.push("several servers run: say with --control which one is to serve the array".into());
+    }
+    let [server] = servers.as_mut_slice() else {
+        lines.push(format!("remembered; serve with: openraid serve {}", names.join(" ")));
+        return Ok(None);
+    };
+    let members = arrays.iter().flat_map(|entry| entry.members.clone()).collect();
+    match server.ask(&Command::Assemble { members, force: arguments.force })? {
+        Answer::Done { text, .. } => {
+            lines.push(text.clone());
+            Ok(Some(text))
+        }
+        other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+    }
+}
+
+fn forget(arguments: &AssembleArguments, context: &Context) -> Outcome {
+    let [name] = arguments.members.as_slice() else {
+        return Err(Failure::usage("name the one array that is to be forgotten"));
+    };
+    if !context.registry.forget(name)? {
+        return Err(Failure::usage(format!("no array named {name:?} is remembered; see `openraid list`")));
+    }
+    let text = format!("{name} is forgotten; its members are as they were");
+    Ok(context.output.answer(Exit::Fine, &Forgotten { forgotten: name }, &text))
+}

@@ -1,0 +1,19 @@
+//! `openraid completions`: made from the definition of the command line.
+
+use clap::CommandFactory;
+use std::io::Write;
+
+use crate::arguments::Arguments;
+use crate::exit::{Exit, Outcome};
+
+/// Print the script.
+///
+/// # Errors
+/// None.
+pub fn run(shell: clap_complete::Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "openraid", &mut script);
+    // Who does not read to the end does not want it.
+    let _ = std::io::stdout().lock().write_all(&script);
+    Ok(Exit::Fine)
+}

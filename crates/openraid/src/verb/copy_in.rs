@@ -1,0 +1,201 @@
+//! `openraid copy-in`: an array filled from standard input, through the engine, so that its redundancy is right.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read, Seek};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use openraid_core::admin::{AdminCommand, TaskKind};
+use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::service::{AssembleRequest, Nesting, Service, ServiceError};
+use openraid_runtime::ServiceHandle;
+use openraid_sys::Use;
+use openraid_units::{ArrayId, Bytes};
+use serde::Serialize;
+
+use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
+use super::Context;
+use crate::arguments::CopyInArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{named, open_some, options};
+use crate::output::progress::Progress;
+use crate::quantity::human;
+use crate::server::view::Served;
+use crate::trial::{quiet_service, reasons};
+
+/// How often a sync that is waited for is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+#[derive(Serialize)]
+struct Body<'a> {
+    array: &'a str,
+    bytes: u64,
+    size_bytes: u64,
+    in_sync: bool,
+}
+
+/// Do it.
+///
+/// # Errors
+/// The members make no array, the input is too long, or the array cannot be written.
+pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::usage("standard input is a terminal; give it a file or a pipe: ... < image"));
+    }
+    let specs = named(&arguments.members, &context.registry)?;
+    let (opened, failed) = open_some(&specs, options(Use::Exclusive));
+    for (_, failure) in &failed {
+        context.output.warn(&failure.text);
+    }
+    let why = reasons(&opened, false);
+    let service = quiet_service()?;
+    let request = AssembleRequest { options: AssembleOptions { force: false }, nesting: Nesting::Follow };
+    let mut started = service.handle().assemble(opened, request).map_err(Failure::failed)?;
+    let array = match (started.arrays.pop(), started.arrays.is_empty()) {
+        (Some(array), true) => Served::of(array, Vec::new()),
+        (Some(_), false) => return Err(Failure::usage("these members make several arrays; name the members of one")),
+        (None, _) => {
+            let outer = started.failed.iter().map(|(_, name, error)| format!("array {name}: {error}"));
+            let lines = if why.is_empty() { outer.collect() } else { why };
+            return Err(Failure::failed(lines.join("\n  ")));
+        }
+    };
+    fill(arguments, context, service, &array)
+}
+
+fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array: &Served) -> Outcome {
+    let handle = service.handle();
+    let status = handle.status().map_err(Failure::failed)?;
+    let view = status.arrays.iter().find(|view| view.status.array == array.array);
+    let view = view.ok_or_else(|| Failure::failed("the array does not run"))?;
+    let (size, health) = (view.status.capacity.bytes().get(), view.status.health);
+    check_input(size, &array.name)?;
+    // A resync would read what is about to be written; it goes on afterwards.
+    each_set(&handle, array, |array| AdminCommand::Pause { array })?;
+    let result = copy(&handle, array, size);
+    each_set(&handle, array, |array| AdminCommand::Resume { array })?;
+    let bytes = result?;
+    handle.flush(array.array).map_err(Failure::failed)?;
+    let in_sync = if arguments.sync { wait_for_sync(&handle, array)? } else { !is_syncing(&handle, array)? };
+    if let Some(started) = &array.started {
+        handle.stop_and_release(started).map_err(Failure::failed)?;
+    }
+    service.stop();
+    let degraded = health != openraid_core::admin::Health::Optimal;
+    let exit = if degraded { Exit::Degraded } else { Exit::Fine };
+    let mut text = format!("{} written to {} ({})", human(Bytes(bytes)), array.name, human(Bytes(size)));
+    if degraded {
+        text.push_str("; it is degraded");
+    }
+    if !in_sync {
+        text.push_str("; its first sync or resync goes on when it is served");
+    }
+    let body = Body { array: &array.name, bytes, size_bytes: size, in_sync };
+    Ok(context.output.answer(exit, &body, &text))
+}
+
+fn each_set(handle: &ServiceHandle, array: &Served, command: fn(ArrayId) -> AdminCommand) -> Result<(), Failure> {
+    for set in array.sets() {
+        handle.admin(command(set)).map_err(Failure::failed)?;
+    }
+    Ok(())
+}
+
+/// A file says how long it is before anything is written.
+fn check_input(size: u64, name: &str) -> Result<(), Failure> {
+    let Ok(fd) = std::io::stdin().as_fd().try_clone_to_owned() else { return Ok(()) };
+    let mut input = File::from(fd);
+    let Ok(metadata) = input.metadata() else { return Ok(()) };
+    let left = metadata.len().saturating_sub(input.stream_position().unwrap_or(0));
+    if metadata.is_file() && left > size {
+        return Err(Failure::failed(format!(
+            "the input has {left} bytes, {name} holds {size}: it does not fit; nothing was written"
+        )));
+    }
+    Ok(())
+}
+
+type Work = (u64, Vec<u8>);
+type Done = Result<(), (u64, ServiceError)>;
+
+/// A thread that writes pieces, one after the other.
+fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<Done>) {
+    let (work, pieces) = sync_channel::<Work>(1);
+    let (sender, done) = sync_channel(2);
+    thread::spawn(move || {
+        for (at, bytes) in pieces {
+            let result = handle.write(array, at, &bytes, false).map_err(|error| (at, error));
+            if sender.send(result).is_err() {
+                return;
+            }
+        }
+    });
+    (work, done)
+}
+
+fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failure> {
+    let writers: Vec<_> = (0..PIECES_AHEAD).map(|_| writer(handle.clone(), array.array)).collect();
+    let failed = |(at, error): (u64, ServiceError)| {
+        Failure::failed(format!("{}: byte {at} and what follows cannot be written: {error}", array.name))
+    };
+    let ended = || Failure::failed("a writer ended too early");
+    let progress = Progress::new("copy-in", size);
+    let mut input = std::io::stdin().lock();
+    let (mut at, mut pieces) = (0, 0);
+    for (work, done) in writers.iter().cycle() {
+        let room = size - at;
+        let mut bytes = Vec::new();
+        // One byte more than fits tells that there is more.
+        let want = PIECE_BYTES.min(room + 1);
+        let read = (&mut input).take(want).read_to_end(&mut bytes);
+        read.map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
+        if bytes.is_empty() {
+            break;
+        }
+        if bytes.len() as u64 > room {
+            return Err(Failure::failed(format!(
+                "the input is longer than {}, which holds {size} bytes: its first {at} bytes were written, the rest \
+                 does not fit",
+                array.name
+            )));
+        }
+        if pieces >= PIECES_AHEAD {
+            done.recv().map_err(|_| ended())?.map_err(failed)?;
+        }
+        let len = bytes.len() as u64;
+        work.send((at, bytes)).map_err(|_| ended())?;
+        (at, pieces) = (at + len, pieces + 1);
+        progress.at(at);
+    }
+    for (work, done) in writers {
+        drop(work);
+        for result in done {
+            result.map_err(failed)?;
+        }
+    }
+    Ok(at)
+}
+
+fn is_syncing(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+    let status = handle.status().map_err(Failure::failed)?;
+    let syncs = status.arrays.iter().any(|view| {
+        let own = array.sets().contains(&view.status.array);
+        own && (view.status.task.as_ref().is_some_and(|task| task.kind == TaskKind::Resync)
+            || view.status.consistent_to != openraid_units::Sectors::MAX)
+    });
+    Ok(syncs)
+}
+
+fn wait_for_sync(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+    while is_syncing(handle, array)? {
+        let status = handle.status().map_err(Failure::failed)?;
+        let lost = status.arrays.iter().any(|view| view.status.health == openraid_core::admin::Health::Failed);
+        if lost {
+            return Err(Failure::failed(format!("{} has failed during the sync", array.name)));
+        }
+        thread::sleep(LOOK_INTERVAL);
+    }
+    Ok(true)
+}

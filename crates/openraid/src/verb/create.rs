@@ -1,0 +1,296 @@
+//! `openraid create`: a new array.
+//!
+//! Everything that can be refused is refused before the first write: members are opened, looked at, and the array is
+//! planned as a whole; then foreign signatures are wiped (if that was asked for), and the engine writes the
+//! superblocks.
+
+use openraid_core::array::assemble::Assembly;
+use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_sys::Use;
+use openraid_units::{Bytes, Sectors};
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::CreateArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::making::{Shape, Wish};
+use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
+use crate::quantity::human;
+use crate::registry::Entry;
+use crate::server::members::{check_free, contents};
+use crate::server::view::survives_losses;
+use crate::trial::quiet_service;
+use crate::wiping;
+use crate::words::{layout_text, LevelWord};
+use openraid_core::slots::SlotSet;
+
+#[derive(Serialize)]
+struct Body {
+    name: String,
+    uuid: Option<String>,
+    level: String,
+    layout: Option<String>,
+    chunk_bytes: Option<u64>,
+    legs: usize,
+    slots: usize,
+    missing: usize,
+    spares: usize,
+    size_bytes: u64,
+    survives: u32,
+    bitmap: bool,
+    first_sync: bool,
+    members: Vec<String>,
+    overwritten: Vec<String>,
+    dry_run: bool,
+}
+
+/// Do it.
+///
+/// # Errors
+/// Why the array cannot be made; nothing was written then, unless the engine itself had begun to.
+pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
+    let specs = specs(arguments)?;
+    check_name(arguments, context)?;
+    if arguments.level == LevelWord::Jbod {
+        return remember_raw(arguments, context, &specs);
+    }
+    let shape = Shape::of(&wish(arguments))?;
+    let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
+    if let (true, Some(size)) = (arguments.dry_run, arguments.file_size) {
+        let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names)?;
+        return Ok(tell(context, &body(arguments, &shape, &plans, names, Vec::new())));
+    }
+    let files = match arguments.file_size {
+        Some(size) => Some(NewFiles::make(&specs, size)?),
+        None => None,
+    };
+    let usage = if arguments.dry_run { Use::ReadExclusive } else { Use::Exclusive };
+    let members = open_every(&specs, options(usage))?;
+    let overwrite = arguments.overwrite && arguments.yes;
+    let mut taken = Vec::new();
+    let mut overwritten = Vec::new();
+    for (_, probed) in &members {
+        if let Err(failure) = check_free(probed, overwrite) {
+            taken.push(failure.text);
+        } else if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() {
+            overwritten.push(format!("{}: {}", probed.spec, contents(probed)));
+        }
+    }
+    if !taken.is_empty() && !arguments.dry_run {
+        return Err(Failure::failed(taken.join("\n  ")));
+    }
+    let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
+    let plans = shape.plan(&sizes, &names)?;
+    let mut body = body(arguments, &shape, &plans, names, overwritten);
+    if arguments.dry_run {
+        for line in &taken {
+            context.output.warn(line);
+        }
+        return Ok(tell(context, &body));
+    }
+    make(&shape, &plans, members, &specs, &mut body)?;
+    if let Some(files) = files {
+        files.keep();
+    }
+    remember(context, &body);
+    Ok(tell(context, &body))
+}
+
+fn specs(arguments: &CreateArguments) -> Result<Vec<MemberSpec>, Failure> {
+    let there = arguments.members.iter().filter(|text| *text != MISSING);
+    there.chain(&arguments.spare).map(|text| lasting_spec(text)).collect()
+}
+
+fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Failure> {
+    let name = &arguments.name;
+    if context.registry.find(name)?.is_some() {
+        return Err(Failure::failed(format!(
+            "an array named {name} is remembered already; choose another name, or forget that one with `openraid \
+             assemble {name} --forget`"
+        )));
+    }
+    Ok(())
+}
+
+fn wish(arguments: &CreateArguments) -> Wish<'_> {
+    Wish {
+        name: &arguments.name,
+        level: arguments.level,
+        layout: arguments.layout.as_deref(),
+        chunk: arguments.chunk,
+        spans: arguments.spans,
+        members: &arguments.members,
+        spares: &arguments.spare,
+        size: arguments.size,
+        assume_clean: arguments.assume_clean,
+        bitmap: arguments.bitmap.map(|word| word == crate::arguments::BitmapWord::Internal),
+        minor: arguments.metadata,
+    }
+}
+
+/// Wipe what is there, where that was asked for, and have the engine make the array.
+fn make(
+    shape: &Shape,
+    plans: &[Assembly],
+    members: Vec<(OpenedMember, ProbedMember)>,
+    specs: &[MemberSpec],
+    body: &mut Body,
+) -> Result<(), Failure> {
+    let service = quiet_service()?;
+    let handle = service.handle();
+    let members = if body.overwritten.is_empty() {
+        members
+    } else {
+        for (opened, probed) in members {
+            wiping::wipe(&handle, opened, &wiping::all_areas(&probed))?;
+        }
+        open_every(specs, options(Use::Exclusive))?
+    };
+    let opened = members.into_iter().map(|(opened, _)| opened).collect();
+    let started = shape.make(&handle, plans, opened)?;
+    body.uuid = Some(started.superblock.set_uuid.to_string());
+    let status = handle.status().map_err(Failure::failed)?;
+    if let Some(view) = status.arrays.iter().find(|view| view.status.array == started.array) {
+        body.size_bytes = view.status.capacity.bytes().get();
+    }
+    handle.stop_and_release(&started).map_err(Failure::failed)?;
+    service.stop();
+    Ok(())
+}
+
+fn body(
+    arguments: &CreateArguments,
+    shape: &Shape,
+    plans: &[Assembly],
+    members: Vec<String>,
+    overwritten: Vec<String>,
+) -> Body {
+    let slots: usize = shape.legs.iter().map(|leg| leg.slots.len()).sum();
+    let there: usize = shape.legs.iter().map(|leg| leg.slots.iter().flatten().count()).sum();
+    let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
+    let size: Sectors = plans.iter().map(|plan| plan.geometry.capacity()).sum();
+    let level = match shape.level {
+        LevelWord::Nested(md) => format!("{md}0"),
+        LevelWord::Single => "single".into(),
+        _ => shape.md.to_string(),
+    };
+    Body {
+        name: arguments.name.clone(),
+        uuid: None,
+        level,
+        layout: layout_text(shape.md, shape.layout),
+        chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
+        legs: shape.legs.len(),
+        slots,
+        missing: slots - there,
+        spares: arguments.spare.len(),
+        size_bytes: size.bytes().get(),
+        survives: plans.iter().map(|plan| survives_losses(&plan.geometry, present(plan))).min().unwrap_or(0),
+        bitmap: plans.iter().any(|plan| plan.bitmap.is_some()),
+        first_sync: plans.iter().any(|plan| plan.resync_from.is_some()),
+        members,
+        overwritten,
+        dry_run: arguments.dry_run,
+    }
+}
+
+fn tell(context: &Context, body: &Body) -> Exit {
+    let mut lines = Vec::new();
+    let verb = if body.dry_run { "would be made" } else { "is made" };
+    let mut shape = vec![body.level.clone(), format!("{} slots", body.slots)];
+    if body.legs > 1 {
+        shape.push(format!("{} legs", body.legs));
+    }
+    if let Some(layout) = &body.layout {
+        shape.push(layout.clone());
+    }
+    if let Some(chunk) = body.chunk_bytes {
+        shape.push(format!("chunk {}", human(Bytes(chunk))));
+    }
+    if body.bitmap {
+        shape.push("bitmap".into());
+    }
+    if body.spares > 0 {
+        shape.push(format!("{} spares", body.spares));
+    }
+    lines.push(format!("{} {verb}: {}", body.name, shape.join(", ")));
+    lines.push(format!("  size      {} ({} bytes)", human(Bytes(body.size_bytes)), body.size_bytes));
+    lines.push(format!("  survives  {}", crate::output::array::survives_text(body.survives)));
+    if let Some(uuid) = &body.uuid {
+        lines.push(format!("  uuid      {uuid}"));
+    }
+    let lost = if body.dry_run { "would be lost" } else { "lost" };
+    lines.extend(body.overwritten.iter().map(|line| format!("  {lost}  {line}")));
+    if body.missing > 0 {
+        lines.push(format!("  {} slots have no member: it starts degraded", body.missing));
+    }
+    if body.first_sync {
+        lines.push("  it is made consistent in the background when it is served for the first time".into());
+    }
+    if body.dry_run {
+        lines.push("nothing was written".into());
+    } else {
+        lines.push(format!("serve it with: openraid serve {}", body.name));
+    }
+    context.output.answer(Exit::Fine, body, &lines.join("\n"))
+}
+
+fn remember(context: &Context, body: &Body) {
+    let entry = Entry {
+        name: body.name.clone(),
+        uuid: body.uuid.clone(),
+        level: body.level.clone(),
+        members: body.members.clone(),
+    };
+    if let Err(failure) = context.registry.remember(entry) {
+        context.output.warn(&format!("the array is made, but: {}; serve it by naming its members", failure.text));
+    }
+}
+
+/// Raw drives have no metadata: they are opened to see that they can be, and remembered.
+fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberSpec]) -> Outcome {
+    let only_for_arrays = [
+        (arguments.layout.is_some(), "--layout"),
+        (arguments.chunk.is_some(), "--chunk"),
+        (arguments.spans.is_some(), "--spans"),
+        (!arguments.spare.is_empty(), "--spare"),
+        (arguments.bitmap.is_some(), "--bitmap"),
+        (arguments.size.is_some(), "--size"),
+        (arguments.members.iter().any(|text| text == MISSING), MISSING),
+    ];
+    if let Some((_, what)) = only_for_arrays.iter().find(|(given, _)| *given) {
+        return Err(Failure::usage(format!("jbod serves drives as they are, so {what} means nothing; leave it out")));
+    }
+    let files = match arguments.file_size.filter(|_| !arguments.dry_run) {
+        Some(size) => Some(NewFiles::make(specs, size)?),
+        None => None,
+    };
+    let members = open_every(specs, options(Use::ReadExclusive))?;
+    let size: Sectors = members.iter().map(|(opened, _)| opened.info.capacity).sum();
+    let body = Body {
+        name: arguments.name.clone(),
+        uuid: None,
+        level: "jbod".into(),
+        layout: None,
+        chunk_bytes: None,
+        legs: 1,
+        slots: specs.len(),
+        missing: 0,
+        spares: 0,
+        size_bytes: size.bytes().get(),
+        survives: 0,
+        bitmap: false,
+        first_sync: false,
+        members: specs.iter().map(|spec| spec.text.clone()).collect(),
+        overwritten: Vec::new(),
+        dry_run: arguments.dry_run,
+    };
+    if !arguments.dry_run {
+        drop(members);
+        if let Some(files) = files {
+            files.keep();
+        }
+        remember(context, &body);
+    }
+    Ok(tell(context, &body))
+}

@@ -1,0 +1,132 @@
+//! `openraid doctor`: why each member is or is not usable, and the array tried out with all writes kept in memory.
+
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_sys::Use;
+use openraid_units::Bytes;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::DoctorArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{named, open_some, options};
+use crate::model::ArrayModel;
+use crate::output::array::{health_text, survives_text, title};
+use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
+use crate::quantity::human;
+use crate::server::rates::Rates;
+use crate::server::view;
+use crate::sets;
+use crate::trial::Trial;
+
+/// Read in one go.
+const READ_BYTES: u64 = 1 << 20;
+
+#[derive(Serialize)]
+struct Body {
+    sets: Vec<SetVerdict>,
+    others: Vec<MemberVerdict>,
+    tried: Vec<Tried>,
+    nothing_written: bool,
+}
+
+#[derive(Serialize)]
+struct Tried {
+    array: ArrayModel,
+    by_force: bool,
+    read_bytes: u64,
+    read_error: Option<String>,
+}
+
+/// Do it.
+///
+/// # Errors
+/// A name that names nothing.
+pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
+    let specs = named(&arguments.members, &context.registry)?;
+    let open = || open_some(&specs, options(Use::ReadExclusive));
+    let (opened, failed) = open();
+    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    let (plans, strangers) = sets::plan(&probed, false);
+    let sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
+    let mut others: Vec<MemberVerdict> = strangers.iter().map(|place| stranger(&probed[*place])).collect();
+    others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
+    let mut lines = vec!["members".to_owned()];
+    lines.extend(sets.iter().map(set_text));
+    lines.extend(others.iter().map(line));
+    let mut tried = try_out(opened, false, arguments.read)?;
+    let mut exit = verdict(&tried, false);
+    lines.push(String::new());
+    if tried.is_empty() {
+        let (opened, _) = open();
+        tried = try_out(opened, true, arguments.read)?;
+        lines.push(if tried.is_empty() {
+            "tried in memory: no array starts, not even by force".into()
+        } else {
+            "tried in memory: no array starts by itself; by force this one would".into()
+        });
+        exit = Exit::Failed;
+    } else {
+        lines.push("tried in memory".into());
+    }
+    lines.extend(tried.iter().map(tried_text));
+    lines.push("nothing was written to any member".into());
+    if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
+        exit = Exit::CannotTell;
+    }
+    let body = Body { sets, others, tried, nothing_written: true };
+    Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+fn verdict(tried: &[Tried], force: bool) -> Exit {
+    let of = |tried: &Tried| {
+        if force || tried.read_error.is_some() {
+            Exit::Failed
+        } else {
+            tried.array.exit()
+        }
+    };
+    tried.iter().map(of).max().unwrap_or(Exit::Failed)
+}
+
+fn try_out(opened: Vec<(OpenedMember, ProbedMember)>, force: bool, read: Bytes) -> Result<Vec<Tried>, Failure> {
+    let trial = Trial::start(opened, force)?;
+    let status = trial.handle().status().map_err(Failure::cannot_tell)?;
+    let mut tried = Vec::new();
+    for served in trial.served() {
+        let Some(array) = view::model(&status, &served, &Rates::default()) else { continue };
+        let want = read.get().min(array.size_bytes);
+        let mut buffer = vec![0; usize::try_from(READ_BYTES.min(want)).expect("1 MiB")];
+        let mut done = 0;
+        let mut error = None;
+        while done < want && error.is_none() {
+            let len = usize::try_from(READ_BYTES.min(want - done)).expect("1 MiB");
+            match trial.handle().read(served.array, done, &mut buffer[..len]) {
+                Ok(()) => done += len as u64,
+                Err(why) => error = Some(format!("at byte {done}: {why}")),
+            }
+        }
+        tried.push(Tried { array, by_force: force, read_bytes: done, read_error: error });
+    }
+    Ok(tried)
+}
+
+fn tried_text(tried: &Tried) -> String {
+    let array = &tried.array;
+    let mut lines = vec![
+        format!("  {}: {}, {}", array.name, title(array), human(Bytes(array.size_bytes))),
+        format!("    it starts {}; it survives {}", health_text(array.health), survives_text(array.survives)),
+    ];
+    if let Some(forced) = &array.forced {
+        lines.push(format!("    force would risk: {}", forced.trim_end_matches([';', ' '])));
+    } else if tried.by_force {
+        lines.push("    force would start it as if it had been stopped cleanly".into());
+    }
+    lines.push(match &tried.read_error {
+        None => format!("    the first {} can be read", human(Bytes(tried.read_bytes))),
+        Some(error) => format!("    reading failed {error}"),
+    });
+    if array.health == crate::model::HealthWord::Degraded {
+        lines.push("    next: serve it, and add a new member for each that is missing (openraid add)".into());
+    }
+    lines.join("\n")
+}

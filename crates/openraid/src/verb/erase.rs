@@ -1,0 +1,82 @@
+//! `openraid erase`: members belong to no array any more.
+
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::EraseArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{lasting_spec, open_every, options};
+use crate::server::members::contents;
+use crate::trial::quiet_service;
+use crate::wiping::{md_areas, wipe, Area};
+
+#[derive(Serialize)]
+struct Body {
+    erased: bool,
+    members: Vec<Member>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    member: String,
+    holds: String,
+    areas: Vec<Area>,
+}
+
+/// Do it, or say what would be done.
+///
+/// # Errors
+/// A member cannot be opened or written; none is wiped where one cannot be opened.
+pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
+    let specs = arguments.members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
+    let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
+    let opened = open_every(&specs, options(usage))?;
+    let members: Vec<Member> = opened.iter().map(|(_, probed)| member(probed)).collect();
+    let text = text(&members, arguments.yes);
+    if !arguments.yes {
+        let something = members.iter().any(|member| !member.areas.is_empty());
+        let exit = if something { Exit::Usage } else { Exit::Fine };
+        let hint = if something { "\nnothing was done; add --yes to do it" } else { "" };
+        return Ok(context.output.answer(exit, &Body { erased: false, members }, &format!("{text}{hint}")));
+    }
+    wipe_all(opened, &members)?;
+    let names: Vec<String> = specs.into_iter().map(|spec| spec.text).collect();
+    if let Err(failure) = context.registry.forget_members(&names) {
+        context.output.warn(&failure.text);
+    }
+    Ok(context.output.answer(Exit::Fine, &Body { erased: true, members }, &text))
+}
+
+fn member(probed: &ProbedMember) -> Member {
+    let holds = contents(probed);
+    let holds = if holds.is_empty() { "nothing that is known".into() } else { holds };
+    Member { member: probed.spec.text.clone(), holds, areas: md_areas(probed) }
+}
+
+fn wipe_all(opened: Vec<(OpenedMember, ProbedMember)>, members: &[Member]) -> Result<(), Failure> {
+    let service = quiet_service()?;
+    for ((opened, _), member) in opened.into_iter().zip(members) {
+        if !member.areas.is_empty() {
+            wipe(&service.handle(), opened, &member.areas)?;
+        }
+    }
+    service.stop();
+    Ok(())
+}
+
+fn text(members: &[Member], done: bool) -> String {
+    let verb = if done { "wiped" } else { "would be wiped" };
+    let mut lines = Vec::new();
+    for member in members {
+        lines.push(format!("{}: it holds {}", member.member, member.holds));
+        if member.areas.is_empty() {
+            lines.push("  no metadata of md: nothing to wipe".into());
+        }
+        for area in &member.areas {
+            lines.push(format!("  {verb}: {}, {} bytes from byte {} on", area.what, area.bytes, area.at));
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,302 @@
+//! `openraid examine`: what stands on a member. Nothing is written, whoever uses it meanwhile.
+
+use openraid_format::{BitmapHeader, Role, Superblock};
+use openraid_runtime::member::ProbedMember;
+use openraid_sys::Use;
+use openraid_units::{Bytes, Sectors};
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::ExamineArguments;
+use crate::exit::{Exit, Outcome};
+use crate::members::{open_some, options, spec};
+use crate::output::table::Table;
+use crate::quantity::{human, utc};
+use crate::server::view::level_word;
+use crate::sets::no_member;
+use crate::words::layout_text;
+
+#[derive(Serialize)]
+struct Body {
+    members: Vec<Member>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    member: String,
+    error: Option<String>,
+    size_bytes: Option<u64>,
+    block_bytes: Option<u64>,
+    superblock: Option<SuperblockBody>,
+    superblock_error: Option<String>,
+    bitmap: Option<BitmapBody>,
+    bitmap_error: Option<String>,
+    bad_ranges: Vec<BadRangeBody>,
+    bad_blocks_error: Option<String>,
+    found: Vec<FindingBody>,
+}
+
+#[derive(Serialize)]
+struct SuperblockBody {
+    version: String,
+    array: String,
+    uuid: String,
+    level: String,
+    level_number: i32,
+    layout: Option<String>,
+    layout_number: u32,
+    chunk_bytes: u64,
+    slots: u16,
+    used_bytes: u64,
+    data_offset_sectors: u64,
+    data_bytes: u64,
+    super_offset_sectors: u64,
+    device_number: u32,
+    device_uuid: String,
+    role: String,
+    slot: Option<u16>,
+    events: u64,
+    clean: bool,
+    resync_offset_sectors: Option<u64>,
+    recovery_offset_sectors: Option<u64>,
+    created: u64,
+    updated: u64,
+    features: u32,
+    unsupported_features: Option<String>,
+    corrected_reads: u32,
+    roles: String,
+}
+
+#[derive(Serialize)]
+struct BitmapBody {
+    events: u64,
+    events_cleared: u64,
+    chunk_bytes: u32,
+    regions: u64,
+    marked: u64,
+}
+
+#[derive(Serialize)]
+struct BadRangeBody {
+    at_sector: u64,
+    sectors: u64,
+}
+
+#[derive(Serialize)]
+struct FindingBody {
+    kind: String,
+    text: String,
+    at_byte: u64,
+}
+
+/// Do it. The exit code is 0 where every member has a good superblock, 2 where one has none or a bad one, 4 where one
+/// cannot be read.
+///
+/// # Errors
+/// A name that names nothing.
+pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
+    let mut exit = Exit::Fine;
+    let mut members = Vec::new();
+    let mut text = String::new();
+    for name in &arguments.members {
+        // One after the other, so that the same member may be named twice.
+        let spec = spec(name)?;
+        let (opened, failed) = open_some(std::slice::from_ref(&spec), options(Use::Examine));
+        for (name, failure) in failed {
+            exit = exit.max(Exit::CannotTell);
+            text.push_str(&format!("{}\n", failure.text));
+            members.push(Member { error: Some(failure.text), ..empty(name) });
+        }
+        for (_, probed) in opened {
+            if probed.look.superblock.is_none() {
+                exit = exit.max(Exit::Failed);
+            }
+            text.push_str(&member_text(&probed));
+            members.push(member(&probed));
+        }
+    }
+    Ok(context.output.answer(exit, &Body { members }, &text))
+}
+
+fn empty(member: String) -> Member {
+    Member {
+        member,
+        error: None,
+        size_bytes: None,
+        block_bytes: None,
+        superblock: None,
+        superblock_error: None,
+        bitmap: None,
+        bitmap_error: None,
+        bad_ranges: Vec::new(),
+        bad_blocks_error: None,
+        found: Vec::new(),
+    }
+}
+
+fn member(probed: &ProbedMember) -> Member {
+    let look = &probed.look;
+    let finding = |finding: &openraid_format::Finding| FindingBody {
+        kind: finding.kind.name().into(),
+        text: finding.kind.description().into(),
+        at_byte: finding.at.get(),
+    };
+    Member {
+        size_bytes: Some(probed.info.capacity.bytes().get()),
+        block_bytes: Some(probed.info.block.bytes().get()),
+        superblock: look.superblock.as_ref().map(superblock_body),
+        superblock_error: look.superblock_error.map(|(minor, error)| format!("{minor}: {error}")),
+        bitmap: look.bitmap.as_deref().and_then(bitmap_body),
+        bitmap_error: look.bitmap_error.as_ref().map(ToString::to_string),
+        bad_ranges: look
+            .bad
+            .iter()
+            .map(|range| BadRangeBody { at_sector: range.at.get(), sectors: range.len.get() })
+            .collect(),
+        bad_blocks_error: look.bad_blocks_error.as_ref().map(ToString::to_string),
+        found: look.foreign.list().iter().map(finding).collect(),
+        ..empty(probed.spec.text.clone())
+    }
+}
+
+fn superblock_body(own: &Superblock) -> SuperblockBody {
+    let unsupported = own.unsupported_features();
+    SuperblockBody {
+        version: own.minor.to_string(),
+        array: own.set_name.to_string(),
+        uuid: own.set_uuid.to_string(),
+        level: level_word(own),
+        level_number: own.level.number(),
+        layout: layout_text(own.level, own.layout),
+        layout_number: own.layout,
+        chunk_bytes: own.chunk.bytes().get(),
+        slots: own.raid_disks,
+        used_bytes: bytes(own.size),
+        data_offset_sectors: own.data_offset.get(),
+        data_bytes: bytes(own.data_size),
+        super_offset_sectors: own.super_offset.get(),
+        device_number: own.dev_number,
+        device_uuid: own.device_uuid.to_string(),
+        role: role_text(own.role()),
+        slot: match own.role() {
+            Role::Active(slot) => Some(slot.0),
+            _ => None,
+        },
+        events: own.events,
+        clean: own.resync_position().is_none(),
+        resync_offset_sectors: own.resync_position().map(Sectors::get),
+        recovery_offset_sectors: own.recovery_offset().map(|at| at.get()),
+        created: own.created.seconds(),
+        updated: own.updated.seconds(),
+        features: own.features.0,
+        unsupported_features: (!unsupported.is_empty()).then(|| unsupported.to_string()),
+        corrected_reads: own.corrected_reads,
+        roles: role_map(own),
+    }
+}
+
+/// Sectors of a superblock may be anything: what is beyond 2^64 bytes is shown as the most.
+fn bytes(sectors: Sectors) -> u64 {
+    sectors.get().saturating_mul(512)
+}
+
+fn bitmap_body(area: &[u8]) -> Option<BitmapBody> {
+    let header = BitmapHeader::decode(area).ok()?;
+    let geometry = header.geometry();
+    let bits = area.get(openraid_format::BITMAP_HEADER_BYTES..).unwrap_or_default();
+    let marked = geometry.set_bits(Bytes::ZERO, bits).filter(|bit| *bit < geometry.bits).count();
+    Some(BitmapBody {
+        events: header.events,
+        events_cleared: header.events_cleared,
+        chunk_bytes: header.chunk,
+        regions: geometry.bits,
+        marked: marked as u64,
+    })
+}
+
+fn role_text(role: Role) -> String {
+    match role {
+        Role::Active(slot) => format!("slot {slot}"),
+        Role::Spare => "spare".into(),
+        Role::Faulty => "faulty".into(),
+        Role::Journal => "journal".into(),
+    }
+}
+
+/// As mdadm shows it: A for a slot with a member, '.' for one without, R where a replacement is being filled.
+fn role_map(own: &Superblock) -> String {
+    let count = |slot: u16| own.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
+    (0..own.raid_disks)
+        .map(|slot| match count(slot) {
+            0 => '.',
+            1 => 'A',
+            _ => 'R',
+        })
+        .collect()
+}
+
+fn member_text(probed: &ProbedMember) -> String {
+    let look = &probed.look;
+    let mut table = Table::plain().indented(2);
+    let size = probed.info.capacity.bytes();
+    table.row(["size", &format!("{} ({size}), blocks of {}", human(size), probed.info.block.bytes().get())]);
+    match &look.superblock {
+        Some(own) => superblock_rows(own, &mut table),
+        None => table.row(["array", &no_member(probed)]),
+    }
+    if let Some(bitmap) = look.bitmap.as_deref().and_then(bitmap_body) {
+        let chunk = human(Bytes(u64::from(bitmap.chunk_bytes)));
+        table.row(["bitmap", &format!("{} of {} regions of {chunk} marked", bitmap.marked, bitmap.regions)]);
+        table.row(["", &format!("events {}, cleared up to {}", bitmap.events, bitmap.events_cleared)]);
+    }
+    if let Some(error) = &look.bitmap_error {
+        table.row(["bitmap", &format!("of no use: {error}")]);
+    }
+    if let Some(error) = &look.bad_blocks_error {
+        table.row(["bad blocks", &format!("the log is of no use: {error}")]);
+    }
+    for range in &look.bad {
+        table
+            .row(["bad blocks", &format!("{} sectors from sector {} of the data on", range.len.get(), range.at.get())]);
+    }
+    for finding in look.foreign.list() {
+        table.row(["found", &finding.to_string()]);
+    }
+    for note in &probed.notes {
+        table.row(["note", note]);
+    }
+    format!("{}\n{}", probed.spec, table.text())
+}
+
+fn superblock_rows(own: &Superblock, table: &mut Table) {
+    let layout = layout_text(own.level, own.layout).map_or_else(String::new, |word| format!(", {word}"));
+    let chunk = if own.level.is_striped() { format!(", chunk {}", human(own.chunk.bytes())) } else { String::new() };
+    table.row(["array", &format!("{} ({})", own.set_name, own.set_uuid)]);
+    table.row(["level", &format!("{}, {} slots{layout}{chunk}", level_word(own), own.raid_disks)]);
+    if own.level.is_redundant() {
+        table.row(["used", &format!("{} of each member", human(Bytes(bytes(own.size))))]);
+    }
+    let (data, start) = (human(Bytes(bytes(own.data_size))), own.data_offset.get());
+    table.row(["data", &format!("{data} from sector {start} on")]);
+    table.row(["superblock", &format!("{} at sector {}", own.minor, own.super_offset.get())]);
+    table.row(["role", &format!("{}, device {} ({})", role_text(own.role()), own.dev_number, own.device_uuid)]);
+    table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(own))]);
+    let state = match own.resync_position() {
+        None => "clean".into(),
+        Some(at) if at.is_zero() => "active, or its first sync is not over".into(),
+        Some(at) => format!("in sync up to sector {}", at.get()),
+    };
+    table.row(["state", &format!("{state}; {} events", own.events)]);
+    if let Some(at) = own.recovery_offset() {
+        table.row(["rebuilt", &format!("up to sector {}", at.get())]);
+    }
+    table.row(["created", &utc(own.created.seconds())]);
+    table.row(["updated", &utc(own.updated.seconds())]);
+    if own.corrected_reads > 0 {
+        table.row(["repaired", &format!("{} reads", own.corrected_reads)]);
+    }
+    let unsupported = own.unsupported_features();
+    if !unsupported.is_empty() {
+        table.row(["features", &format!("not served here: {unsupported}; use Linux md for this array")]);
+    }
+}

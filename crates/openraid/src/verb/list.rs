@@ -1,0 +1,71 @@
+//! `openraid list`: the arrays that are remembered or served.
+
+use std::fmt::Write;
+
+use openraid_units::Bytes;
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::{Exit, Outcome};
+use crate::model::ArrayModel;
+use crate::output::array::{health_text, task_line};
+use crate::output::table::Table;
+use crate::quantity::human;
+use crate::registry::Entry;
+
+#[derive(Serialize)]
+struct Body {
+    served: Vec<ArrayModel>,
+    remembered: Vec<Entry>,
+}
+
+/// Do it. The exit code is that of the worst array that is served.
+///
+/// # Errors
+/// The registry cannot be read, or the server that was asked for does not answer.
+pub fn run(context: &Context) -> Outcome {
+    let mut served = Vec::new();
+    for mut server in context.servers.connect()? {
+        served.extend(server.list()?);
+    }
+    let mut remembered = context.registry.entries()?;
+    remembered.retain(|entry| !served.iter().any(|array| is_same(array, entry)));
+    let exit = served.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
+    let mut text = text(&served, &remembered);
+    if served.is_empty() && remembered.is_empty() {
+        let _ = write!(text, "no arrays; make one with `openraid create`, or find some with `openraid scan`");
+    }
+    Ok(context.output.answer(exit, &Body { served, remembered }, &text))
+}
+
+/// Raw drives of one name are served under several.
+fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
+    match &array.uuid {
+        Some(uuid) => entry.uuid.as_ref() == Some(uuid),
+        None => array.members.iter().any(|m| m.member.as_ref().is_some_and(|member| entry.members.contains(member))),
+    }
+}
+
+fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
+    if served.is_empty() && remembered.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["ARRAY", "LEVEL", "SIZE", "STATE", "MEMBERS"]);
+    for array in served {
+        let task: Vec<String> = array.tasks().map(|(_, task)| task_line(task)).collect();
+        let state = std::iter::once(health_text(array.health).to_owned()).chain(task);
+        let members: usize = array.sets().iter().map(|set| set.members.len()).sum();
+        table.row([
+            array.name.clone(),
+            array.level.clone(),
+            human(Bytes(array.size_bytes)),
+            state.collect::<Vec<_>>().join("; "),
+            members.to_string(),
+        ]);
+    }
+    for entry in remembered {
+        let state = "not served".into();
+        table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
+    }
+    table.text()
+}

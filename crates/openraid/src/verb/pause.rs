@@ -1,0 +1,14 @@
+//! `openraid pause`: background work of an array is held where it is.
+
+use super::{ask, Context};
+use crate::arguments::ArrayArgument;
+use crate::control::Command;
+use crate::exit::Outcome;
+
+/// Do it.
+///
+/// # Errors
+/// Nobody serves the array, or the server refuses.
+pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
+    ask(context, &arguments.array, &Command::Pause { array: arguments.array.clone() })
+}

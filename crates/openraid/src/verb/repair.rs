@@ -1,0 +1,13 @@
+//! `openraid repair`: everything is read and compared, and what can be attributed is corrected.
+
+use super::{check, Context};
+use crate::arguments::RepairArguments;
+use crate::exit::Outcome;
+
+/// Do it.
+///
+/// # Errors
+/// Nobody serves the array, or the server refuses.
+pub fn run(arguments: &RepairArguments, context: &Context) -> Outcome {
+    check::begin(context, &arguments.array, true, arguments.follow)
+}

@@ -1,0 +1,76 @@
+//! `openraid scan`: arrays among the files of folders, among members, or among all block devices.
+
+use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::ScanArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{block_devices, in_folder, open_some, options, spec};
+use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
+use crate::sets;
+
+#[derive(Serialize)]
+struct Body {
+    arrays: Vec<SetVerdict>,
+    damaged: Vec<MemberVerdict>,
+    looked_at: usize,
+    unreadable: usize,
+}
+
+/// Do it. Nothing is written. The exit code is that of the worst array.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
+    let specs = if arguments.places.is_empty() { block_devices() } else { places(arguments)? };
+    let (opened, failed) = open_some(&specs, options(Use::Examine));
+    let probed: Vec<ProbedMember> = opened.into_iter().map(|(_, probed)| probed).collect();
+    let (plans, strangers) = sets::plan(&probed, false);
+    let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
+    let damaged: Vec<MemberVerdict> =
+        strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
+    let exit = arrays.iter().map(set_exit).max().unwrap_or(Exit::Fine);
+    let mut lines = vec![format!(
+        "{} arrays on {} files and devices ({} could not be read)",
+        arrays.len(),
+        specs.len(),
+        failed.len()
+    )];
+    lines.extend(arrays.iter().map(set_text));
+    if !damaged.is_empty() {
+        lines.push("  members with a superblock that is not good".into());
+        lines.extend(damaged.iter().map(line));
+    }
+    if arrays.is_empty() && !failed.is_empty() {
+        lines.extend(failed.iter().take(UNREADABLE_SHOWN_MAX).map(|(_, failure)| format!("  {}", failure.text)));
+    }
+    let body = Body { arrays, damaged, looked_at: specs.len(), unreadable: failed.len() };
+    Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+/// Where nothing is found, so many members that could not be read say why.
+const UNREADABLE_SHOWN_MAX: usize = 8;
+
+fn places(arguments: &ScanArguments) -> Result<Vec<MemberSpec>, Failure> {
+    let mut specs = Vec::new();
+    for place in &arguments.places {
+        if place.is_dir() {
+            specs.extend(in_folder(place)?);
+        } else {
+            let text = place.to_str().ok_or_else(|| Failure::usage("the name of a member must be UTF-8"))?;
+            specs.push(spec(text)?);
+        }
+    }
+    Ok(specs)
+}
+
+/// The exit code of an array that is not started.
+pub fn set_exit(set: &SetVerdict) -> Exit {
+    match (set.starts, set.degraded) {
+        (true, false) => Exit::Fine,
+        (true, true) => Exit::Degraded,
+        (false, _) => Exit::Failed,
+    }
+}

@@ -1,0 +1,348 @@
+//! `openraid serve`: arrays over NBD, in the foreground, until a signal or `openraid stop`.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_nbd::PORT_DEFAULT;
+use openraid_runtime::member::MemberSpec;
+use openraid_runtime::service::{Listen, Service, ServiceEvent};
+use openraid_runtime::ServiceConfig;
+use openraid_sys::{Signals, Use};
+use openraid_units::{Bytes, Sectors};
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::ServeArguments;
+use crate::control;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::making::{Shape, Wish};
+use crate::members::{in_folder, looks_like_a_name, open_every, open_some, options, spec};
+use crate::model::ArrayModel;
+use crate::output::array::{health_text, title};
+use crate::output::live::Live;
+use crate::quantity::{human, utc};
+use crate::registry::Entry;
+use crate::server::news::News;
+use crate::server::{Listening, Server, ServerOptions};
+use crate::words::LevelWord;
+
+/// How often tasks are sampled, and the state on the terminal is redrawn.
+const TICK: Duration = Duration::from_millis(500);
+/// Of the memory for payload, one part in so many is for the engine's own work.
+const WORK_SHARE: u64 = 3;
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Line<'a> {
+    Ready { arrays: &'a [ArrayModel], control: String },
+    News(NewsBody<'a>),
+    Stopped,
+}
+
+#[derive(Serialize)]
+struct NewsBody<'a> {
+    news: &'a News,
+}
+
+/// Do it.
+///
+/// # Errors
+/// Nothing could be served, or an address is taken.
+pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
+    // Before any thread is made, so that no thread takes a signal for itself.
+    let signals =
+        Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
+    let wanted = wanted(arguments, context)?;
+    let listen = listens(arguments)?;
+    let limits = limits(arguments.memory)?;
+    let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
+    let service = Service::start(config).map_err(Failure::failed)?;
+    let server = Server::new(ServerOptions {
+        handle: service.handle(),
+        registry: context.registry.clone(),
+        listens: listening(&listen, service.addresses()),
+        read_only: arguments.read_only,
+        without_flush: arguments.without_flush,
+    });
+    begin(arguments, context, &server, wanted)?;
+    let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
+    let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
+    tell_ready(context, &server, &socket)?;
+    warn_of_open_doors(context, service.addresses());
+    let exit = attend(arguments, context, &service, &server);
+    service.stop();
+    if context.output.json {
+        context.output.document(exit, &Line::Stopped);
+    } else {
+        context.output.say("stopped");
+    }
+    Ok(exit)
+}
+
+/// What is to be served.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Members of arrays.
+    members: Vec<MemberSpec>,
+    /// Raw drives, by the name of their export.
+    raw: Vec<(String, MemberSpec)>,
+}
+
+fn wanted(arguments: &ServeArguments, context: &Context) -> Result<Wanted, Failure> {
+    let mut wanted = Wanted::default();
+    for folder in &arguments.scan {
+        wanted.members.extend(in_folder(folder)?);
+    }
+    let nothing_named = arguments.names.is_empty() && arguments.scan.is_empty();
+    if nothing_named && arguments.level.is_none() {
+        let entries = context.registry.entries()?;
+        if entries.is_empty() {
+            return Err(Failure::usage(
+                "no array is remembered; make one with `openraid create`, or name members or a folder (--scan)",
+            ));
+        }
+        for entry in &entries {
+            wanted.add(entry)?;
+        }
+    }
+    for name in &arguments.names {
+        let entry = if looks_like_a_name(name) { context.registry.find(name)? } else { None };
+        match entry {
+            Some(entry) => wanted.add(&entry)?,
+            None if looks_like_a_name(name) && !name.contains(':') => {
+                return Err(Failure::usage(format!(
+                    "{name}: no array of this name is remembered, and no file of this name is here; see `openraid list`"
+                )))
+            }
+            None => wanted.members.push(spec(name)?),
+        }
+    }
+    Ok(wanted)
+}
+
+impl Wanted {
+    fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let specs = entry.members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
+        if entry.uuid.is_some() {
+            self.members.extend(specs);
+        } else {
+            let several = specs.len() > 1;
+            let name = |nth: usize| if several { format!("{}-{nth}", entry.name) } else { entry.name.clone() };
+            self.raw.extend(specs.into_iter().enumerate().map(|(nth, spec)| (name(nth), spec)));
+        }
+        Ok(())
+    }
+}
+
+fn listens(arguments: &ServeArguments) -> Result<Vec<Listen>, Failure> {
+    let mut listens = Vec::new();
+    for text in &arguments.nbd {
+        listens.extend(addresses(text)?.into_iter().map(Listen::Tcp));
+    }
+    for path in &arguments.nbd_unix {
+        let absolute =
+            std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        listens.push(Listen::Unix(absolute));
+    }
+    if listens.is_empty() {
+        listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT))));
+    }
+    Ok(listens)
+}
+
+/// `HOST:PORT`, `:PORT` or `PORT` (both on the loopback).
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |why: String| Failure::usage(format!("--nbd {text}: {why}; write HOST:PORT, as in 127.0.0.1:10809"));
+    let plain = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = plain.parse::<u16>() {
+        return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);
+    }
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
+    match found.first() {
+        Some(first) => Ok(vec![*first]),
+        None => Err(wrong("this host has no address".into())),
+    }
+}
+
+/// The addresses as they became: port 0 has taken a free one.
+fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
+    let mut tcp = tcp.iter();
+    let one = |place: &Listen| match place {
+        Listen::Tcp(asked) => Listening::Tcp(*tcp.next().unwrap_or(asked)),
+        Listen::Unix(path) => Listening::Unix(path.clone()),
+    };
+    listen.iter().map(one).collect()
+}
+
+fn limits(memory: Bytes) -> Result<Limits, Failure> {
+    let frame = Bytes(openraid_core::limits::FRAME_BYTES);
+    let pool = memory.round_down(frame);
+    let limits = Limits { pool, work: (pool / WORK_SHARE).round_down(frame), ..Limits::default() };
+    limits.check().map_err(|error| Failure::usage(format!("--memory {}: {error}; give more", human(memory))))?;
+    Ok(limits)
+}
+
+/// Start what is wanted.
+fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wanted: Wanted) -> Result<(), Failure> {
+    if let Some(level) = arguments.level {
+        return make(arguments, context, server, level, &wanted.members);
+    }
+    let mut reasons = Vec::new();
+    let mut open = options(Use::Exclusive);
+    open.without_flush = arguments.without_flush;
+    let (opened, failed) = open_some(&wanted.members, open);
+    reasons.extend(failed.into_iter().map(|(_, failure)| failure.text));
+    // In a folder there may be other files; of what was named, everything should belong to an array.
+    let named = arguments.scan.is_empty();
+    let opened = opened
+        .into_iter()
+        .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
+    let taken = server.take(opened.collect(), arguments.force)?;
+    reasons.extend(taken.failed);
+    let mut served = taken.served.len();
+    for (name, spec) in wanted.raw {
+        let raw = open_every(std::slice::from_ref(&spec), open);
+        let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
+        match raw {
+            Ok(()) => served += 1,
+            Err(failure) => reasons.push(failure.text),
+        }
+    }
+    if served == 0 {
+        let why = if reasons.is_empty() {
+            "none of the files holds a member of an array".into()
+        } else {
+            reasons.join("\n  ")
+        };
+        return Err(Failure::failed(format!("nothing can be served:\n  {why}")));
+    }
+    for reason in reasons {
+        context.output.warn(&reason);
+    }
+    Ok(())
+}
+
+/// An array that lives as long as the server.
+fn make(
+    arguments: &ServeArguments,
+    context: &Context,
+    server: &Arc<Server>,
+    level: LevelWord,
+    specs: &[MemberSpec],
+) -> Result<(), Failure> {
+    let name = arguments.name.as_deref().unwrap_or("scratch");
+    if level == LevelWord::Jbod {
+        for (nth, (member, _)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
+            let name = if specs.len() > 1 { format!("{name}-{nth}") } else { name.into() };
+            server.take_raw(&name, member)?;
+        }
+        return Ok(());
+    }
+    let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
+    let shape = Shape::of(&Wish {
+        name,
+        level,
+        layout: None,
+        chunk: arguments.chunk,
+        spans: None,
+        members: &names,
+        spares: &[],
+        size: None,
+        // Memory is all zero, and zeroes are consistent.
+        assume_clean: names.iter().all(|name| name.starts_with("ram:")),
+        bitmap: None,
+        minor: MinorVersion::V1_2,
+    })?;
+    let members = open_every(specs, options(Use::Exclusive))?;
+    for (_, probed) in &members {
+        crate::server::members::check_free(probed, false)?;
+    }
+    let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
+    let plans = shape.plan(&sizes, &names)?;
+    let opened = members.into_iter().map(|(opened, _)| opened).collect();
+    let started = shape.make(&server.handle(), &plans, opened)?;
+    let name = server.serve_started(started)?;
+    if let Err(failure) = server.remember(&name) {
+        context.output.warn(&failure.text);
+    }
+    Ok(())
+}
+
+fn tell_ready(context: &Context, server: &Server, socket: &std::path::Path) -> Result<(), Failure> {
+    let arrays = server.arrays()?;
+    if context.output.json {
+        let control = socket.display().to_string();
+        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control });
+        return Ok(());
+    }
+    for note in server.describe()?.notes {
+        context.output.warn(&note);
+    }
+    for array in &arrays {
+        let state = health_text(array.health);
+        context.output.say(&format!("{}: {}, {}, {state}", array.name, title(array), human(Bytes(array.size_bytes))));
+        if let Some(forced) = &array.forced {
+            context.output.warn(&format!("{}: started by force: {}", array.name, forced.trim_end_matches([';', ' '])));
+        }
+        for address in &array.addresses {
+            context.output.say(&format!("  {address}"));
+        }
+    }
+    context.output.say(&format!("ready (control socket {}; Ctrl-C stops)", socket.display()));
+    Ok(())
+}
+
+fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr]) {
+    for address in addresses.iter().filter(|address| !address.ip().is_loopback()) {
+        context.output.warn(&format!(
+            "{address} is open to the network: NBD has no password and no encryption, so whoever reaches it can read \
+             and write the arrays"
+        ));
+    }
+}
+
+/// Tell news and show the state until the service ends.
+fn attend(arguments: &ServeArguments, context: &Context, service: &Service, server: &Arc<Server>) -> Exit {
+    let mut live = arguments.status.then(Live::new);
+    let mut exit = Exit::Fine;
+    let mut next = Instant::now();
+    loop {
+        match service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => return exit,
+            Ok(event) => {
+                if matches!(event, ServiceEvent::StopFailed(..)) {
+                    exit = Exit::Failed;
+                }
+                if let Some(news) = server.news(&event) {
+                    tell_news(context, live.as_mut(), &news);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                next = Instant::now() + TICK;
+                // An error means that it is ending: the event comes.
+                let _ = server.sample();
+                if let (Some(live), Ok(arrays)) = (&mut live, server.arrays()) {
+                    live.update(&arrays, &[]);
+                }
+                if server.is_emptied() {
+                    service.handle().begin_stop();
+                }
+            }
+        }
+    }
+}
+
+fn tell_news(context: &Context, live: Option<&mut Live>, news: &News) {
+    if context.output.json {
+        return context.output.document(Exit::Fine, &Line::News(NewsBody { news }));
+    }
+    let text = format!("{}  {}", utc(openraid_sys::clock::wall_seconds()), news.text);
+    match live {
+        Some(live) => live.say(&text),
+        None => context.output.say(&text),
+    }
+}

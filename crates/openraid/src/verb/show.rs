@@ -1,0 +1,127 @@
+//! `openraid show`: one array, from its server, or from its members where nobody serves it.
+
+use std::thread;
+use std::time::Duration;
+
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::ShowArguments;
+use crate::control::Connection;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{self, open_some, options};
+use crate::model::{ArrayModel, TaskModel, TaskWord};
+use crate::output::array::{mdstat, task_line, text};
+use crate::output::{self, progress::Progress};
+use crate::server::rates::Rates;
+use crate::server::view;
+use crate::trial::Trial;
+
+/// How often a task is asked for while it is followed.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
+
+#[derive(Serialize)]
+struct Body<'a> {
+    served: bool,
+    array: &'a ArrayModel,
+}
+
+/// Do it.
+///
+/// # Errors
+/// Nobody knows the array, or its members make none.
+pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
+    if arguments.follow {
+        return follow(context, &arguments.array);
+    }
+    let (array, served) = match context.servers.serving(&arguments.array)? {
+        Some(mut server) => (server.show(&arguments.array)?, true),
+        None => (unserved(&arguments.array, context)?, false),
+    };
+    let mut human = if arguments.mdstat { mdstat(&[&array]) } else { text(&array) };
+    if !served && !arguments.mdstat {
+        human.push_str(&format!(
+            "\n  not served; its members were looked at. Start it with: openraid serve {}",
+            array.name
+        ));
+    }
+    Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
+}
+
+/// What an array that nobody serves would be: started in memory, looked at, forgotten.
+fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
+    let Some(entry) = context.registry.find(name)? else {
+        return Err(Failure::cannot_tell(format!(
+            "no array named {name:?} is served or remembered; see `openraid list`, or name its members to `openraid \
+             assemble`"
+        )));
+    };
+    if entry.uuid.is_none() {
+        return Err(Failure::cannot_tell(format!("{name} is not served; start it with `openraid serve {name}`")));
+    }
+    let specs = members::named(&entry.members, &context.registry)?;
+    let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    for (_, failure) in &failed {
+        context.output.warn(&failure.text);
+    }
+    let trial = Trial::start(opened, false)?;
+    let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
+    let status = trial.handle().status().map_err(Failure::cannot_tell)?;
+    view::model(&status, &served, &Rates::default()).ok_or_else(|| Failure::cannot_tell("the array does not run"))
+}
+
+/// Follow the tasks of an array to their end.
+///
+/// # Errors
+/// Nobody serves it.
+pub fn follow(context: &Context, name: &str) -> Outcome {
+    let mut server = context.servers.must_serve(name)?;
+    let mut last = String::new();
+    let mut bar: Option<(TaskWord, Progress)> = None;
+    let mut array = server.show(name)?;
+    loop {
+        let Some((_, task)) = array.tasks().next() else { break };
+        if context.output.json {
+            context.output.document(array.exit(), &Body { served: true, array: &array });
+        } else if output::is_error_terminal() {
+            show_bar(&mut bar, name, task);
+        } else {
+            // Not on a terminal: a line for every whole per cent.
+            let line = format!("{} {} %", task.kind.text(), task.percent());
+            if line != last {
+                context.output.say(&format!("{name}: {}", task_line(task)));
+                last = line;
+            }
+        }
+        thread::sleep(FOLLOW_INTERVAL);
+        array = server.show(name)?;
+    }
+    drop(bar);
+    finished(context, &mut server, &array)
+}
+
+fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel) {
+    let new = bar.as_ref().is_none_or(|(kind, _)| *kind != task.kind);
+    if new {
+        *bar = Some((task.kind, Progress::new(&format!("{name}: {}", task.kind.text()), task.total_bytes)));
+    }
+    if let Some((_, bar)) = bar {
+        bar.show(task.done_bytes, task.rate, task.eta_seconds);
+        if task.paused {
+            bar.say("paused");
+        }
+    }
+}
+
+fn finished(context: &Context, server: &mut Connection, array: &ArrayModel) -> Outcome {
+    let array = server.show(&array.name)?;
+    let found = match array.sets().iter().filter_map(|set| set.last_check_mismatches).reduce(|a, b| a + b) {
+        None => String::new(),
+        Some(0) => "; the last check found that everything fits".into(),
+        Some(rows) => format!("; the last check found {rows} rows that do not fit"),
+    };
+    let text =
+        format!("{}: {}; nothing runs in the background{found}", array.name, output::array::health_text(array.health));
+    Ok(context.output.answer(array.exit(), &Body { served: true, array: &array }, &text))
+}

@@ -1,0 +1,47 @@
+//! `openraid spare`: hot spares of an array.
+
+use serde::Serialize;
+
+use super::{add, ask, member_name, Context};
+use crate::arguments::{SpareArguments, SpareVerb};
+use crate::control::Command;
+use crate::exit::{Exit, Outcome};
+use crate::model::{MemberModel, StateWord};
+use crate::output::table::Table;
+use crate::quantity::human;
+use openraid_units::Bytes;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    array: &'a str,
+    spares: Vec<&'a MemberModel>,
+}
+
+/// Do it.
+///
+/// # Errors
+/// Nobody serves the array, or the server refuses.
+pub fn run(arguments: &SpareArguments, context: &Context) -> Outcome {
+    match &arguments.verb {
+        SpareVerb::Add(arguments) => add::run(arguments, context),
+        SpareVerb::Remove(arguments) => {
+            let array = arguments.array.clone();
+            let member = member_name(&arguments.member)?;
+            ask(context, &arguments.array, &Command::Remove { array, member, spare: true })
+        }
+        SpareVerb::List(arguments) => list(&arguments.array, context),
+    }
+}
+
+fn list(name: &str, context: &Context) -> Outcome {
+    let array = context.servers.must_serve(name)?.show(name)?;
+    let members = array.sets().into_iter().flat_map(|set| &set.members);
+    let spares: Vec<&MemberModel> = members.filter(|member| member.state == StateWord::Spare).collect();
+    let mut table = Table::new(&["SPARE", "SIZE"]);
+    for spare in &spares {
+        let size = spare.size_bytes.map_or_else(String::new, |bytes| human(Bytes(bytes)));
+        table.row([spare.member.clone().unwrap_or_default(), size]);
+    }
+    let text = if spares.is_empty() { format!("{name} has no spares") } else { table.text() };
+    Ok(context.output.answer(Exit::Fine, &Body { array: name, spares }, &text))
+}

@@ -1,0 +1,102 @@
+//! Signatures wiped from members: what stands at their places is overwritten with zeroes, and nothing else.
+//!
+//! The writes go through a service of this process with the drive as it is, so that files, devices and remote
+//! exports are treated alike.
+
+use openraid_core::admin::{AdminCommand, AdminOutcome};
+use openraid_format::{superblock_lba, ForeignKind, MinorVersion, SUPERBLOCK_BYTES_MAX};
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::ServiceHandle;
+use openraid_units::{Bytes, Sectors};
+
+use crate::exit::Failure;
+
+/// What is zeroed at the place of a signature that is not md's: libblkid looks at no longer structure.
+const SIGNATURE_BYTES: u64 = 4096;
+/// Zeroes of one write.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// A range of a drive, and what stands there.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Area {
+    /// First byte.
+    pub at: u64,
+    /// How many.
+    pub bytes: u64,
+    /// What stands there.
+    pub what: String,
+}
+
+/// The areas of md's metadata on a member: superblocks at all three places where one stands, the bitmap, the
+/// bad-block log.
+pub fn md_areas(probed: &ProbedMember) -> Vec<Area> {
+    let capacity = probed.info.capacity;
+    let mut areas = Vec::new();
+    let founds = probed.look.foreign.list().iter().filter(|finding| finding.kind == ForeignKind::Md1);
+    let founds: Vec<u64> = founds.map(|finding| finding.at.get()).collect();
+    for minor in MinorVersion::ALL {
+        let Some(place) = superblock_lba(minor, capacity) else { continue };
+        let at = place.offset().bytes().get();
+        if founds.contains(&at) {
+            areas.push(area(at, SUPERBLOCK_BYTES_MAX as u64, capacity, format!("md superblock {minor}")));
+        }
+    }
+    if let Some(superblock) = &probed.look.superblock {
+        if let Some((place, room)) = superblock.bitmap_room(capacity) {
+            areas.push(area(place.offset().bytes().get(), room.bytes().get(), capacity, "bitmap".into()));
+        }
+        let log = superblock.bad_block_log();
+        if let Some((log, place)) = log.and_then(|log| Some((log, superblock.place(log.offset)?))) {
+            let bytes = Sectors(u64::from(log.size)).bytes().get();
+            areas.push(area(place.offset().bytes().get(), bytes, capacity, "bad-block log".into()));
+        }
+    }
+    areas
+}
+
+/// The areas of everything that was recognised on a drive.
+pub fn all_areas(probed: &ProbedMember) -> Vec<Area> {
+    let capacity = probed.info.capacity;
+    let mut areas = md_areas(probed);
+    for finding in probed.look.foreign.list() {
+        let at = finding.at.get() / 512 * 512;
+        if finding.kind != ForeignKind::Md1 {
+            areas.push(area(at, SIGNATURE_BYTES, capacity, finding.kind.description().into()));
+        }
+    }
+    areas
+}
+
+/// An area, cut at the end of the drive.
+fn area(at: u64, bytes: u64, capacity: Sectors, what: String) -> Area {
+    let end = capacity.bytes().get();
+    Area { at, bytes: bytes.min(end.saturating_sub(at)), what }
+}
+
+/// Zero the areas of a drive, durably, and let it go.
+///
+/// # Errors
+/// The drive cannot be written.
+pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[Area]) -> Result<(), Failure> {
+    let name = member.spec.text.clone();
+    let failed = |error: openraid_runtime::service::ServiceError| {
+        Failure::failed(format!("{name}: its metadata cannot be wiped: {error}"))
+    };
+    let drive = service.attach(member).map_err(failed)?;
+    let started = service.admin(AdminCommand::StartPassthrough { drive }).map_err(failed)?;
+    let AdminOutcome::Started(array) = started else {
+        return Err(Failure::failed(format!("{name}: the engine did not take it")));
+    };
+    let zeroes = vec![0; usize::try_from(PIECE_BYTES).expect("64 KiB")];
+    for area in areas {
+        let (mut at, end) = (area.at, area.at + area.bytes);
+        while at < end {
+            let len = usize::try_from(PIECE_BYTES.min(end - at)).expect("64 KiB");
+            service.write(array, at, &zeroes[..len], false).map_err(failed)?;
+            at += Bytes(len as u64).get();
+        }
+    }
+    service.flush(array).map_err(failed)?;
+    service.stop_array(array).map_err(failed)?;
+    service.detach(drive).map_err(failed)
+}
