@@ -45,7 +45,7 @@ const TABLE: &[Imports] = &[
             "openraid-sim",
             "openraid-runtime",
         ],
-        external: &[],
+        external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],
     },
     // For tests only: nothing may import it but as a dev-dependency.
     Imports { package: "openraid-oracle", own: &[], external: &[] },
