@@ -41,9 +41,12 @@ impl Live {
         lines.extend(extra.iter().cloned());
         self.clear();
         let mut out = io::stdout().lock();
+        // A line that is too long is cut, not wrapped: the lines are counted.
+        let _ = write!(out, "\x1b[?7l");
         for line in &lines {
             let _ = writeln!(out, "{line}");
         }
+        let _ = write!(out, "\x1b[?7h");
         let _ = out.flush();
         self.drawn = lines.len();
     }

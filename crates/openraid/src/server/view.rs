@@ -251,7 +251,7 @@ fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
 /// Why a member failed, in words.
 pub const fn fail_reason(reason: FailReason) -> &'static str {
     match reason {
-        FailReason::Administrator => "failed by command",
+        FailReason::Administrator => "by command",
         FailReason::Gone => "it vanished",
         FailReason::Timeout => "it did not answer in time",
         FailReason::WriteError => "a write failed",
