@@ -146,6 +146,10 @@ impl Controller {
         if command.op == DriveOp::Flush {
             self.set_mut(command.set).members[command.member as usize].flushing -= 1;
         }
+        // A member that has failed since may have lost what it had cached: what it still says is not believed.
+        let believed =
+            command.op != DriveOp::Read || self.set(command.set).members[command.member as usize].is_active();
+        let result = if believed { result } else { result.and(Err(CommandError::Drive(DriveError::Gone))) };
         if result.is_ok() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
             self.member_written(command);
         }
