@@ -5,14 +5,20 @@
 
 use openraid_units::Nanos;
 
-/// Connections served at once; one more is accepted and closed, so that its client learns it at once.
+/// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer where the
+/// process may not have so many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;
+/// Descriptors that connections leave to members and everything else.
+pub const DESCRIPTORS_KEPT: usize = 192;
 /// A client must have chosen an export this long after it was accepted.
 pub const HANDSHAKE_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// A client that takes no answer, or gives no byte of an announced payload, for this long is disconnected.
 pub const STALL_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// The same while such clients together hold more than half of the frames or requests, so that others go on.
 pub const STALL_TIME_PRESSED_MAX: Nanos = Nanos::from_millis(250);
+/// The same for a client that takes or gives bytes all the time, but so few that it has not caught up for this long,
+/// and that holds more than a sixteenth of the frames or requests.
+pub const SLOW_TIME_PRESSED_MAX: Nanos = Nanos::from_secs(2);
 /// How often stalled clients are looked for, while there are any.
 pub const STALL_LOOK_INTERVAL: Nanos = Nanos::from_millis(100);
 /// How long a listener rests after descriptors or memory ran out.

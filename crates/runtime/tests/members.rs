@@ -8,17 +8,19 @@ use std::process::{Child, Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{Health, MemberState};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, NewMember};
+use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
-use openraid_format::{MdLevel, SetName};
-use openraid_nbd::Command;
-use openraid_runtime::service::{NestedRequest, ServiceEvent};
+use openraid_format::{MdLevel, SetName, Uuid};
+use openraid_nbd::{Command, Extent};
+use openraid_runtime::member::OpenOptions;
+use openraid_runtime::service::{AssembleRequest, NestedRequest, ServiceEvent};
 use openraid_runtime::ServiceConfig;
-use openraid_sys::{EngineOptions, Prefer};
+use openraid_sys::{EngineOptions, Prefer, Use};
 use openraid_units::{ArrayId, Nanos, Sectors};
 use support::client::Client;
-use support::{has, noise, request, small_limits, uri, Folder, Server};
+use support::{has, noise, open_members, open_with, request, small_limits, uri, Folder, Server};
 
 const READ: Command = Command::Read { dont_fragment: false };
 const WRITE: Command = Command::Write { fua: false };
@@ -315,4 +317,107 @@ fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
     assert!(started.failed[0].2.to_string().contains("only 1 of the 2 legs"), "{}", started.failed[0].2);
     assert!(third.handle.status().expect("it runs").drives.is_empty());
     drop(folder);
+}
+
+#[test]
+fn a_failed_member_is_removed_and_a_new_one_is_filled() {
+    let server = Server::new("replace");
+    let members = server.folder.members(4, 16 << 20);
+    let array = server.create(request(MdLevel::Raid5, Sectors::kib(64), &members[..3]));
+    let mut client = server.connect();
+    let bytes = noise(11, 16 << 20);
+    put(&mut client, 0, &bytes);
+    let degraded = |client: &mut Client| {
+        let answer = client.call(Command::BlockStatus { one: true }, 0, 4096, &[]);
+        // A status may be a tenth of a second old.
+        std::thread::sleep(Duration::from_millis(150));
+        answer.extents.iter().find(|(context, _)| *context == 2).map(|(_, extent)| extent.status)
+    };
+    assert_eq!(degraded(&mut client), Some(0));
+    let drive = server.handle.status().expect("it runs").drives[1].drive;
+    server.handle.admin(AdminCommand::Fail { array, drive }).expect("it survives");
+    assert_eq!(degraded(&mut client), Some(Extent::DEGRADED));
+    server.handle.admin(AdminCommand::Remove { array, drive }).expect("it is faulty");
+    server.handle.detach(drive).expect("nothing is outstanding");
+    // The lock of the removed member is released: anybody may open it.
+    drop(open_members(&members[1..2]));
+    add(&server, array, &members[3]);
+    wait_until_healthy(&server, array);
+    assert_eq!(degraded(&mut client), Some(0));
+    // The first member that left comes back as a spare.
+    add(&server, array, &members[1]);
+    assert!(states(&server, array).contains(&MemberState::Spare), "{:?}", states(&server, array));
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+}
+
+/// Add a member that is new to the array.
+fn add(server: &Server, array: ArrayId, name: &str) {
+    let status = server.handle.status().expect("it runs");
+    let view = status.arrays.iter().find(|view| view.status.array == array).expect("the array runs");
+    let common = view.status.superblock.clone().expect("an array with metadata");
+    let (opened, _) = open_members(&[name.into()]).remove(0);
+    let capacity = opened.info.capacity;
+    let drive = server.handle.attach(opened).expect("room");
+    let new = NewDrive { drive, capacity, uuid: Uuid([drive.0.to_le_bytes()[0]; 16]) };
+    let superblock = superblock_for_new_member(&common, &new).expect("large enough");
+    let member = NewMember { drive, superblock, returning: false };
+    server.handle.admin(AdminCommand::Add { array, member }).expect("it fits");
+}
+
+fn wait_until_healthy(server: &Server, array: ArrayId) {
+    for _ in 0..600 {
+        let status = server.handle.status().expect("it runs");
+        let view = status.arrays.iter().find(|view| view.status.array == array).expect("the array runs");
+        if view.status.health == Health::Optimal {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the array is not rebuilt: {:?}", server.handle.status());
+}
+
+#[test]
+fn an_overlay_keeps_every_write_from_the_members() {
+    let folder = Folder::new("shield");
+    let first = Server::new("shield");
+    let members = folder.members(4, 16 << 20);
+    first.create(request(MdLevel::Raid6, Sectors::kib(64), &members));
+    let mut client = first.connect();
+    let bytes = noise(12, 8 << 20);
+    put(&mut client, 0, &bytes);
+    client.disconnect();
+    first.service.stop();
+    let before: Vec<Vec<u8>> = members.iter().map(|name| std::fs::read(name).expect("a member")).collect();
+
+    // Degraded, and open for reading only.
+    let second = Server::new("shielded");
+    let opened = open_with(&members[1..], OpenOptions::new(Use::ReadExclusive));
+    let overlaid = opened.into_iter().map(|(opened, probed)| (opened.overlaid(), probed)).collect();
+    let started = second.handle.assemble(overlaid, AssembleRequest::default()).expect("it runs");
+    second.offer(started.arrays[0].array, "disk");
+    let mut client = second.connect();
+    assert!(get(&mut client, 0, bytes.len()) == bytes);
+    let other = noise(13, 1 << 20);
+    put(&mut client, 4097, &other);
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert!(get(&mut client, 4097, other.len()) == other);
+    assert!(get(&mut client, 0, 4097) == bytes[..4097]);
+    second.service.stop();
+    let after: Vec<Vec<u8>> = members.iter().map(|name| std::fs::read(name).expect("a member")).collect();
+    assert!(before == after, "a member was written");
+}
+
+#[test]
+fn a_drive_without_metadata_is_served_as_it_is() {
+    let server = Server::new("raw");
+    let name = server.folder.member("raw", 4 << 20);
+    std::fs::write(&name, noise(14, 4 << 20)).expect("a file");
+    let (opened, _) = open_members(&[name]).remove(0);
+    let drive = server.handle.attach(opened).expect("room");
+    let started = server.handle.admin(AdminCommand::StartPassthrough { drive });
+    let Ok(AdminOutcome::Started(array)) = started else { panic!("{started:?}") };
+    server.offer(array, "disk");
+    let mut client = server.connect();
+    assert_eq!(client.session().size.get(), 4 << 20);
+    assert!(get(&mut client, 0, 4 << 20) == noise(14, 4 << 20));
 }

@@ -47,6 +47,8 @@ pub struct Connection {
     pub parked: bool,
     /// It waits for its client to take or give bytes.
     pub waits: bool,
+    /// Since when.
+    pub waits_since: Instant,
     /// When its client last took or gave some.
     pub progress_at: Instant,
 }
@@ -112,6 +114,7 @@ impl Connection {
             dirty: false,
             parked: false,
             waits: false,
+            waits_since: now,
             progress_at: now,
         }
     }
@@ -146,6 +149,17 @@ impl Connection {
             && self.read_bytes < CONNECTION_BYTES_MAX
             && self.write_bytes < CONNECTION_BYTES_MAX
             && self.output.buffered() < REPLIES_WAITING_MAX
+    }
+
+    /// It waits for its client, or does so no more; `moved` if the client took or gave bytes just now.
+    pub fn set_waits(&mut self, waits: bool, moved: bool, now: Instant) {
+        if waits && !self.waits {
+            self.waits_since = now;
+        }
+        if moved || !self.waits {
+            self.progress_at = now;
+        }
+        self.waits = waits;
     }
 
     /// Tell the kernel what to report, where that changed.

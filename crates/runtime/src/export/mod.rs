@@ -26,7 +26,8 @@ use openraid_units::{ArrayId, Instant};
 use crate::control::Control;
 use crate::hosts::Hosts;
 use crate::limits::{
-    ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, INBOX_BYTES, STASH_BYTES_MAX,
+    ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,
+    STASH_BYTES_MAX,
 };
 use crate::slab::{Key, Slab};
 use connection::{Connection, Phase};
@@ -79,6 +80,8 @@ pub struct ExportCounters {
     pub connections: usize,
     /// Connections ever taken.
     pub accepted: u64,
+    /// The most connections there may be.
+    pub connections_max: usize,
     /// Connections refused because there were too many.
     pub refused: u64,
     /// Clients that were disconnected because they stalled or were too slow to choose.
@@ -110,7 +113,16 @@ pub struct Exports {
     look_at: Option<Instant>,
     status: StatusCache,
     counters: ExportCounters,
+    connections_max: usize,
     stopping: bool,
+}
+
+/// As many connections as descriptors can be had for, up to the limit.
+fn connections_max() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let descriptors = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    descriptors.map_or(CONNECTIONS_MAX, |most| most.saturating_sub(DESCRIPTORS_KEPT).clamp(1, CONNECTIONS_MAX))
 }
 
 impl Default for Exports {
@@ -130,6 +142,7 @@ impl Default for Exports {
             look_at: None,
             status: StatusCache::default(),
             counters: ExportCounters::default(),
+            connections_max: connections_max(),
             stopping: false,
         }
     }
@@ -180,7 +193,7 @@ impl Exports {
     /// Counters.
     #[must_use]
     pub fn counters(&self) -> ExportCounters {
-        ExportCounters { connections: self.table.len(), ..self.counters }
+        ExportCounters { connections: self.table.len(), connections_max: self.connections_max, ..self.counters }
     }
 
     /// A listener has somebody.
@@ -201,7 +214,7 @@ impl Exports {
     }
 
     fn on_accepted(&mut self, socket: Socket, shared: &mut Shared) {
-        if self.table.len() >= CONNECTIONS_MAX || self.stopping {
+        if self.table.len() >= self.connections_max || self.stopping {
             self.counters.refused += 1;
             return;
         }

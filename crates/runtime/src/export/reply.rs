@@ -18,12 +18,12 @@ impl Exports {
     #[inline]
     pub fn transfer(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
         match transfer.direction {
-            Direction::FromHost => self.from_client(key, transfer, shared),
-            Direction::ToHost => self.to_client(key, transfer, shared),
+            Direction::FromHost => self.take_from_client(key, transfer, shared),
+            Direction::ToHost => self.pass_to_client(key, transfer, shared),
         }
     }
 
-    fn from_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    fn take_from_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
         let host = shared.hosts.get(transfer.token);
         let (first, len) = (transfer.offset as usize, transfer.len as usize);
         let bytes = match &host.payload {
@@ -40,7 +40,7 @@ impl Exports {
         shared.control.transfer_done(transfer.tag, Ok(()));
     }
 
-    fn to_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    fn pass_to_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
         let host = shared.hosts.get(transfer.token);
         let request = host.request;
         let Some(connection) = self.table.get_mut(key) else {
@@ -162,18 +162,13 @@ impl Exports {
             *read_bytes -= sent.len;
             *requests -= u32::from(sent.last);
         });
-        let blocked = match result {
+        let (blocked, moved) = match result {
             SendResult::Gone => return self.close(key, shared),
-            SendResult::Empty => false,
-            SendResult::Blocked(progress) => {
-                if progress || !connection.waits {
-                    connection.progress_at = shared.now;
-                }
-                true
-            }
+            SendResult::Empty => (false, true),
+            SendResult::Blocked(moved) => (true, moved),
         };
-        if !connection.is_streaming() {
-            connection.waits = blocked;
+        if blocked || !connection.is_streaming() {
+            connection.set_waits(blocked, moved, shared.now);
         }
         let wanted = Interest { writable: blocked, ..connection.registered };
         connection.register(&shared.epoll, wanted);

@@ -36,13 +36,13 @@ impl Exports {
         let scratch = &mut self.inbox[self.inbox_used..];
         let state = run(&connection.socket, serving, shared, scratch);
         let Some(stream) = &mut serving.stream else { return true };
-        if before != stream.progress(&serving.parser) || !connection.waits {
-            connection.progress_at = shared.now;
-        }
-        connection.waits = state == State::NoBytes;
+        let moved = before != stream.progress(&serving.parser);
+        connection.set_waits(state == State::NoBytes, moved, shared.now);
         match state {
             State::Complete => {
-                serving.stream = None;
+                if let Some(serving) = connection.serving() {
+                    serving.stream = None;
+                }
                 // Its own bytes had the connection for themselves; what was kept from being read goes on.
                 self.park(key);
                 true

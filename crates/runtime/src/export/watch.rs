@@ -6,10 +6,13 @@ use openraid_nbd::{Extent, MetaContext, Request};
 use openraid_sys::Interest;
 use openraid_units::{ArrayId, Instant, Nanos};
 
-use super::connection::Phase;
+use super::connection::{Connection, Phase};
 use super::{Exports, Shared, LISTENER_CLASS};
 use crate::control::Control;
-use crate::limits::{STALL_LOOK_INTERVAL, STALL_TIME_MAX, STALL_TIME_PRESSED_MAX, STATUS_AGE_MAX};
+use crate::limits::{
+    SLOW_TIME_PRESSED_MAX, STALL_LOOK_INTERVAL, STALL_TIME_MAX, STALL_TIME_PRESSED_MAX, STATUS_AGE_MAX,
+};
+use crate::slab::Key;
 
 impl Exports {
     /// Somebody waits for a client: look after it.
@@ -48,31 +51,61 @@ impl Exports {
     }
 
     fn look_for_stalled(&mut self, shared: &mut Shared) {
-        let mut waiting = Vec::new();
-        let (mut bytes, mut requests) = (0, 0);
-        for (key, connection) in self.table.iter().filter(|(_, connection)| connection.waits) {
-            let streamed = match &connection.phase {
-                Phase::Serving(serving) => serving
-                    .stream
-                    .as_ref()
-                    .map_or(0, |stream| stream.transfers.iter().map(|transfer| u64::from(transfer.len)).sum()),
-                Phase::Negotiating(_) => 0,
-            };
-            bytes += connection.output.frame_bytes() + connection.output.buffered() as u64 + streamed;
-            requests += connection.requests as usize;
-            waiting.push((key, connection.progress_at));
-        }
+        let waiting: Vec<Waits> = self
+            .table
+            .iter()
+            .filter(|(_, connection)| connection.waits)
+            .map(|(key, connection)| Waits {
+                key,
+                bytes: connection.held_bytes(),
+                requests: connection.requests as usize,
+                still: shared.now.since(connection.progress_at),
+                behind: shared.now.since(connection.waits_since),
+            })
+            .collect();
+        let bytes: u64 = waiting.iter().map(|waits| waits.bytes).sum();
+        let requests: usize = waiting.iter().map(|waits| waits.requests).sum();
         let pressed = bytes > shared.host_bytes / 2 || requests > shared.requests_max / 2;
-        let patience = if pressed { STALL_TIME_PRESSED_MAX } else { STALL_TIME_MAX };
-        for (key, progress_at) in &waiting {
-            if shared.now.since(*progress_at) >= patience {
+        for waits in &waiting {
+            let large = waits.bytes > shared.host_bytes / 16 || waits.requests > shared.requests_max / 16;
+            let must_go = if pressed {
+                waits.still >= STALL_TIME_PRESSED_MAX || (large && waits.behind >= SLOW_TIME_PRESSED_MAX)
+            } else {
+                waits.still >= STALL_TIME_MAX
+            };
+            if must_go {
                 self.counters.stalled += 1;
-                self.close(*key, shared);
+                self.close(waits.key, shared);
             }
         }
         if !waiting.is_empty() {
             self.watch(shared.now);
         }
+    }
+}
+
+/// A connection that waits for its client.
+struct Waits {
+    key: Key,
+    /// What it holds of memory and requests.
+    bytes: u64,
+    requests: usize,
+    /// How long its client has neither taken nor given a byte, and how long it has been behind.
+    still: Nanos,
+    behind: Nanos,
+}
+
+impl Connection {
+    /// Frames and buffers that wait for the client.
+    fn held_bytes(&self) -> u64 {
+        let streamed = match &self.phase {
+            Phase::Serving(serving) => serving
+                .stream
+                .as_ref()
+                .map_or(0, |stream| stream.transfers.iter().map(|transfer| u64::from(transfer.len)).sum()),
+            Phase::Negotiating(_) => 0,
+        };
+        self.output.frame_bytes() + self.output.buffered() as u64 + streamed
     }
 }
 

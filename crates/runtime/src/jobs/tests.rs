@@ -5,6 +5,7 @@ use openraid_sys::PoolOptions;
 use openraid_units::{Tag, TagKind};
 
 const LEN: u64 = 8192;
+const BYTES: usize = 8192;
 
 fn pool(blocks: u64) -> FramePool {
     let mut pool = FramePool::new(PoolOptions::of(Bytes(blocks * LEN))).expect("memory for a small pool");
@@ -46,7 +47,7 @@ fn power(index: u8) -> u8 {
     (0..index).fold(1, |value, _| times(value, 2))
 }
 fn syndromes(pool: &FramePool, columns: &[JobColumn]) -> (Vec<u8>, Vec<u8>) {
-    let (mut p, mut q) = (vec![0; LEN as usize], vec![0; LEN as usize]);
+    let (mut p, mut q) = (vec![0; BYTES], vec![0; BYTES]);
     for column in columns {
         let data = block(pool, column.at.get() / LEN);
         let factor = power(column.index);

@@ -164,7 +164,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            (state >> 32) as u8
+            state.to_be_bytes()[3]
         })
         .collect()
 }

@@ -290,7 +290,7 @@ impl Remote {
                 self.info = Some(info);
                 self.flags = flags;
                 let most = session.blocks.map_or(openraid_nbd::limits::PAYLOAD_DEFAULT_MAX, |b| b.maximum());
-                let unit = u64::from(info.block.bytes().get() as u32);
+                let unit = info.block.bytes().get();
                 self.payload_max =
                     (u64::from(most.min(openraid_nbd::limits::PAYLOAD_HARD_MAX)) / unit * unit).max(unit);
             }
