@@ -71,16 +71,15 @@ fn after_a_power_cut_what_was_flushed_is_there_and_redundancy_is_made_whole() {
             for round in 0..3 {
                 let requests = rig.random.between(1, 60);
                 rig.session.run_on(&mut rig.world, &load, requests);
-                for _ in 0..rig.random.below(40) {
-                    rig.session.step(&mut rig.world);
-                }
+                let steps = u32::try_from(rig.random.below(40)).unwrap();
+                rig.rest_or(steps);
                 rig.cut_and_boot();
                 if round % 2 == 0 {
                     rig.session.look_at_all(&mut rig.world);
                 }
             }
             rig.rest();
-            assert_eq!(rig.health(), Health::Optimal);
+            assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
             rig.judge();
         }
     }

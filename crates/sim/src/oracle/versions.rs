@@ -241,8 +241,9 @@ impl Versions {
         versions.iter().copied().filter(|id| !hidden(id)).collect()
     }
 
-    /// May a read decide between these for all time?
+    /// May a read decide between these for all time? Not where an older read may still see what is given up.
     fn is_settled(&self, visible: &[VersionId], begun: u64) -> bool {
+        let begun = self.reads.first().map_or(begun, |oldest| begun.min(*oldest));
         visible.iter().all(|id| {
             let version = self.version(*id);
             version.durable && version.ended.is_some_and(|ended| ended < begun)

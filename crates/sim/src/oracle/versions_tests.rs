@@ -87,6 +87,18 @@ fn a_read_may_see_what_was_hidden_while_it_ran() {
 }
 
 #[test]
+fn a_look_does_not_decide_for_a_read_that_began_earlier() {
+    let mut bench = Bench::new(true);
+    let one = bench.0.begin_write(0..512, Content::Stamp(1));
+    let two = bench.0.begin_write(0..512, Content::Stamp(2));
+    let begun = bench.0.begin_read();
+    bench.0.end_write(one, 0..512, true, false);
+    bench.0.end_write(two, 0..512, true, false);
+    assert!(Bench::read(&mut bench.0, 0..512, 2));
+    assert_eq!(bench.0.end_read(begun, 0, &stamped(1, 0, 512)), Ok(()));
+}
+
+#[test]
 fn a_cut_keeps_what_was_flushed_and_may_undo_the_rest() {
     let mut bench = Bench::new(false);
     bench.write(0..512, 1, false);
