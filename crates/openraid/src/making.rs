@@ -2,7 +2,7 @@
 
 use openraid_core::array::assemble::Assembly;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
-use openraid_format::{MdLevel, MinorVersion, Raid10Layout, SetName, Timestamp, Uuid};
+use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Raid10Layout, SetName, Timestamp, Uuid};
 use openraid_runtime::member::OpenedMember;
 use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
 use openraid_runtime::ServiceHandle;
@@ -201,6 +201,20 @@ impl Shape {
     /// The chunk of the stripe over the legs: a whole stripe of a leg, so that its full stripes stay in one piece.
     pub fn outer_chunk(&self, plans: &[Assembly]) -> Sectors {
         plans[0].geometry.full_stripe()
+    }
+
+    /// The size that it will have.
+    pub fn size(&self, plans: &[Assembly]) -> Sectors {
+        if !self.is_nested() {
+            return plans[0].geometry.capacity();
+        }
+        let chunk = self.outer_chunk(plans);
+        let of_leg = |plan: &Assembly| {
+            let drive_size = plan.geometry.capacity();
+            let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
+            Placement::new(request).map_or(Sectors::ZERO, |placement| placement.data_size.round_down(chunk))
+        };
+        plans.iter().map(of_leg).sum()
     }
 
     /// Make it, from the members that are there and as it was planned.

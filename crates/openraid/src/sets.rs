@@ -92,8 +92,9 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             format!("not enough members: {have} good ones are there, {} without one; {remedy}", slots_are(*missing))
         }
         AssembleError::DirtyDegraded { missing } => format!(
-            "the array was not stopped cleanly, and {} without a member: rows that were being written then may be \
-             wrong there; bring the missing members back, or start with that risk by --force",
+            "the array was not stopped cleanly (or its first sync is not over), and {} without a member: what was being \
+             written then, or not yet synced, may be wrong there; bring the missing members back, or start with that \
+             risk by --force",
             slots_are(*missing)
         ),
         AssembleError::Nothing | AssembleError::Geometry(_) => error.to_string(),

@@ -25,7 +25,7 @@ impl Trial {
     ///
     /// # Errors
     /// There is no room for the engine.
-    pub fn start(members: Vec<(OpenedMember, ProbedMember)>, force: bool) -> Result<Self, Failure> {
+    pub fn start(members: Vec<(OpenedMember, ProbedMember)>, force: bool, nesting: Nesting) -> Result<Self, Failure> {
         let why = reasons(&members, force);
         let service = quiet_service()?;
         let overlaid = members.into_iter().map(|(opened, probed)| {
@@ -33,7 +33,7 @@ impl Trial {
             let probed = ProbedMember { info: opened.info, ..probed };
             (opened, probed)
         });
-        let request = AssembleRequest { options: AssembleOptions { force }, nesting: Nesting::Follow };
+        let request = AssembleRequest { options: AssembleOptions { force }, nesting };
         let started = service.handle().assemble(overlaid.collect(), request).map_err(Failure::failed)?;
         let trial = Self { service, started, why };
         for served in trial.served() {
@@ -72,7 +72,7 @@ impl Trial {
     /// Why there is no array.
     pub fn why_nothing(&self) -> Failure {
         let outer = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::LegsMissing { .. }));
-        let outer = outer.map(|(_, name, error)| format!("array {name}: {error}"));
+        let outer = outer.map(|(_, name, error)| legs_missing(name, error));
         let lines: Vec<String> = self.why.iter().cloned().chain(outer).collect();
         if lines.is_empty() {
             return Failure::failed("no members were given that can be used; name the drives");
@@ -93,6 +93,11 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], force: bool) -> Vec<Str
     let strangers =
         strangers.iter().map(|place| format!("{}: {}", probed[*place].spec, sets::no_member(&probed[*place])));
     failed.chain(strangers).collect()
+}
+
+/// The words for a nested array that is not complete.
+pub fn legs_missing(name: &str, error: &StartError) -> String {
+    format!("array {name}: {error}; if its legs are arrays that stand for themselves, use --flat")
 }
 
 /// A service that nobody can reach.

@@ -16,8 +16,7 @@ pub const HANDSHAKE_TIME_MAX: Nanos = Nanos::from_secs(30);
 pub const STALL_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// The same while such clients together hold more than half of the frames or requests, so that others go on.
 pub const STALL_TIME_PRESSED_MAX: Nanos = Nanos::from_millis(250);
-/// The same for a client that takes or gives bytes all the time, but so few that it has not caught up for this long,
-/// and that holds more than a sixteenth of the frames or requests.
+/// The same for a client that takes or gives bytes all the time, but has been behind for this long.
 pub const SLOW_TIME_PRESSED_MAX: Nanos = Nanos::from_secs(2);
 /// How often stalled clients are looked for, while there are any.
 pub const STALL_LOOK_INTERVAL: Nanos = Nanos::from_millis(100);

@@ -138,8 +138,8 @@ fn large_reads_that_nobody_takes_hold_nobody_up() {
 }
 
 #[test]
-fn reads_that_are_taken_byte_by_byte_hold_nobody_up() {
-    bears("reads_that_are_taken_byte_by_byte_hold_nobody_up", |victim| {
+fn reads_that_are_taken_by_small_pieces_hold_nobody_up() {
+    bears("reads_that_are_taken_by_small_pieces_hold_nobody_up", |victim| {
         let requests: Vec<u8> = (0..16).flat_map(|nth| head(READ, nth << 10, 1 << 20)).collect();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -154,7 +154,6 @@ fn reads_that_are_taken_byte_by_byte_hold_nobody_up() {
             scope.spawn(move || {
                 let mut slow = slow;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    // More than a byte, because a socket makes room only by pages.
                     slow.retain_mut(|stream| matches!(stream.read(&mut [0; 40_000]), Ok(1..)));
                     std::thread::sleep(Duration::from_millis(100));
                 }

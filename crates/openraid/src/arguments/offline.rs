@@ -96,13 +96,17 @@ pub struct CopyOutArguments {
     /// Take stale members where the array cannot start without them, and read a dirty, degraded array
     #[arg(short, long)]
     pub force: bool,
+    /// Do not look for a stripe over the arrays (levels 50 and 60)
+    #[arg(long)]
+    pub flat: bool,
 }
 
 /// What `copy-in` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The array is filled from its start; what lies behind the end of the input stays as it is. Input that is longer than \
-the array is refused: a file before anything is written, a pipe when the array is full.
+the array is refused: a file before anything is written, a pipe when the array is full. At the end a first sync is \
+finished, so that the array survives what its level promises.
 
 Example:
   openraid copy-in d1 d2 d3 d4 < image")]
@@ -110,7 +114,7 @@ pub struct CopyInArguments {
     /// Members, or the name of an array that is remembered
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Afterwards wait until a first sync or resync is over
+    /// Do not wait until a first sync or resync is over: it then goes on when the array is served
     #[arg(long)]
-    pub sync: bool,
+    pub no_sync: bool,
 }

@@ -36,6 +36,10 @@ pub struct ServeArguments {
     /// Take stale members where an array cannot start without them, and start dirty, degraded arrays
     #[arg(short, long)]
     pub force: bool,
+    /// Serve every array by itself: do not look for stripes over arrays (levels 50 and 60). For arrays whose content
+    /// happens to be a member of somebody's RAID 0
+    #[arg(long)]
+    pub flat: bool,
     /// Refuse clients that want to write
     #[arg(long)]
     pub read_only: bool,

@@ -1,6 +1,7 @@
 //! The commands that change something, carried out one at a time.
 
 use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy};
+use openraid_runtime::service::Nesting;
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::{find, set_status};
@@ -177,7 +178,7 @@ impl Server {
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, failed) = open_some(&specs, options);
-        let taken = self.take(opened, force)?;
+        let taken = self.take(opened, force, Nesting::Follow)?;
         let mut lines: Vec<String> = failed.into_iter().map(|(_, failure)| failure.text).collect();
         lines.extend(taken.failed);
         if taken.served.is_empty() {

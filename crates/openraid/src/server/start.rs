@@ -26,14 +26,21 @@ impl Server {
     ///
     /// # Errors
     /// The service has ended.
-    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, force: bool) -> Result<Taken, Failure> {
+    pub fn take(
+        &self,
+        members: Vec<(OpenedMember, ProbedMember)>,
+        force: bool,
+        nesting: Nesting,
+    ) -> Result<Taken, Failure> {
         let mut failed = trial::reasons(&members, force);
-        let request = AssembleRequest { options: AssembleOptions { force }, nesting: Nesting::Follow };
+        let request = AssembleRequest { options: AssembleOptions { force }, nesting };
         let started = self.handle.assemble(members, request).map_err(Failure::failed)?;
         for (_, name, error) in &started.failed {
-            // The others are among the reasons above, with the names of the members.
-            if !matches!(error, StartError::Assemble(_) | StartError::NotAMember(..)) {
-                failed.push(format!("array {name}: {error}"));
+            match error {
+                // Among the reasons above, with the names of the members.
+                StartError::Assemble(_) | StartError::NotAMember(..) => {}
+                StartError::LegsMissing { .. } => failed.push(trial::legs_missing(name, error)),
+                _ => failed.push(format!("array {name}: {error}")),
             }
         }
         let mut served = Vec::new();

@@ -1,6 +1,7 @@
 //! `openraid assemble`: what some members make; remembered, and handed to a running server.
 
 use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -54,7 +55,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
     // Nested arrays show only when their legs run: all of it is tried out in memory.
-    let trial = Trial::start(opened, arguments.force)?;
+    let trial = Trial::start(opened, arguments.force, Nesting::Follow)?;
     let arrays = entries(&trial, &plans, &probed);
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Failed);
     if arrays.is_empty() {

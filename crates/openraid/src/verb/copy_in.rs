@@ -7,12 +7,12 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use openraid_core::admin::{AdminCommand, TaskKind};
+use openraid_core::admin::{AdminCommand, ArrayStatus, Health, Policy, TaskKind};
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, ServiceError};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
-use openraid_units::{ArrayId, Bytes};
+use openraid_units::{ArrayId, Bytes, Sectors};
 use serde::Serialize;
 
 use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
@@ -74,16 +74,18 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     check_input(size, &array.name)?;
     // A resync would read what is about to be written; it goes on afterwards.
     each_set(&handle, array, |array| AdminCommand::Pause { array })?;
+    let unbounded = Policy { rebuild_rate: Sectors::ZERO, ..Policy::default() };
+    each_set(&handle, array, |array| AdminCommand::SetPolicy { array, policy: unbounded })?;
     let result = copy(&handle, array, size);
     each_set(&handle, array, |array| AdminCommand::Resume { array })?;
     let bytes = result?;
     handle.flush(array.array).map_err(Failure::failed)?;
-    let in_sync = if arguments.sync { wait_for_sync(&handle, array)? } else { !is_syncing(&handle, array)? };
+    let in_sync = if arguments.no_sync { !is_syncing(&handle, array)? } else { wait_for_sync(&handle, array)? };
     if let Some(started) = &array.started {
         handle.stop_and_release(started).map_err(Failure::failed)?;
     }
     service.stop();
-    let degraded = health != openraid_core::admin::Health::Optimal;
+    let degraded = health != Health::Optimal;
     let exit = if degraded { Exit::Degraded } else { Exit::Fine };
     let mut text = format!("{} written to {} ({})", human(Bytes(bytes)), array.name, human(Bytes(size)));
     if degraded {
@@ -96,7 +98,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     Ok(context.output.answer(exit, &body, &text))
 }
 
-fn each_set(handle: &ServiceHandle, array: &Served, command: fn(ArrayId) -> AdminCommand) -> Result<(), Failure> {
+fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) -> AdminCommand) -> Result<(), Failure> {
     for set in array.sets() {
         handle.admin(command(set)).map_err(Failure::failed)?;
     }
@@ -178,24 +180,35 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
     Ok(at)
 }
 
-fn is_syncing(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+/// The sets of the array, as they are now.
+fn sets(handle: &ServiceHandle, array: &Served) -> Result<Vec<ArrayStatus>, Failure> {
     let status = handle.status().map_err(Failure::failed)?;
-    let syncs = status.arrays.iter().any(|view| {
-        let own = array.sets().contains(&view.status.array);
-        own && (view.status.task.as_ref().is_some_and(|task| task.kind == TaskKind::Resync)
-            || view.status.consistent_to != openraid_units::Sectors::MAX)
-    });
-    Ok(syncs)
+    let own = array.sets();
+    Ok(status.arrays.into_iter().map(|view| view.status).filter(|status| own.contains(&status.array)).collect())
+}
+
+fn needs_sync(set: &ArrayStatus) -> bool {
+    set.consistent_to != Sectors::MAX || set.task.as_ref().is_some_and(|task| task.kind == TaskKind::Resync)
+}
+
+fn is_syncing(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+    Ok(sets(handle, array)?.iter().any(needs_sync))
 }
 
 fn wait_for_sync(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
-    while is_syncing(handle, array)? {
-        let status = handle.status().map_err(Failure::failed)?;
-        let lost = status.arrays.iter().any(|view| view.status.health == openraid_core::admin::Health::Failed);
-        if lost {
+    let mut progress: Option<Progress> = None;
+    loop {
+        let sets = sets(handle, array)?;
+        if sets.iter().any(|set| set.health == Health::Failed) {
             return Err(Failure::failed(format!("{} has failed during the sync", array.name)));
         }
+        if !sets.iter().any(needs_sync) {
+            return Ok(true);
+        }
+        let tasks: Vec<_> = sets.iter().filter_map(|set| set.task.as_ref()).collect();
+        let total = tasks.iter().map(|task| task.total.bytes().get()).sum();
+        let done = tasks.iter().map(|task| task.done.bytes().get()).sum();
+        progress.get_or_insert_with(|| Progress::new("sync", total)).at(done);
         thread::sleep(LOOK_INTERVAL);
     }
-    Ok(true)
 }

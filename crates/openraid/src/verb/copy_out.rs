@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::thread;
 
-use openraid_runtime::service::ServiceError;
+use openraid_runtime::service::{Nesting, ServiceError};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
 use openraid_units::{ArrayId, Bytes};
@@ -46,7 +46,8 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
-    let trial = Trial::start(opened, arguments.force)?;
+    let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
+    let trial = Trial::start(opened, arguments.force, nesting)?;
     let served = trial.only()?;
     let status = trial.handle().status().map_err(Failure::failed)?;
     let model = view::model(&status, &served, &Rates::default());

@@ -5,7 +5,10 @@
 //! superblocks.
 
 use openraid_core::array::assemble::Assembly;
+use openraid_format::{MinorVersion, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::service::StartedArray;
+use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -153,8 +156,27 @@ fn make(
     if let Some(view) = status.arrays.iter().find(|view| view.status.array == started.array) {
         body.size_bytes = view.status.capacity.bytes().get();
     }
+    forget_what_was_inside(&handle, &started, body.size_bytes, shape.assume_clean)?;
     handle.stop_and_release(&started).map_err(Failure::failed)?;
     service.stop();
+    Ok(())
+}
+
+/// Content of an earlier array may be left where the new one's data begin. If it says that it is part of a stripe, the
+/// new array would be taken for a leg of it. Who says that the content is right wants to keep it.
+fn forget_what_was_inside(
+    handle: &ServiceHandle,
+    started: &StartedArray,
+    size_bytes: u64,
+    keep: bool,
+) -> Result<(), Failure> {
+    let capacity = Bytes(size_bytes).sectors_floor();
+    for _ in MinorVersion::ALL {
+        let inside = handle.superblock_inside(started.array, capacity).map_err(Failure::failed)?;
+        let Some(inside) = inside.filter(|_| !keep) else { return Ok(()) };
+        let offset = inside.super_offset.offset().bytes().get();
+        handle.write(started.array, offset, &[0; SUPERBLOCK_BYTES_MAX], true).map_err(Failure::failed)?;
+    }
     Ok(())
 }
 
@@ -168,7 +190,7 @@ fn body(
     let slots: usize = shape.legs.iter().map(|leg| leg.slots.len()).sum();
     let there: usize = shape.legs.iter().map(|leg| leg.slots.iter().flatten().count()).sum();
     let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
-    let size: Sectors = plans.iter().map(|plan| plan.geometry.capacity()).sum();
+    let size = shape.size(plans);
     let level = match shape.level {
         LevelWord::Nested(md) => format!("{md}0"),
         LevelWord::Single => "single".into(),

@@ -1,6 +1,7 @@
 //! `openraid doctor`: why each member is or is not usable, and the array tried out with all writes kept in memory.
 
 use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -89,7 +90,7 @@ fn verdict(tried: &[Tried], force: bool) -> Exit {
 }
 
 fn try_out(opened: Vec<(OpenedMember, ProbedMember)>, force: bool, read: Bytes) -> Result<Vec<Tried>, Failure> {
-    let trial = Trial::start(opened, force)?;
+    let trial = Trial::start(opened, force, Nesting::Follow)?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let mut tried = Vec::new();
     for served in trial.served() {

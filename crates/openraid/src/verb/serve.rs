@@ -9,7 +9,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::MemberSpec;
-use openraid_runtime::service::{Listen, Service, ServiceEvent};
+use openraid_runtime::service::{Listen, Nesting, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
 use openraid_units::{Bytes, Sectors};
@@ -201,7 +201,8 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
     let opened = opened
         .into_iter()
         .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
-    let taken = server.take(opened.collect(), arguments.force)?;
+    let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
+    let taken = server.take(opened.collect(), arguments.force, nesting)?;
     reasons.extend(taken.failed);
     let mut served = taken.served.len();
     for (name, spec) in wanted.raw {

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -65,10 +66,17 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
-    let trial = Trial::start(opened, false)?;
+    let trial = Trial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
-    view::model(&status, &served, &Rates::default()).ok_or_else(|| Failure::cannot_tell("the array does not run"))
+    let array = view::model(&status, &served, &Rates::default());
+    let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
+    // What would run in the background does not run here.
+    array.task = None;
+    for leg in &mut array.legs {
+        leg.task = None;
+    }
+    Ok(array)
 }
 
 /// Follow the tasks of an array to their end.

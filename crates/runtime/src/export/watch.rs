@@ -67,9 +67,8 @@ impl Exports {
         let requests: usize = waiting.iter().map(|waits| waits.requests).sum();
         let pressed = bytes > shared.host_bytes / 2 || requests > shared.requests_max / 2;
         for waits in &waiting {
-            let large = waits.bytes > shared.host_bytes / 16 || waits.requests > shared.requests_max / 16;
             let must_go = if pressed {
-                waits.still >= STALL_TIME_PRESSED_MAX || (large && waits.behind >= SLOW_TIME_PRESSED_MAX)
+                waits.still >= STALL_TIME_PRESSED_MAX || waits.behind >= SLOW_TIME_PRESSED_MAX
             } else {
                 waits.still >= STALL_TIME_MAX
             };
