@@ -15,7 +15,7 @@ use openraid_core::reason::FailReason;
 use openraid_format::{MdLevel, SetName, Uuid};
 use openraid_nbd::{Command, Extent};
 use openraid_runtime::member::OpenOptions;
-use openraid_runtime::service::{AssembleRequest, NestedRequest, ServiceEvent};
+use openraid_runtime::service::{AssembleRequest, Listen, NestedRequest, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{EngineOptions, Prefer, Use};
 use openraid_units::{ArrayId, Nanos, Sectors};
@@ -420,4 +420,31 @@ fn a_drive_without_metadata_is_served_as_it_is() {
     let mut client = server.connect();
     assert_eq!(client.session().size.get(), 4 << 20);
     assert!(get(&mut client, 0, 4 << 20) == noise(14, 4 << 20));
+}
+
+#[test]
+fn members_may_be_exports_of_another_service_over_tcp() {
+    let local = "127.0.0.1:0".parse().expect("an address");
+    let behind = Server::with("behind", |config| ServiceConfig { listen: vec![Listen::Tcp(local)], ..config });
+    behind.create(request(MdLevel::Raid0, Sectors::kib(64), &vec!["ram:16M".into(); 2]));
+    let port = behind.service.addresses()[0].port();
+    let server = Server::with("before", impatient);
+    let members = vec![format!("nbd://localhost:{port}/disk"), "ram:24M".into(), "ram:24M".into()];
+    let array = server.create(request(MdLevel::Raid5, Sectors::kib(16), &members));
+    let mut client = server.connect();
+    let bytes = noise(15, 20 << 20);
+    put(&mut client, 0, &bytes);
+    put(&mut client, 12_345, &bytes[..3 << 20]);
+    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    let drive = server.handle.status().expect("it runs").drives[1].drive;
+    server.handle.admin(AdminCommand::Fail { array, drive }).expect("it survives");
+    // What the remote member holds is needed now.
+    assert!(get(&mut client, 12_345, 3 << 20) == bytes[..3 << 20]);
+    let rest = 12_345 + (3 << 20);
+    assert!(get(&mut client, rest as u64, bytes.len() - rest) == bytes[rest..]);
+    assert_eq!(failures(&server), [FailReason::Administrator]);
+    // The service behind goes away for good: two members are lost, and so are the data, in an orderly way.
+    behind.service.stop();
+    let answer = client.call(READ, 0, 1 << 20, &[]);
+    assert!(answer.result.is_err(), "data from nowhere");
 }

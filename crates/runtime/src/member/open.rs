@@ -174,7 +174,7 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
     if addresses.is_empty() {
         return Err(RemoteError::Unresolved("it has no address".into()));
     }
-    let attempts = addresses.len() as u64;
+    let attempts = addresses.len();
     let options = RemoteOptions {
         command_timeout: options.command_timeout + Nanos::from_secs(1),
         without_flush: options.without_flush,
@@ -182,16 +182,11 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
     };
     let mut remote = Remote::new(addresses, uri.export.clone(), options);
     let mut waiting = Waiting::new()?;
-    let mut failures = 0;
     // Each address once; what does not answer at all ends by the caller's time limit.
     while !remote.is_up() {
-        let trouble_before = remote.trouble().cloned();
         waiting.step(&mut remote)?;
-        if let Some(error) = remote.trouble().filter(|_| trouble_before.is_none() || remote.lost().is_some()) {
-            failures += 1;
-            if failures >= attempts || remote.lost().is_some() {
-                return Err(error.clone());
-            }
+        if let Some(error) = remote.trouble().filter(|_| remote.failures() as usize >= attempts) {
+            return Err(error.clone());
         }
     }
     waiting.leave(&mut remote);

@@ -41,6 +41,9 @@ const WAKER: u64 = 5 << 56;
 const SIGNALS: u64 = 6 << 56;
 const CLASS: u64 = 0xff << 56;
 
+/// Calls of the engine in one round that come to nothing; more are an endless loop.
+const IDLE_ADVANCES_MAX: u32 = 10_000;
+
 /// What a shard is made of.
 pub struct ShardConfig {
     /// Sizes of the engine's tables.
@@ -235,8 +238,14 @@ impl Shard {
     /// Let everything move that can, without waiting for anybody.
     fn settle(&mut self) {
         loop {
+            let mut idle = 0;
             while self.shared.control.wants_advance(self.shared.now) {
                 self.shared.control.advance(self.shared.now, &mut self.actions);
+                idle = if self.actions.is_empty() { idle + 1 } else { 0 };
+                assert!(
+                    idle < IDLE_ADVANCES_MAX,
+                    "bug: the engine wants to be called again and again, and does nothing"
+                );
                 self.carry_out();
             }
             let Shared { epoll, pool, control, now, .. } = &mut self.shared;

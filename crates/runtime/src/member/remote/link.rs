@@ -201,13 +201,14 @@ impl Remote {
                     next: next + 1,
                 }));
             }
-            Err(why) => self.link = Self::down(around.now, pause, next + 1, why),
+            Err(why) => self.go_down(around.now, pause, next + 1, why),
         }
     }
 
-    fn down(now: Instant, pause: Nanos, next: usize, why: RemoteError) -> Link {
+    fn go_down(&mut self, now: Instant, pause: Nanos, next: usize, why: RemoteError) {
         let longer = Nanos((pause.get() * 2).min(RECONNECT_PAUSE_MAX.get()));
-        Link::Down { retry_at: now + pause, pause: longer, next, why: Some(why) }
+        self.link = Link::Down { retry_at: now + pause, pause: longer, next, why: Some(why) };
+        self.failures += 1;
     }
 
     fn negotiate(&mut self, around: &mut Surroundings<'_>) -> Result<(), RemoteError> {
@@ -259,6 +260,7 @@ impl Remote {
         let Making { socket, mut registered, .. } = *making;
         let _ = socket.set_buffers(crate::limits::SOCKET_BUFFER_BYTES, crate::limits::SOCKET_BUFFER_BYTES);
         register(&socket, &mut registered, Interest::READ, around);
+        self.failures = 0;
         self.link = Link::Up(Box::new(Up {
             socket,
             parser: ClientTransmission::new(session),
@@ -284,7 +286,7 @@ impl Remote {
                 (RECONNECT_PAUSE_MIN, 0)
             }
         };
-        self.link = Self::down(around.now, pause, next, why);
+        self.go_down(around.now, pause, next, why);
         self.on_link_lost();
     }
 

@@ -104,6 +104,8 @@ pub struct Remote {
     in_doubt: bool,
     /// The server is not what it was: the member never comes back by itself.
     lost: Option<RemoteError>,
+    /// Attempts to reach the server that failed since it was there last.
+    failures: u32,
 }
 
 impl Remote {
@@ -127,6 +129,7 @@ impl Remote {
             durable_writes: 0,
             in_doubt: false,
             lost: None,
+            failures: 0,
         }
     }
 
@@ -139,6 +142,11 @@ impl Remote {
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(self.link, Link::Up(_))
+    }
+    /// Attempts to reach the server that failed since it was there last.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.failures
     }
     /// Why it is of no use any more.
     #[must_use]
