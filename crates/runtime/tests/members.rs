@@ -172,7 +172,7 @@ fn a_killed_server_is_started_again_and_has_every_byte_that_was_flushed() {
 fn victim(folder: &Path) {
     let config = ServiceConfig {
         limits: small_limits(),
-        listen: vec![openraid_runtime::service::Listen::Unix(folder.join("s"))],
+        listen: vec![Listen::Unix(folder.join("s"))],
         ..ServiceConfig::default()
     };
     let service = openraid_runtime::Service::start(config).expect("a service");
