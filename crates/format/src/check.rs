@@ -18,6 +18,8 @@ pub(crate) const BAD_BLOCK_LOG_MAX: Sectors = Sectors::kib(4);
 pub(crate) const PAGE: Sectors = Sectors::kib(4);
 /// Entries of a bad-block log count units of `1 << shift` sectors; md only ever writes 0.
 const BAD_BLOCK_SHIFT_MAX: u8 = 12;
+/// Events that a superblock may count: a million a second take a hundred thousand years to get there.
+const EVENTS_MAX: u64 = 1 << 62;
 
 /// Why bytes are no superblock that can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +109,8 @@ pub enum SuperblockError {
     },
     /// A change of shape whose numbers cannot be.
     BadReshape,
+    /// An event count that no array ever reaches, and that could not be counted on from.
+    AbsurdEvents(u64),
 }
 
 /// What a superblock points to.
@@ -185,6 +189,9 @@ impl fmt::Display for SuperblockError {
             Self::BadRole { dev_number, slot } => {
                 write!(f, "damaged superblock: device {dev_number} has slot {slot}, which the array does not have")
             }
+            Self::AbsurdEvents(events) => {
+                write!(f, "damaged superblock: {events} events are more than any array has ever seen")
+            }
             Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),
         }
     }
@@ -249,6 +256,9 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     }
     if !chunk_is_sane(level, sb.chunk) {
         return Err(SuperblockError::BadChunk { level, chunk: sb.chunk });
+    }
+    if sb.events > EVENTS_MAX {
+        return Err(SuperblockError::AbsurdEvents(sb.events));
     }
     if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) && slots_before(sb) < 1 {
         return Err(SuperblockError::BadReshape);

@@ -143,6 +143,10 @@ impl Shape {
                 )));
             }
         }
+        let missing = self.legs.iter().any(|leg| leg.slots.iter().any(Option::is_none));
+        if missing && (!self.md.is_redundant() || self.level == LevelWord::Single) {
+            return Err(Failure::usage(format!("{} has no redundancy, so no member may be missing", self.md)));
+        }
         if let (Some(true), false) = (self.bitmap, self.level.is_redundant()) {
             return Err(Failure::usage(
                 "this level has no redundancy, so a bitmap would never help; leave --bitmap out",

@@ -26,7 +26,7 @@ use crate::server::view::Served;
 use crate::trial::{quiet_service, reasons};
 
 /// How often a sync that is waited for is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Serialize)]
 struct Body<'a> {

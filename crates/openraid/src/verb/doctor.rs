@@ -55,7 +55,8 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(sets.iter().map(set_text));
     lines.extend(others.iter().map(line));
     let mut tried = try_out(opened, false, arguments.read)?;
-    let mut exit = verdict(&tried, false);
+    let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Fine);
+    let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if tried.is_empty() {
         let (opened, _) = open();
@@ -78,9 +79,9 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
-fn verdict(tried: &[Tried], force: bool) -> Exit {
+fn verdict(tried: &[Tried]) -> Exit {
     let of = |tried: &Tried| {
-        if force || tried.read_error.is_some() {
+        if tried.read_error.is_some() {
             Exit::Failed
         } else {
             tried.array.exit()

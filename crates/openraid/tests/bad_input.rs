@@ -1,0 +1,374 @@
+//! Bad input: each ends in a clear error that names the thing and the remedy, no write happens to any member, and
+//! nothing panics or hangs (the harness has a time limit for each command).
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_units::Sectors;
+use support::{is_root, noise, read_at, skipped, write_at, Lab};
+
+const SUPERBLOCK: u64 = 4096;
+
+/// An array of three members of 8 MiB with some content.
+fn three() -> (Lab, [&'static str; 3]) {
+    let lab = Lab::new("bad");
+    lab.line("create data --level 5 --chunk 64K --file-size 8M d0 d1 d2").expect(0);
+    lab.pipe(&["copy-in", "data"], &noise(7, 1 << 20)).expect(0);
+    (lab, ["d0", "d1", "d2"])
+}
+
+/// Verbs that look at members, with the members behind them. None of them writes.
+const LOOKING: &[&[&str]] = &[&["examine"], &["doctor"], &["assemble", "--no-serve"], &["copy-out"], &["scan"]];
+
+/// Every looking verb ends in order, and leaves the members as they are.
+fn look_at(lab: &Lab, members: &[&str]) {
+    let before = lab.fingerprints(members);
+    for verb in LOOKING {
+        let ran = lab.run(&[verb, members].concat());
+        assert!([0, 1, 2, 4].contains(&ran.code), "{verb:?}: {ran:?}");
+        assert!(!ran.err.contains("panicked"), "{verb:?}: {}", ran.err);
+        assert_eq!(lab.fingerprints(members), before, "{verb:?} has written to a member");
+    }
+}
+
+fn change_superblock(lab: &Lab, member: &str, change: impl FnOnce(&mut Superblock)) {
+    let path = lab.path(member);
+    let bytes = read_at(&path, SUPERBLOCK, SUPERBLOCK_BYTES_MAX);
+    let size = Sectors(fs::metadata(&path).expect("it is there").len() / 512);
+    let mut superblock = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a good superblock");
+    change(&mut superblock);
+    let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
+    superblock.encode(&mut bytes);
+    write_at(&path, SUPERBLOCK, &bytes);
+}
+
+#[test]
+fn a_superblock_with_a_flipped_bit_is_refused_and_the_others_go_on_without_it() {
+    let (lab, names) = three();
+    let mut byte = read_at(&lab.path("d1"), SUPERBLOCK + 80, 1);
+    byte[0] ^= 1;
+    write_at(&lab.path("d1"), SUPERBLOCK + 80, &byte);
+    look_at(&lab, &names);
+    let examined = lab.line("examine d1").expect(2);
+    assert!(examined.text().contains("damaged superblock: its checksum"), "{}", examined.text());
+    let checked = lab.line("assemble d0 d1 d2 --no-serve").expect(1);
+    assert!(checked.text().contains("d1: superblock 1.2: damaged superblock"), "{}", checked.text());
+    assert!(checked.text().contains("starts degraded: slot 1"), "{}", checked.text());
+    let out = lab.line("copy-out d0 d1 d2").expect(1).out;
+    assert!(out[..1 << 20] == noise(7, 1 << 20));
+}
+
+#[test]
+fn a_member_that_was_cut_short_is_refused_whatever_is_left_of_it() {
+    for len in [0, 1, 511, 4096, 4096 + 256, 6000, 1 << 20, (8 << 20) - 4096] {
+        let (lab, names) = three();
+        File::options().write(true).open(lab.path("d2")).and_then(|file| file.set_len(len)).expect("cut");
+        look_at(&lab, &names);
+        let ran = lab.line("doctor d0 d1 d2").expect(1);
+        assert!(ran.text().contains("starts degraded"), "{len}: {}", ran.text());
+        assert!(ran.text().contains("d2"), "{len}: {}", ran.text());
+    }
+}
+
+#[test]
+fn a_member_of_another_array_is_told_apart() {
+    let (lab, _) = three();
+    lab.line("create other --level 5 --chunk 64K --file-size 8M o0 o1 o2").expect(0);
+    look_at(&lab, &["d0", "o1", "d2"]);
+    let ran = lab.line("doctor d0 o1 d2").expect(2);
+    assert!(ran.text().contains("array data") && ran.text().contains("array other"), "{}", ran.text());
+    // The same, with the identity of the first and its own events: a disagreement, or too few.
+    let text = lab.line("copy-out d0 d2").expect(1);
+    assert!(text.out[..1 << 20] == noise(7, 1 << 20));
+}
+
+#[test]
+fn a_stale_member_is_left_out_and_only_force_would_take_it() {
+    let (lab, names) = three();
+    change_superblock(&lab, "d1", |own| own.events -= 3);
+    look_at(&lab, &names);
+    let ran = lab.line("assemble d0 d1 d2 --no-serve").expect(1);
+    assert!(ran.text().contains("d1: stale"), "{}", ran.text());
+    lab.line("copy-out d1 d2").refused(2, &["not enough members", "--force"]);
+    let forced = lab.line("copy-out --force d1 d2").expect(1);
+    assert!(forced.err.contains("started by force"), "{}", forced.err);
+}
+
+#[test]
+fn right_checksums_over_absurd_fields_are_refused() {
+    let changes: &[(&str, fn(&mut Superblock))] = &[
+        ("data offset", |own| own.data_offset.0 = u64::MAX - 7),
+        ("data size", |own| own.data_size = Sectors(u64::MAX)),
+        ("size", |own| own.size = Sectors(1 << 60)),
+        ("chunk", |own| own.chunk = Sectors(3)),
+        ("chunk huge", |own| own.chunk = Sectors(1 << 31)),
+        ("slots", |own| own.raid_disks = u16::MAX),
+        ("no slots", |own| own.raid_disks = 0),
+        ("layout", |own| own.layout = 77),
+        ("device number", |own| own.dev_number = 9999),
+        ("super offset", |own| own.super_offset.0 = 1 << 40),
+        ("bitmap", |own| own.set_bitmap_offset(Some(i32::MAX))),
+        ("bad blocks", |own| own.bad_blocks.offset = i32::MIN),
+        ("features", |own| own.features.0 = u32::MAX),
+        ("journal", |own| own.features.0 |= 512),
+        ("reshape", |own| own.features.0 |= 4),
+        ("recovery", |own| own.set_recovery_offset(Some(openraid_units::MemberLba(u64::MAX - 1)))),
+        ("events", |own| own.events = u64::MAX),
+        ("resync", |own| own.resync_offset = u64::MAX - 1),
+    ];
+    for (what, change) in changes {
+        let (lab, names) = three();
+        change_superblock(&lab, "d1", change);
+        look_at(&lab, &names);
+        // The same on all of them: nothing to compare with.
+        for name in ["d0", "d2"] {
+            change_superblock(&lab, name, change);
+        }
+        look_at(&lab, &names);
+        assert!(!what.is_empty());
+    }
+}
+
+#[test]
+fn two_members_that_claim_one_slot_are_told_apart() {
+    let (lab, _) = three();
+    fs::copy(lab.path("d1"), lab.path("copy")).expect("room");
+    look_at(&lab, &["d0", "d1", "d2", "copy"]);
+    let ran = lab.line("assemble d0 d1 d2 copy --no-serve").expect(0);
+    assert!(ran.text().contains("slot 1 is taken by another member"), "{}", ran.text());
+    // Two different members, both of slot 1.
+    change_superblock(&lab, "copy", |own| own.dev_number = 2);
+    look_at(&lab, &["d0", "d1", "copy"]);
+}
+
+#[test]
+fn members_of_unequal_size_use_the_least_of_them() {
+    let lab = Lab::new("unequal");
+    lab.drives(&["a"], 8);
+    lab.drives(&["b"], 16);
+    lab.drives(&["c"], 12);
+    let five = lab.line("create five --level 5 --chunk 64K a b c --dry-run --json").expect(0).json();
+    let zero = lab.line("create zero --level 0 --chunk 64K a b c --dry-run --json").expect(0).json();
+    let size = |made: &serde_json::Value| made["size_bytes"].as_u64().expect("a size");
+    assert!(size(&five) <= 2 * (8 << 20) && size(&zero) > 3 * (8 << 20), "{five} {zero}");
+    lab.line("create five --level 5 --chunk 64K --size 12M a b c").refused(2, &["size"]);
+}
+
+/// Creating with these words fails with this code, says these words, and writes nothing.
+fn create_refused(lab: &Lab, members: &[&str], line: &str, code: i32, words: &[&str]) {
+    let before = lab.fingerprints(members);
+    lab.line(&format!("create x {line}")).refused(code, words);
+    assert_eq!(lab.fingerprints(members), before, "{line}");
+    assert_eq!(lab.line("list --json").json()["remembered"].as_array().map(Vec::len), Some(0), "{line}");
+}
+
+#[test]
+fn what_cannot_be_created_is_refused_before_the_first_write() {
+    let lab = Lab::new("create");
+    let names = ["a", "b", "c", "d"];
+    lab.drives(&names, 8);
+    lab.drives(&["empty"], 0);
+    fs::write(lab.path("tiny"), [0; 700]).expect("room");
+    fs::write(lab.path("small"), vec![0; 256 << 10]).expect("room");
+    symlink(lab.path("a"), lab.path("link")).expect("a link");
+    symlink(lab.path("nowhere"), lab.path("dangling")).expect("a link");
+    fs::hard_link(lab.path("a"), lab.path("hard")).expect("a link");
+    fs::create_dir(lab.path("folder")).expect("a folder");
+    assert!(Command::new("mkfifo").arg(lab.path("fifo")).status().expect("mkfifo").success());
+    let refused = |line: &str, code: i32, words: &[&str]| create_refused(&lab, &names, line, code, words);
+    refused("--level 5 a b a", 2, &["a:", "already in use here"]);
+    refused("--level 5 a b link", 2, &["link:", "already in use here", "name each member once"]);
+    refused("--level 5 a b hard", 2, &["hard:", "already in use here"]);
+    refused("--level 5 a b ./c ../nothing/here", 2, &["there is no such file"]);
+    refused("--level 5 a b dangling", 2, &["dangling:", "there is no such file"]);
+    refused("--level 5 a b empty", 2, &["empty:", "make it larger"]);
+    refused("--level 5 a b tiny", 2, &["tiny", "too small"]);
+    refused("--level 5 a b small", 2, &["small:", "too small", "use a larger member"]);
+    refused("--level 5 a b fifo", 2, &["fifo:", "named pipe"]);
+    refused("--level 5 a b folder", 2, &["folder:", "directory"]);
+    refused("--level 5 a b /dev/null", 2, &["/dev/null:", "character device"]);
+    refused("--level 5 a b c --spare small", 2, &["small"]);
+    refused("--level 5 a b ram:64M", 64, &["ram:64M", "serve"]);
+    refused("--level 5 a b ram:x", 64, &["ram:x", "64M"]);
+    refused("--level 5 a b http://host/", 64, &["http", "nbd://"]);
+    for chunk in ["0", "1", "64", "-4K", "3K", "2K", "5K", "9999999T", "64Q", "4G"] {
+        let ran = lab.run(&["create", "x", "--level", "5", &format!("--chunk={chunk}"), "a", "b", "c"]);
+        assert!([2, 64].contains(&ran.code), "{chunk}: {ran:?}");
+        assert!(ran.err.contains("chunk"), "{chunk}: {}", ran.err);
+    }
+    for level in ["2", "3", "7", "-1", "55", "", "five", "0x5", "18446744073709551616"] {
+        lab.run(&["create", "x", &format!("--level={level}"), "a", "b", "c"]).refused(64, &["is no level"]);
+    }
+    refused("--level 6 a b c", 64, &["at least 4 members"]);
+    refused("--level 5 a", 64, &["at least 2 members"]);
+    refused("--level 5 a missing missing", 2, &["slots 1 and 2 are missing"]);
+    refused("--level 5 missing missing missing", 2, &["at least one member"]);
+    refused("--level 0 a missing", 64, &["missing"]);
+    refused("--level 50 a b c", 64, &["shared out"]);
+    refused("--level 10 --layout n5 a b c d", 64, &["5 copies"]);
+    refused("--level 5 --layout sideways a b c", 64, &["left-symmetric"]);
+    refused("--level 1 --chunk 64K a b", 64, &["no chunk"]);
+    refused("--level 5 --metadata 0.90 a b c", 64, &["1.2"]);
+    refused("--level 0 --spare c a b", 2, &["no redundancy"]);
+    refused("--level 5 --size 100G a b c", 2, &["size"]);
+    refused("--level jbod --chunk 64K a", 64, &["--chunk"]);
+    refused("--level 5 --file-size 8M new1 a", 2, &["a: it is there already"]);
+    assert!(!lab.path("new1").exists(), "a file that was made for a command that failed is removed");
+    refused("--level 5", 64, &["MEMBER"]);
+    lab.run(&["create", "a/b", "--level", "5", "a", "b", "c"]).refused(64, &["no array name"]);
+    lab.run(&["create", "x", "--level", "5", "a", "b", ""]).refused(64, &["no name"]);
+}
+
+#[test]
+fn members_that_hold_something_are_used_only_when_their_loss_is_accepted() {
+    let lab = Lab::new("foreign");
+    let names = ["fs", "b", "c"];
+    lab.drives(&names, 8);
+    // An ext2 superblock: magic, and what makes it believable.
+    write_at(&lab.path("fs"), 1024 + 56, &[0x53, 0xef]);
+    let before = lab.fingerprints(&names);
+    lab.line("create x --level 5 --chunk 64K fs b c").refused(2, &["fs: it holds ext2", "--yes --overwrite"]);
+    lab.line("create x --level 5 --chunk 64K fs b c --yes").refused(2, &["fs: it holds"]);
+    lab.line("create x --level 5 --chunk 64K fs b c --overwrite").refused(2, &["fs: it holds"]);
+    let dry = lab.line("create x --level 5 --chunk 64K fs b c --yes --overwrite --dry-run").expect(0);
+    assert!(dry.text().contains("would be lost") && dry.text().contains("ext2"), "{}", dry.text());
+    assert_eq!(lab.fingerprints(&names), before);
+    lab.line("create x --level 5 --chunk 64K fs b c --yes --overwrite").expect(0);
+    assert!(!lab.line("examine fs").expect(0).text().contains("ext2"));
+    // The members of an array are held as well.
+    let before = lab.fingerprints(&names);
+    lab.line("create y --level 1 fs b").refused(2, &["a member of array x"]);
+    assert_eq!(lab.fingerprints(&names), before);
+    // With metadata at the end, what stood at the start must not remain, or the drive would belong to two arrays.
+    lab.line("create y --level 1 --metadata 1.0 fs b --yes --overwrite").expect(0);
+    let found = lab.line("examine fs --json").expect(0).json();
+    assert_eq!(found["members"][0]["superblock"]["version"], "1.0");
+    assert_eq!(found["members"][0]["found"].as_array().map(Vec::len), Some(1), "{found:#}");
+}
+
+#[test]
+fn members_that_may_not_be_written_or_read_say_so() {
+    let (lab, names) = three();
+    if is_root() {
+        return skipped("permissions mean nothing to root");
+    }
+    let mode = |mode| fs::set_permissions(lab.path("d1"), fs::Permissions::from_mode(mode)).expect("own file");
+    mode(0o444);
+    let before = lab.fingerprints(&names);
+    lab.pipe(&["copy-in", "d0", "d1", "d2"], b"x");
+    assert_eq!(fs::read(lab.path("d1")).map(|bytes| bytes.len()).ok(), Some(8 << 20));
+    lab.line("erase d1 --yes").refused(2, &["d1: permission denied"]);
+    assert_eq!(lab.fingerprints(&["d1"]), before[1..2]);
+    // Reading is enough to look at it.
+    lab.line("examine d1").expect(0);
+    lab.line("doctor d1 d2 d0").expect(0);
+    mode(0o000);
+    lab.line("examine d1").refused(4, &[]);
+}
+
+#[test]
+fn an_array_in_use_is_not_touched_by_anybody_else() {
+    let (lab, names) = three();
+    let server = lab.serve(&["data"]);
+    let before = lab.fingerprints(&names);
+    for verb in ["copy-out", "doctor", "assemble --no-serve", "copy-in", "erase --yes"] {
+        let ran = lab.line(&format!("{verb} d0 d1 d2"));
+        assert!(ran.code != 0, "{verb}: {ran:?}");
+        let said = format!("{}{}", ran.text(), ran.err);
+        assert!(said.contains("locked by") || said.contains("in use"), "{verb}: {said}");
+    }
+    lab.line("create other --level 1 d0 d1 --yes --overwrite").refused(2, &["d0: locked by"]);
+    lab.line("examine d0").expect(0);
+    assert_eq!(lab.fingerprints(&names), before);
+    server.stop();
+}
+
+#[test]
+fn remote_members_that_are_not_there_or_never_answer_cost_their_time_limit_and_nothing_else() {
+    let (lab, names) = three();
+    let uri = |name: &str| format!("nbd+unix:///x?socket={}", lab.path(name).display());
+    let before = lab.fingerprints(&names);
+    lab.run(&["examine", &uri("nobody")]).expect(4);
+    // Somebody listens and says nothing.
+    let _silent = UnixListener::bind(lab.path("silent")).expect("a socket");
+    let begun = Instant::now();
+    let ran = lab.run(&["examine", &uri("silent")]).expect(4);
+    assert!(begun.elapsed() < Duration::from_secs(40), "it took {:?}", begun.elapsed());
+    assert!(ran.text().contains("silent"), "{}", ran.text());
+    let checked = lab.run(&["assemble", "--no-serve", "d0", "d1", &uri("silent")]).expect(1);
+    assert!(checked.text().contains("starts degraded"), "{}", checked.text());
+    lab.run(&["create", "x", "--level", "1", &uri("silent"), &uri("nobody")]).refused(2, &["silent", "nobody"]);
+    lab.run(&["examine", "nbd://"]).refused(64, &["no host"]);
+    lab.run(&["examine", "nbds://host/"]).refused(64, &["TLS"]);
+    assert_eq!(lab.fingerprints(&names), before);
+}
+
+#[test]
+fn a_hostile_remote_member_is_refused_in_words() {
+    let lab = Lab::new("hostile-remote");
+    for (nth, greeting) in [&b"NBDMAGIC garbage garbage garbage"[..], b"", b"\0", &[0xff; 4096]].iter().enumerate() {
+        let path = lab.path(&format!("socket{nth}"));
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let greeting = greeting.to_vec();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let _ = stream.write_all(&greeting);
+            }
+        });
+        let uri = format!("nbd+unix:///x?socket={}", path.display());
+        let ran = lab.run(&["examine", &uri]).expect(4);
+        assert!(ran.text().contains("socket"), "{}", ran.text());
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_its_code() {
+    let lab = Lab::new("usage");
+    for line in ["", "explode", "create", "create x", "show", "fail x", "copy-out", "serve --nbd nonsense", "set"] {
+        let ran = lab.line(line);
+        assert_eq!(ran.code, 64, "{line}: {ran:?}");
+        assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{line}");
+    }
+    lab.line("serve").refused(64, &["no array is remembered"]);
+    lab.line("serve nobody").refused(64, &["nobody: no array of this name"]);
+    lab.line("serve --memory 1M nobody").refused(64, &[]);
+    lab.line("assemble").refused(64, &["no members"]);
+    lab.line("assemble x --forget").refused(64, &["no array named"]);
+    for line in ["--help", "help create", "create --help", "--version"] {
+        lab.line(line).expect(0);
+    }
+}
+
+#[test]
+fn without_a_server_the_verbs_that_need_one_say_how_to_start_it() {
+    let (lab, _) = three();
+    for line in [
+        "fail data d1",
+        "remove data d1",
+        "add data d1",
+        "replace data d1",
+        "spare list data",
+        "check data",
+        "repair data",
+        "pause data",
+        "resume data",
+        "set data rebuild.rate=1M",
+        "explain data",
+        "stop data",
+        "show data --follow",
+    ] {
+        lab.line(line).refused(4, &["no running server", "openraid serve data"]);
+    }
+    lab.line("stop --all").refused(4, &["no server runs"]);
+    lab.line("show nobody").refused(4, &["nobody"]);
+    let socket = lab.path("none.sock");
+    lab.run(&["show", "data", "--control", socket.to_str().expect("UTF-8")]).refused(4, &["no server answers"]);
+}

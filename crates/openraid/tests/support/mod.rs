@@ -1,0 +1,293 @@
+//! A folder with drives, and the built program at work in it.
+
+#![allow(dead_code)] // every test file uses a part of this
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A command that takes longer hangs.
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
+/// Something that does not become true within this does not.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// A folder of its own for one test.
+pub struct Lab {
+    pub folder: PathBuf,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+    /// The one JSON document on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.out).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}\n{}", self.text(), self.err);
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+        self
+    }
+    /// It failed with this code, and says so in words that contain these.
+    #[track_caller]
+    pub fn refused(self, code: i32, words: &[&str]) -> Self {
+        let ran = self.expect(code);
+        for word in words {
+            assert!(ran.err.contains(word), "{word:?} is not in: {}", ran.err);
+        }
+        ran
+    }
+}
+
+impl Lab {
+    pub fn new(name: &str) -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("openraid-{name}-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder among the temporary files");
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Empty drives of this many MiB.
+    pub fn drives(&self, names: &[&str], mib: u64) {
+        for name in names {
+            File::create(self.path(name)).and_then(|file| file.set_len(mib << 20)).expect("a sparse file");
+        }
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_openraid"));
+        command.args(arguments).current_dir(&self.folder);
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
+        command
+    }
+
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, Stdio::null())
+    }
+
+    /// With the words of a line as arguments.
+    #[track_caller]
+    pub fn line(&self, line: &str) -> Ran {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    pub fn run_with(&self, arguments: &[&str], input: Stdio) -> Ran {
+        let mut child = self
+            .command(arguments)
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (out, err) = (collect(child.stdout.take()), collect(child.stderr.take()));
+        let until = Instant::now() + COMMAND_TIME_MAX;
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("the program can be waited for") {
+                break status;
+            }
+            if Instant::now() > until {
+                let _ = child.kill();
+                panic!("openraid {arguments:?} hangs");
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let err = String::from_utf8_lossy(&err.join().expect("reader")).into_owned();
+        Ran { code: status.code().unwrap_or(-1), out: out.join().expect("reader"), err }
+    }
+
+    /// With these bytes on standard input, through a pipe.
+    #[track_caller]
+    pub fn pipe(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let path = self.path("pipe-input");
+        fs::write(&path, input).expect("room");
+        let mut cat = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().expect("cat");
+        let ran = self.run_with(arguments, cat.stdout.take().expect("piped").into());
+        let _ = cat.wait();
+        ran
+    }
+
+    /// A number for the content of each file, to see that nothing was written.
+    pub fn fingerprints(&self, names: &[&str]) -> Vec<(String, u64)> {
+        names.iter().map(|name| (name.to_string(), fingerprint(&self.path(name)))).collect()
+    }
+
+    /// Serve, and wait until it is ready.
+    #[track_caller]
+    pub fn serve(&self, arguments: &[&str]) -> Server {
+        let socket = self.path("nbd.sock");
+        let socket = socket.to_str().expect("UTF-8");
+        let all = [&["serve", "--json", "--nbd-unix", socket], arguments].concat();
+        let mut child =
+            self.command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        assert_eq!(ready["event"], "ready", "{line}");
+        Server { child, out: Some(out), ready }
+    }
+
+    /// The state of a served array.
+    #[track_caller]
+    pub fn show(&self, array: &str) -> Value {
+        self.run(&["show", array, "--json"]).json()["array"].clone()
+    }
+
+    /// Wait until the array is as wanted.
+    #[track_caller]
+    pub fn wait_for(&self, array: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let state = self.show(array);
+            if wanted(&state) {
+                return state;
+            }
+            assert!(Instant::now() < until, "it does not come to that: {state:#}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+    let mut stream = stream.expect("piped");
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+pub fn fingerprint(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fs::read(path).expect("the file can be read").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Bytes that look random and are the same each time.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+pub fn write_at(path: &Path, offset: u64, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = File::options().write(true).open(path).expect("the file opens");
+    file.write_all_at(bytes, offset).expect("room");
+}
+
+pub fn read_at(path: &Path, offset: u64, len: usize) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; len];
+    File::open(path).and_then(|file| file.read_exact_at(&mut bytes, offset)).expect("the file is long enough");
+    bytes
+}
+
+/// Is this root? Then permissions mean nothing.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+/// A server at work.
+pub struct Server {
+    child: Child,
+    out: Option<BufReader<ChildStdout>>,
+    pub ready: Value,
+}
+
+impl Server {
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.pid()]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    /// Wait for its end: exit code and the lines it wrote.
+    pub fn end(mut self) -> (i32, Vec<Value>) {
+        let mut out = self.out.take().expect("taken once");
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("the server can be waited for") {
+                break status;
+            }
+            assert!(Instant::now() < until, "the server does not end");
+            thread::sleep(Duration::from_millis(10));
+        };
+        let mut text = String::new();
+        out.read_to_string(&mut text).expect("UTF-8");
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON on each line")).collect();
+        (status.code().unwrap_or(-1), lines)
+    }
+
+    /// Stop cleanly.
+    pub fn stop(self) -> Vec<Value> {
+        self.signal("-TERM");
+        let (code, lines) = self.end();
+        assert_eq!(code, 0);
+        lines
+    }
+
+    pub fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only where a test has failed in the middle.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Write to standard error without a test's capture in between, for skipped tests.
+pub fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
