@@ -49,6 +49,9 @@ fn change_superblock(lab: &Lab, member: &str, change: impl FnOnce(&mut Superbloc
     write_at(&path, SUPERBLOCK, &bytes);
 }
 
+/// What is done to a good superblock.
+type Change = fn(&mut Superblock);
+
 #[test]
 fn a_superblock_with_a_flipped_bit_is_refused_and_the_others_go_on_without_it() {
     let (lab, names) = three();
@@ -103,7 +106,7 @@ fn a_stale_member_is_left_out_and_only_force_would_take_it() {
 
 #[test]
 fn right_checksums_over_absurd_fields_are_refused() {
-    let changes: &[(&str, fn(&mut Superblock))] = &[
+    let changes: &[(&str, Change)] = &[
         ("data offset", |own| own.data_offset.0 = u64::MAX - 7),
         ("data size", |own| own.data_size = Sectors(u64::MAX)),
         ("size", |own| own.size = Sectors(1 << 60)),
