@@ -9,6 +9,7 @@ use openraid_core::reason::FailReason;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
+use openraid_sim::shape::Blocks;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
 use support::{seeds, Case};
@@ -186,6 +187,27 @@ fn a_drive_that_hangs_is_given_up_and_requests_end() {
             rig.run_for(Nanos::from_secs(1));
             rig.judge();
         }
+    }
+}
+
+#[test]
+fn what_a_silent_drive_keeps_leaves_enough_for_all_others() {
+    for seed in seeds(4, 40) {
+        let shape = Shape { blocks: Blocks::Large, layout: 8, ..Shape::raid6(6, Sectors::kib(64)) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        fill(&mut rig);
+        let load = Workload { depth: 16, len_max: 64 << 10, mix: [1, 3, 0, 0, 0], ..load(&rig) };
+        rig.session.run_on(&mut rig.world, &load, 40);
+        rig.lose(Slot(1), Loss::Hanging);
+        // It never answers again, and everything goes on without it: hosts, and a rebuild.
+        rig.session.run(&mut rig.world, &load, 100);
+        let drive = rig.new_drive();
+        rig.world.add_member(rig.array, drive).unwrap();
+        rig.session.run(&mut rig.world, &load, 100);
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.judge();
     }
 }
 

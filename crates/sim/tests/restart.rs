@@ -86,6 +86,27 @@ fn after_a_power_cut_what_was_flushed_is_there_and_redundancy_is_made_whole() {
 }
 
 #[test]
+fn cuts_one_soon_after_another_leave_no_member_behind() {
+    for seed in seeds(3, 40) {
+        for shape in Shape::some(with_metadata().into_iter().filter(Shape::is_redundant).collect(), seed, 12) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
+            let load = Workload { mix: [1, 4, 1, 0, 0], ..load(&rig) };
+            for _ in 0..12 {
+                let requests = rig.random.between(1, 4);
+                rig.session.run_on(&mut rig.world, &load, requests);
+                let steps = u32::try_from(rig.random.below(30)).unwrap();
+                rig.rest_or(steps);
+                rig.cut_and_boot();
+            }
+            rig.rest();
+            assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+            rig.judge();
+        }
+    }
+}
+
+#[test]
 fn cuts_during_a_resync_or_a_rebuild_lose_nothing_and_it_ends_at_last() {
     for seed in seeds(2, 20) {
         for shape in [
