@@ -13,6 +13,8 @@ mod arguments;
 mod control;
 mod demo;
 mod exit;
+#[cfg(test)]
+mod hostile;
 mod making;
 mod members;
 mod model;

@@ -146,6 +146,7 @@ pub fn no_member(member: &ProbedMember) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hostile::{hostile_sets, member};
     use openraid_units::Slot;
 
     #[test]
@@ -154,5 +155,20 @@ mod tests {
         assert_eq!(slots_text(set(&[])), "no slot");
         assert_eq!(slots_are(set(&[2])), "slot 2 is");
         assert_eq!(slots_are(set(&[0, 5, 9])), "slots 0, 5 and 9 are");
+    }
+
+    #[test]
+    fn superblocks_that_decode_never_break_the_planning_whatever_they_say() {
+        let mut planned = 0;
+        hostile_sets(3000, |superblocks| {
+            let members: Vec<ProbedMember> = superblocks.into_iter().map(|own| member("/d", own)).collect();
+            for force in [false, true] {
+                for set in plan(&members, force).0 {
+                    planned += usize::from(set.plan.is_ok());
+                    crate::output::members::set_verdict(&set, &members);
+                }
+            }
+        });
+        assert!(planned > 5000, "most changes leave an array that starts: {planned}");
     }
 }

@@ -107,3 +107,33 @@ pub fn legs_missing(name: &str, error: &StartError) -> String {
 pub fn quiet_service() -> Result<Service, Failure> {
     Service::start(ServiceConfig::default()).map_err(Failure::failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::{hostile_sets, member};
+    use openraid_runtime::member::{open, OpenOptions};
+    use openraid_sys::Use;
+
+    #[test]
+    fn superblocks_that_decode_never_break_the_engine_whatever_they_say() {
+        let (mut tried, mut readable) = (0, 0);
+        let each = if std::env::var_os("OPENRAID_SOAK").is_some() { 3000 } else { 30 };
+        hostile_sets(each, |superblocks| {
+            let members = superblocks.into_iter().map(|superblock| {
+                let probed = member("ram:64M", superblock);
+                let opened = open(&probed.spec, OpenOptions::new(Use::Exclusive)).expect("memory opens");
+                (opened, probed)
+            });
+            let trial = Trial::start(members.collect(), tried % 2 == 0, Nesting::Follow).expect("the engine starts");
+            for array in trial.served() {
+                let status = trial.handle().status().expect("it runs");
+                assert!(crate::server::view::model(&status, &array, &Default::default()).is_some());
+                let mut bytes = vec![0; 256 << 10];
+                readable += usize::from(trial.handle().read(array.array, 0, &mut bytes).is_ok());
+            }
+            tried += 1;
+        });
+        assert!(readable * 3 > tried, "of {tried} only {readable} could be read");
+    }
+}

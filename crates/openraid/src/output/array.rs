@@ -221,12 +221,13 @@ fn mdstat_set(set: &ArrayModel) -> String {
         StateWord::Rebuilding if member.replacement => "(R)",
         _ => "",
     };
+    // Who has no slot is counted on from behind them, as md numbers spares.
+    let mut beyond = set.slots..;
     let present = set.members.iter().filter_map(|member| Some((member, member.member.as_deref()?)));
-    let members: Vec<String> = (0..)
-        .zip(present)
-        .map(|(nth, (member, path))| {
+    let members: Vec<String> = present
+        .map(|(member, path)| {
             let name = path.rsplit('/').next().unwrap_or(path);
-            let number = member.slot.map_or(u32::from(u16::try_from(set.slots).unwrap_or(0)) + nth, u32::from);
+            let number = member.slot.map(u32::from).or_else(|| beyond.next()).unwrap_or(0);
             format!("{name}[{number}]{}", mark(member))
         })
         .collect();

@@ -1,0 +1,105 @@
+//! For tests: superblocks with right checksums over fields that somebody has changed.
+
+use openraid_core::events::DriveInfo;
+use openraid_format::{detect_foreign, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_runtime::member::{Look, ProbedMember};
+use openraid_units::{BlockSize, Bytes, Sectors};
+
+use crate::making::{Shape, Wish};
+
+/// Size of every drive.
+pub const SIZE: Sectors = Sectors::mib(64);
+/// Arrays whose superblocks are changed.
+const SHAPES: [(&str, usize); 7] = [("0", 3), ("1", 2), ("linear", 3), ("5", 4), ("6", 5), ("10", 5), ("4", 3)];
+/// Bytes behind the magic and the version that may be changed: the header, and roles.
+const CHANGED: std::ops::Range<usize> = 8..388;
+
+/// A drive with this superblock.
+pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
+    let look = Look {
+        superblock: Some(superblock),
+        superblock_error: None,
+        bitmap: None,
+        bitmap_error: None,
+        bad: Vec::new(),
+        bad_blocks_error: None,
+        foreign: detect_foreign(Bytes(0), &[]),
+    };
+    let info = DriveInfo {
+        capacity: SIZE,
+        block: BlockSize::B512,
+        rotational: false,
+        discard: false,
+        discard_zeroes: false,
+        write_zeroes: false,
+    };
+    ProbedMember { spec: crate::members::spec(name).expect("a name"), info, notes: Vec::new(), look }
+}
+
+/// The superblocks of a new array on drives of 64 MiB, as bytes.
+fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
+    let members: Vec<String> = (0..count).map(|n| format!("/d{n}")).collect();
+    let wish = Wish {
+        name: "data",
+        level: crate::words::level(level).expect("a level"),
+        layout: None,
+        chunk: None,
+        spans: None,
+        members: &members,
+        spares: &[],
+        size: None,
+        assume_clean: false,
+        bitmap: None,
+        minor: MinorVersion::V1_2,
+    };
+    let plans = Shape::of(&wish).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");
+    let bytes = plans[0].members.iter().map(|member| {
+        let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
+        member.superblock.encode(&mut bytes);
+        bytes
+    });
+    bytes.collect()
+}
+
+/// Make the checksum right: the sum of the words, carries added once, with the checksum itself as zero.
+fn mend(bytes: &mut [u8]) {
+    let entries = usize::try_from(u32::from_le_bytes([bytes[220], bytes[221], bytes[222], bytes[223]])).expect("u32");
+    let end = (256 + 2 * entries.min(1000)).min(bytes.len());
+    bytes[216..220].fill(0);
+    let sum: u64 =
+        bytes[..end].chunks(4).map(|word| word.iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))).sum();
+    let folded = (sum & 0xffff_ffff) + (sum >> 32);
+    bytes[216..220].copy_from_slice(&folded.to_le_bytes()[..4]);
+}
+
+fn random(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    usize::try_from(*state >> 33).expect("31 bits")
+}
+
+/// Sets of superblocks, so many for each shape: the same change on some or all members, so that they may still agree.
+/// Those that do not decode are left out.
+pub fn hostile_sets(each: usize, mut use_them: impl FnMut(Vec<Superblock>)) {
+    let mut state = 0x5eed_5eed;
+    for (level, count) in SHAPES {
+        let good = superblocks(level, count);
+        for _ in 0..each {
+            let mut all = good.clone();
+            let mut change = || {
+                let byte = [0, 1, 0x7f, 0x80, 0xff][random(&mut state) % 5];
+                (CHANGED.start + random(&mut state) % CHANGED.len(), byte)
+            };
+            let changes = [change(), change(), change()];
+            let used = 1 + random(&mut state) % changes.len();
+            let whom = random(&mut state) % (count + 1);
+            for bytes in all.iter_mut().skip(if whom == count { 0 } else { whom }) {
+                changes[..used].iter().for_each(|(at, byte)| bytes[*at] = *byte);
+                mend(bytes);
+            }
+            let decoded = all.iter().filter_map(|bytes| Superblock::decode(bytes, MinorVersion::V1_2, SIZE).ok());
+            use_them(decoded.collect());
+        }
+    }
+}

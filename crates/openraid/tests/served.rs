@@ -1,0 +1,429 @@
+//! Arrays that are served: every verb that speaks to a server, and what it leaves behind.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{noise, skipped, Lab, Server};
+
+/// RAID 5 of four members with known content, served.
+fn served(options: &str) -> (Lab, Server, Vec<u8>) {
+    let lab = Lab::new("served");
+    lab.line(&format!("create data --level 5 --chunk 64K --file-size 16M {options} d0 d1 d2 d3")).expect(0);
+    let image = noise(3, 20 << 20);
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["data"]);
+    (lab, server, image)
+}
+
+fn optimal(array: &Value) -> bool {
+    array["health"] == "optimal" && array["task"].is_null()
+}
+
+fn state_of<'a>(array: &'a Value, name: &str) -> &'a str {
+    let members = array["members"].as_array().expect("members");
+    let own = members.iter().find(|m| m["member"].as_str().is_some_and(|path| path.ends_with(name)));
+    own.map_or("none", |member| member["state"].as_str().expect("a word"))
+}
+
+/// The content as it is on the members after a clean stop.
+#[track_caller]
+fn content_is(lab: &Lab, image: &[u8]) {
+    let out = lab.line("copy-out data").expect(0).out;
+    assert!(out[..image.len()] == *image, "the content has changed");
+}
+
+#[test]
+fn a_member_fails_leaves_and_a_new_one_takes_its_place() {
+    let (lab, server, image) = served("");
+    lab.line("fail data d1").expect(0);
+    let state = lab.wait_for("data", |array| state_of(array, "d1") == "faulty");
+    assert_eq!((&state["health"], &state["survives"]), (&"degraded".into(), &0.into()));
+    lab.line("show data").expect(1);
+    lab.line("list").expect(1);
+    // Another one must not go.
+    lab.line("fail data d2").refused(2, &["needs this member"]);
+    lab.line("add data --file-size 4M small").refused(2, &["small", "room"]);
+    assert!(!lab.path("small").exists());
+    lab.line("remove data d2").refused(2, &["fail it first"]);
+    let removed = lab.line("remove data d1").expect(0);
+    assert!(removed.text().contains("is out of data"), "{}", removed.text());
+    lab.line("add data --file-size 16M d9").expect(0);
+    lab.wait_for("data", optimal);
+    let followed = lab.line("show data --follow").expect(0);
+    assert!(followed.text().contains("nothing runs in the background"), "{}", followed.text());
+    server.stop();
+    content_is(&lab, &image);
+    // What is remembered is what the array has now.
+    let listed = lab.line("list --json").expect(0).json();
+    let members = listed["remembered"][0]["members"].to_string();
+    assert!(members.contains("d9") && !members.contains("d1"), "{members}");
+    // The new one is a full member: without any other one everything is there.
+    let out = lab.line("copy-out d0 d9 d3").expect(1).out;
+    assert!(out[..image.len()] == image);
+}
+
+#[test]
+fn a_spare_takes_over_by_itself_and_can_be_listed_added_and_removed() {
+    let (lab, server, image) = served("--spare s0");
+    let spares = || lab.line("spare list data --json").expect(0).json()["spares"].as_array().expect("a list").len();
+    assert_eq!(spares(), 1);
+    lab.line("spare add data --file-size 16M s1").expect(0);
+    assert_eq!(spares(), 2);
+    lab.line("spare remove data d0").refused(64, &["no spare"]);
+    lab.line("spare remove data s1").expect(0);
+    assert_eq!(spares(), 1);
+    lab.line("fail data slot:3").expect(0);
+    let state = lab.wait_for("data", optimal);
+    assert_eq!(state_of(&state, "s0"), "in-sync");
+    assert_eq!(spares(), 0);
+    server.stop();
+    content_is(&lab, &image);
+}
+
+#[test]
+fn a_working_member_is_replaced_without_a_moment_of_less_redundancy() {
+    let (lab, server, image) = served("");
+    lab.drives(&["new"], 16);
+    lab.line("set data rebuild.rate=4M").expect(0);
+    lab.line("replace data d2 --with new").expect(0);
+    let state = lab.show("data");
+    assert_eq!((&state["health"], &state["survives"]), (&"optimal".into(), &1.into()));
+    assert_eq!(state["task"]["kind"], "replace");
+    lab.line("set data rebuild.rate=none").expect(0);
+    let state = lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
+    assert_ne!(state_of(&state, "d2"), "in-sync");
+    lab.line("replace data slot:0").refused(2, &["no spare"]);
+    lab.line("replace data nothing").refused(64, &["is no member"]);
+    server.stop();
+    content_is(&lab, &image);
+    let out = lab.line("copy-out d0 d1 new").expect(1).out;
+    assert!(out[..image.len()] == image);
+}
+
+#[test]
+fn a_member_that_comes_back_needs_only_what_it_has_missed() {
+    let (lab, server, image) = served("--bitmap internal");
+    lab.wait_for("data", |array| array["bitmap"]["marked"] == 0);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| state_of(array, "d1") == "faulty");
+    lab.line("remove data d1").expect(0);
+    let before = lab.show("data");
+    let back = lab.line("add data d1").expect(0);
+    assert!(back.text().contains("back in data"), "{}", back.text());
+    let state = lab.wait_for("data", optimal);
+    let written = |array: &Value| {
+        array["members"]
+            .as_array()
+            .expect("members")
+            .iter()
+            .map(|m| m["written_bytes"].as_u64().expect("bytes"))
+            .sum::<u64>()
+    };
+    let more = written(&state).saturating_sub(written(&before));
+    assert!(more < 4 << 20, "nothing was missed, but {more} bytes were written");
+    server.stop();
+    content_is(&lab, &image);
+}
+
+#[test]
+fn a_check_finds_what_does_not_fit_and_can_be_paused_and_ended() {
+    let (lab, server, _) = served("");
+    let checked = lab.line("check data --follow").expect(0);
+    assert!(checked.text().contains("everything fits"), "{}", checked.text());
+    assert_eq!(lab.show("data")["last_check_mismatches"], 0);
+    lab.line("set data scrub.rate=1M").expect(0);
+    lab.line("check data").expect(0);
+    lab.line("check data").refused(2, &["another task"]);
+    lab.line("pause data").expect(0);
+    let paused = lab.wait_for("data", |array| array["task"]["paused"] == true);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(lab.show("data")["task"]["done_bytes"], paused["task"]["done_bytes"]);
+    assert!(paused["task"]["eta_seconds"].is_null(), "what is paused has no end in sight");
+    lab.line("resume data").expect(0);
+    lab.wait_for("data", |array| array["task"]["done_bytes"].as_u64() > paused["task"]["done_bytes"].as_u64());
+    lab.line("check data --stop").expect(0);
+    lab.wait_for("data", optimal);
+    server.stop();
+    // A byte that is wrong behind the array's back.
+    let path = lab.path("d2");
+    let place = (2 << 20) + 12345;
+    let mut byte = support::read_at(&path, place, 1);
+    byte[0] ^= 0x55;
+    support::write_at(&path, place, &byte);
+    let server = lab.serve(&["data"]);
+    let checked = lab.line("check data --follow").expect(0);
+    assert!(checked.text().contains("1 rows that do not fit"), "{}", checked.text());
+    let news = server.stop();
+    assert!(news.iter().any(|line| line["news"]["event"] == "RowMismatch"), "{news:?}");
+}
+
+#[test]
+fn repair_corrects_the_guilty_member_where_it_can_be_told() {
+    let lab = Lab::new("repair");
+    lab.line("create data --level 6 --chunk 64K --file-size 16M d0 d1 d2 d3 d4").expect(0);
+    let image = noise(5, 16 << 20);
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let path = lab.path("d2");
+    let before = support::read_at(&path, 3 << 20, 4096);
+    support::write_at(&path, 3 << 20, &noise(9, 4096));
+    let server = lab.serve(&["data"]);
+    lab.line("repair data --follow").expect(0);
+    let checked = lab.line("check data --follow").expect(0);
+    assert!(checked.text().contains("everything fits"), "{}", checked.text());
+    server.stop();
+    assert!(support::read_at(&path, 3 << 20, 4096) == before, "the member holds again what it held");
+    content_is(&lab, &image);
+}
+
+#[test]
+fn settings_are_changed_shown_and_refused_by_name() {
+    let (lab, server, _) = served("");
+    let set = lab.line("set data rebuild.rate=50M write.partial=rmw background.depth=3").expect(0);
+    assert!(set.text().contains("rebuild.rate=50 MiB/s") && set.text().contains("write.partial=rmw"), "{}", set.text());
+    let settings = lab.show("data")["settings"].clone();
+    assert_eq!(settings["rebuild_rate"], 50 << 20);
+    lab.line("set data rebuild.rate=1M cache=wb").refused(64, &["\"cache\" is no setting"]);
+    assert_eq!(lab.show("data")["settings"], settings, "nothing changes where one of them is wrong");
+    lab.line("set data rebuild.rate").refused(64, &["KEY=VALUE"]);
+    assert!(lab.line("set data").expect(0).text().contains("background.depth=3"));
+    server.stop();
+}
+
+#[test]
+fn every_answer_in_json_names_its_schema_and_parses() {
+    let (lab, server, _) = served("");
+    for line in [
+        "list",
+        "show data",
+        "explain data",
+        "spare list data",
+        "set data",
+        "pause data",
+        "resume data",
+        "fail data d0",
+        "examine d1",
+        "scan .",
+        "doctor d1",
+        "show data --mdstat",
+        "check nobody",
+        "remove data d0",
+        "stop data",
+    ] {
+        let ran = lab.line(&format!("{line} --json"));
+        let document = ran.json();
+        let schema = document["schema"].as_str().expect("a schema");
+        let verb = line.split(' ').next().expect("a verb");
+        let expected = if ran.err.is_empty() { format!("openraid/{verb}/1") } else { "openraid/error/1".into() };
+        assert_eq!(schema, expected, "{line}: {ran:?}");
+        assert_eq!(document["exit"], ran.code, "{line}");
+    }
+    let (code, _) = server.end();
+    assert_eq!(code, 0, "a server whose last array was stopped ends");
+}
+
+#[test]
+fn explain_counts_what_clients_asked_and_why_it_was_done_so() {
+    let (lab, server, _) = served("");
+    if !has("qemu-io") {
+        return skipped("qemu-io is not installed (package qemu-utils)");
+    }
+    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    // Three data columns of 64 KiB: one whole stripe, then a part of one.
+    for command in ["write -P 7 0 192k", "write -P 8 1M 4k"] {
+        let done = Command::new("qemu-io").args(["-f", "raw", "-c", command, &uri]).stdout(Stdio::null()).status();
+        assert!(done.expect("qemu-io runs").success());
+    }
+    let explained = lab.line("explain data --json").expect(0).json();
+    let count = |reason: &str| {
+        let reasons = explained["reasons"].as_array().expect("reasons");
+        reasons.iter().find(|own| own["reason"] == reason).map_or(0, |own| own["count"].as_u64().expect("a count"))
+    };
+    assert!(count("FullStripe") >= 1, "{explained:#}");
+    assert!(
+        count("ReadModifyWriteFewer") + count("ReconstructFewer") + count("ReconstructEqual") >= 1,
+        "{explained:#}"
+    );
+    assert!(explained["host"]["writes"].as_u64() >= Some(2));
+    assert!(lab.line("explain data").expect(0).text().contains("full stripe"));
+    server.stop();
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
+    found.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn the_form_of_mdstat_is_that_of_the_kernel() {
+    let (lab, server, _) = served("");
+    let text = lab.line("show data --mdstat").expect(0).text();
+    let expected = "data : active raid5 d0[0] d1[1] d2[2] d3[3]\n      46080 blocks super 1.2 level 5, 64k chunk, \
+                    algorithm 2 [4/4] [UUUU]\n";
+    assert!(text.starts_with("Personalities : ") && text.contains(expected), "{text}");
+    lab.line("fail data d2").expect(0);
+    lab.wait_for("data", |array| state_of(array, "d2") == "faulty");
+    let text = lab.line("show data --mdstat").expect(1).text();
+    assert!(text.contains("d2[4](F)") && text.contains("[4/3] [UU_U]"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn a_killed_server_leaves_an_array_that_starts_again() {
+    let (lab, server, image) = served("");
+    server.kill();
+    // Its control socket is still there, and nobody answers.
+    lab.line("show data").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.wait_for("data", optimal);
+    server.stop();
+    content_is(&lab, &image);
+}
+
+#[test]
+fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
+    let lab = Lab::new("nested");
+    lab.line("create data --level 50 --chunk 16K --file-size 16M a0 a1 a2 b0 b1 b2").expect(0);
+    let image = noise(8, 24 << 20);
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["--scan", "."]);
+    assert_eq!(server.ready["arrays"][0]["level"], "raid50");
+    lab.line("fail data slot:1.2").expect(0);
+    lab.line("fail data slot:2").refused(64, &["slot:LEG.SLOT"]);
+    let state = lab.wait_for("data", |array| {
+        array["legs"][1]["members"][2]["state"] == "faulty"
+            || array["legs"][1]["members"].to_string().contains("faulty")
+    });
+    assert_eq!((&state["health"], &state["survives"]), (&"degraded".into(), &0.into()));
+    lab.line("fail data a0").expect(0);
+    lab.line("remove data b2").expect(0);
+    // The legs that need one get one each.
+    lab.line("add data --file-size 16M n1 --leg 1").expect(0);
+    lab.line("add data --file-size 16M n0").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    lab.line("spare add data --file-size 16M n2").refused(64, &["--leg"]);
+    lab.line("spare add data --file-size 16M n2 --leg 7").refused(64, &["legs 0 to 1"]);
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    let out = lab.line("copy-out a1 a2 n0 b0 b1 n1").expect(0).out;
+    assert!(out[..image.len()] == image);
+}
+
+#[test]
+fn raw_drives_and_arrays_in_memory_are_served() {
+    let lab = Lab::new("raw");
+    lab.drives(&["x", "y"], 4);
+    lab.line("create one --level jbod x").expect(0);
+    let server = lab.serve(&["one"]);
+    assert_eq!(server.ready["arrays"][0]["size_bytes"], 4 << 20);
+    assert_eq!(lab.line("list --json").json()["remembered"].as_array().map(Vec::len), Some(0), "it is served");
+    server.stop();
+    lab.line("create two --level jbod x y").expect(0);
+    let server = lab.serve(&["two"]);
+    let names: Vec<&str> = server.ready["arrays"]
+        .as_array()
+        .expect("arrays")
+        .iter()
+        .map(|a| a["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names, ["two-0", "two-1"]);
+    server.stop();
+    let server = lab.serve(&["--level", "6", "--name", "scratch", "ram:8M", "ram:8M", "ram:8M", "ram:8M"]);
+    assert_eq!(server.ready["arrays"][0]["health"], "optimal");
+    lab.line("fail scratch slot:1").expect(0);
+    lab.line("check scratch").expect(0);
+    lab.line("stop --all").expect(0);
+    assert_eq!(server.end().0, 0);
+    assert_eq!(
+        lab.line("list --json").json()["remembered"].as_array().map(Vec::len),
+        Some(2),
+        "memory is not remembered"
+    );
+}
+
+#[test]
+fn a_running_server_takes_an_array_over() {
+    let lab = Lab::new("handed-over");
+    lab.line("create one --level 1 --file-size 8M a0 a1").expect(0);
+    lab.line("create two --level 1 --file-size 8M b0 b1").expect(0);
+    lab.line("assemble two --forget").expect(0);
+    let server = lab.serve(&["one"]);
+    let ran = lab.line("assemble b0 b1").expect(0);
+    assert!(ran.text().contains("served now: two"), "{}", ran.text());
+    assert_eq!(lab.show("two")["health"], "optimal");
+    // The same again: they are in use now.
+    let again = lab.line("assemble b0 b1").expect(2);
+    assert!(again.text().contains("locked by"), "{}", again.text());
+    lab.line("stop one").expect(0);
+    lab.line("stop two").expect(0);
+    assert_eq!(server.end().0, 0);
+}
+
+#[test]
+fn a_second_array_of_one_name_is_served_under_another() {
+    let lab = Lab::new("names");
+    lab.line("create data --level 1 --file-size 8M a0 a1").expect(0);
+    lab.line("assemble data --forget").expect(0);
+    lab.line("create data --level 1 --file-size 8M b0 b1").expect(0);
+    let server = lab.serve(&["a0", "a1", "b0", "b1"]);
+    let names: Vec<&str> = server.ready["arrays"]
+        .as_array()
+        .expect("arrays")
+        .iter()
+        .map(|a| a["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names.len(), 2);
+    assert!(names[0] == "data" && names[1].starts_with("data-"), "{names:?}");
+    server.stop();
+}
+
+#[test]
+fn an_array_left_over_inside_another_one_does_not_hide_it() {
+    let lab = Lab::new("left-over");
+    lab.line("create old --level 50 --chunk 16K --file-size 16M a0 a1 a2 b0 b1 b2").expect(0);
+    lab.line("erase a0 a1 a2 b0 b1 b2 --yes").expect(0);
+    assert_eq!(lab.line("list --json").json()["remembered"].as_array().map(Vec::len), Some(0));
+    lab.line("create new --level 5 --chunk 16K a0 a1 a2").expect(0);
+    let server = lab.serve(&["new"]);
+    assert_eq!(server.ready["arrays"][0]["name"], "new");
+    server.stop();
+    // Somebody's own stripe inside an array is not ours to resolve: it is said how to go on.
+    lab.line("create outer --level 50 --chunk 16K --file-size 16M c0 c1 c2 e0 e1 e2").expect(0);
+    lab.line("copy-out c0 c1 c2").refused(2, &["only 1 of the 2 legs", "--flat"]);
+    lab.line("copy-out --flat c0 c1 c2").expect(0);
+    let server = lab.serve(&["--flat", "c0", "c1", "c2"]);
+    assert_eq!(server.ready["arrays"][0]["name"], "outer.0");
+    server.stop();
+}
+
+#[test]
+fn the_control_socket_survives_whatever_is_said_to_it() {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+    let (lab, server, _) = served("");
+    let path = server.ready["control"].as_str().expect("a path").to_owned();
+    let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut all: Vec<Vec<u8>> =
+        vec![b"\n".to_vec(), b"{}\n".to_vec(), vec![0xff; 100], b"{\"v\":1".to_vec(), Vec::new()];
+    all.push(b"{\"v\":1,\"do\":\"fail\",\"array\":\"data\"}\n".to_vec());
+    all.push(vec![b'['; 2 << 20]);
+    all.push([&b"{\"v\":1,\"do\":\"show\",\"array\":\""[..], &vec![b'x'; 900 << 10], b"\"}\n"].concat());
+    for bytes in all {
+        let mut stream = UnixStream::connect(&path).expect("the server listens");
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty() || answer.starts_with(b"{\"v\":1,\"error\""), "{}", String::from_utf8_lossy(&answer));
+    }
+    // Many who say nothing do not hold up who does.
+    let _silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).expect("the server listens")).collect();
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+    assert!(!std::path::Path::new(&path).exists(), "the socket is gone with its server");
+}
