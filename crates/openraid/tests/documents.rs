@@ -1,0 +1,120 @@
+//! What the program says about itself and about members: examine beside mdadm, man pages, completions, the demo.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use support::{skipped, Lab};
+
+/// `Name : value` lines of `mdadm --examine`.
+fn mdadm(lab: &Lab, member: &str) -> Option<Vec<(String, String)>> {
+    let output = Command::new("mdadm").arg("--examine").arg(lab.path(member)).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let pair = |line: &str| line.split_once(" : ").map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    Some(text.lines().filter_map(pair).collect())
+}
+
+#[test]
+fn examine_agrees_with_mdadm_about_every_kind_of_array() {
+    let cases = [
+        ("--level 5 --chunk 64K", 3),
+        ("--level 6 --chunk 16K --layout ddf-N-restart --metadata 1.0", 5),
+        ("--level 1 --metadata 1.1", 2),
+        ("--level 10 --chunk 32K --layout f2", 4),
+        ("--level 0 --chunk 512K", 3),
+        ("--level linear", 2),
+        ("--level 5 --chunk 64K --bitmap internal --assume-clean", 3),
+    ];
+    for (options, count) in cases {
+        let lab = Lab::new("examine");
+        let names: Vec<String> = (0..count).map(|n| format!("d{n}")).collect();
+        lab.line(&format!("create data --file-size 16M {options} {}", names.join(" "))).expect(0);
+        for name in &names {
+            let Some(theirs) = mdadm(&lab, name) else { return skipped("mdadm is not installed") };
+            let value = |key: &str| theirs.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
+            let examined = lab.line(&format!("examine {name} --json")).expect(0).json();
+            let ours = &examined["members"][0]["superblock"];
+            let text = |key: &str| ours[key].as_str().unwrap_or_default().to_owned();
+            assert_eq!(value("Version"), Some(text("version").as_str()), "{options}");
+            assert_eq!(value("Array UUID"), Some(text("uuid").as_str()), "{options}");
+            assert_eq!(value("Device UUID"), Some(text("device_uuid").as_str()), "{options}");
+            assert_eq!(value("Raid Level"), Some(text("level").as_str()), "{options}");
+            assert_eq!(value("Raid Devices"), Some(ours["slots"].to_string().as_str()), "{options}");
+            assert_eq!(value("Events"), Some(ours["events"].to_string().as_str()), "{options}");
+            let state = if ours["clean"] == true { "clean" } else { "active" };
+            assert_eq!(value("State"), Some(state), "{options}");
+            assert_eq!(value("Device Role"), Some(format!("Active device {}", ours["slot"]).as_str()), "{options}");
+            let place = format!("{} sectors", ours["data_offset_sectors"]);
+            assert_eq!(value("Data Offset").unwrap_or("0 sectors"), place, "{options}");
+            assert!(value("Checksum").is_some_and(|value| value.ends_with("correct")), "{options}");
+            assert!(value("Array State").is_some_and(|value| value.starts_with(&text("roles"))), "{options}");
+            if let Some(layout) = value("Layout").filter(|_| !options.contains("f2")) {
+                assert_eq!(layout, text("layout"), "{options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn man_pages_and_completions_cover_every_verb() {
+    let lab = Lab::new("man");
+    let pages = lab.line("man pages --json").expect(0).json();
+    let pages: Vec<&str> = pages["pages"].as_array().expect("a list").iter().filter_map(|page| page.as_str()).collect();
+    let verbs = [
+        "create",
+        "assemble",
+        "examine",
+        "scan",
+        "serve",
+        "list",
+        "show",
+        "set",
+        "fail",
+        "add",
+        "remove",
+        "replace",
+        "spare",
+        "check",
+        "repair",
+        "pause",
+        "resume",
+        "stop",
+        "erase",
+        "doctor",
+        "copy-out",
+        "copy-in",
+        "explain",
+        "demo",
+        "completions",
+        "man",
+    ];
+    for verb in verbs {
+        let page = format!("openraid-{verb}.1");
+        assert!(pages.contains(&page.as_str()), "{page} is missing in {pages:?}");
+        let text = std::fs::read_to_string(lab.path("pages").join(&page)).expect("the page");
+        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = lab.line(&format!("completions {shell}")).expect(0).text();
+        for verb in verbs {
+            assert!(script.contains(verb), "{shell}: {verb}");
+        }
+    }
+    lab.line("completions tcl").refused(64, &["tcl"]);
+    // A reader that stops early is no error.
+    let mut child = lab.command(&["completions", "bash"]).stdout(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn the_demo_ends_by_itself_and_every_byte_was_right() {
+    let lab = Lab::new("demo");
+    let folder = lab.path("drives");
+    let path = folder.to_str().expect("UTF-8");
+    let shown = lab.run(&["demo", "--seconds", "2", "--json", "--folder", path]).expect(0).json();
+    assert_eq!(shown["every_byte_right"], true);
+    assert_eq!(shown["compared_at_the_end_bytes"], 315 << 20);
+    assert!(shown["requests"].as_u64() > Some(100), "{shown}");
+    assert!(!folder.exists(), "what the demo made is removed");
+}
