@@ -1,0 +1,61 @@
+//! Members that are exports of another server: made, served, failed and copied like files.
+
+mod support;
+
+use support::{noise, Lab};
+
+#[test]
+fn an_array_over_remote_members_is_made_filled_served_and_loses_one() {
+    let far = Lab::new("far");
+    far.drives(&["x", "y", "z"], 8);
+    far.line("create drives --level jbod x y z").expect(0);
+    let drives = far.serve(&["drives"]);
+    let uris: Vec<String> = drives.ready["arrays"]
+        .as_array()
+        .expect("arrays")
+        .iter()
+        .map(|array| array["addresses"][0].as_str().expect("an address").to_owned())
+        .collect();
+    assert_eq!(uris.len(), 3);
+    let near = Lab::new("near");
+    let [x, y, z] = [&uris[0], &uris[1], &uris[2]].map(String::as_str);
+    near.run(&["create", "data", "--level", "5", "--chunk", "64K", x, y, z]).expect(0);
+    let image = noise(4, 5 << 20);
+    near.pipe(&["copy-in", "data"], &image).expect(0);
+    let examined = near.run(&["examine", y, "--json"]).expect(0).json();
+    assert_eq!(examined["members"][0]["superblock"]["array"], "data");
+    near.run(&["create", "other", "--level", "1", x, x]).refused(2, &["twice"]);
+    assert!(near.run(&["copy-out", x, z]).expect(1).out[..image.len()] == image);
+    let server = near.serve(&["data"]);
+    near.run(&["fail", "data", y]).expect(0);
+    near.wait_for("data", |array| array["health"] == "degraded");
+    near.run(&["remove", "data", y]).expect(0);
+    near.line("add data --file-size 8M local").expect(0);
+    near.wait_for("data", |array| array["health"] == "optimal");
+    server.stop();
+    assert!(near.run(&["copy-out", x, "local"]).expect(1).out[..image.len()] == image);
+    near.run(&["erase", y, "--yes"]).expect(0);
+    near.run(&["examine", y]).expect(2);
+    drives.stop();
+}
+
+#[test]
+fn a_remote_server_that_goes_away_costs_a_member_and_no_data() {
+    let far = Lab::new("far-away");
+    far.drives(&["x"], 8);
+    far.line("create drive --level jbod x").expect(0);
+    let drive = far.serve(&["drive"]);
+    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let near = Lab::new("near-by");
+    near.drives(&["y"], 8);
+    near.run(&["create", "data", "--level", "1", &uri, "y"]).expect(0);
+    let image = noise(6, 3 << 20);
+    near.pipe(&["copy-in", "data"], &image).expect(0);
+    drive.kill();
+    let found = near.line("doctor data").expect(1);
+    assert!(found.text().contains("starts degraded"), "{}", found.text());
+    let server = near.serve(&["data"]);
+    assert_eq!(server.ready["arrays"][0]["health"], "degraded");
+    server.stop();
+    assert!(near.line("copy-out data").expect(1).out[..image.len()] == image);
+}
