@@ -232,6 +232,8 @@ pub enum NoticeKind {
     Failed,
     /// A drive did not answer in time.
     Timeout,
+    /// A flush of a member failed and the array cannot do without it: no flush succeeds until it is assembled again.
+    FlushInDoubt,
 }
 
 /// A notice with its place and time.

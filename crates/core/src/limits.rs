@@ -21,6 +21,8 @@ pub const REGION_SECTORS: u64 = 2048;
 pub const METADATA_BYTES_MAX: usize = 4096;
 /// Bad ranges that a member's log can hold: 512 entries of 8 bytes in 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
+/// Entries of a bad-block log in one sector: of 8 bytes each.
+pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
 /// Rows that a rebuild, resync or scrub has in work at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
 

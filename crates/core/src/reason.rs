@@ -23,6 +23,8 @@ pub enum FailReason {
     NoSpace,
     /// The drive does not take writes.
     ReadOnly,
+    /// More sectors could not be restored on it than its bad-block log can name.
+    BadBlockLogFull,
 }
 
 macro_rules! reasons {
@@ -102,6 +104,8 @@ reasons! {
     DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
     /// A discard was handed to the members.
     DiscardDone = "discard handed to the members",
+    /// An earlier flush failed on a member that the array needs: no flush can succeed any more.
+    FlushInDoubt = "flush refused: an earlier one failed on a member that the array needs",
     /// A bad-block entry stands there: read around it.
     ReadAroundBadBlock = "read around a known bad block",
 }

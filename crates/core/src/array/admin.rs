@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use openraid_format::{BitmapHeader, MdLevel, Superblock, BITMAP_HEADER_BYTES};
+use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
+use super::bad::{BadList, BadRange};
 use super::bitmap::Bitmap;
 use super::metadata::Metadata;
 use super::set::{Counters, Intent, Life, Member, Place, Set, REPAIRS_MAX};
@@ -18,7 +19,6 @@ use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::frames::RUN_BYTES_MAX;
 use crate::geometry::{Geometry, Level, SetSpec};
-use crate::limits::BAD_BLOCKS_MAX;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -206,6 +206,10 @@ impl Controller {
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.refresh();
+        let newest = assembly.common.events;
+        if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
+            set.metadata.as_mut().expect("just put").request_catch_up();
+        }
         if assembly.fresh || assembly.forced.is_some() {
             set.metadata.as_mut().expect("just put").request();
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
@@ -287,7 +291,7 @@ impl Controller {
             pairs.push((set, superblock.data_offset.offset()));
         }
         let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
-        let said = outer.features.contains(openraid_format::FeatureMap::RAID0_LAYOUT);
+        let said = outer.features.contains(FeatureMap::RAID0_LAYOUT);
         let spec = SetSpec {
             level: Level::Raid0,
             members: outer.raid_disks,
@@ -323,7 +327,7 @@ impl Controller {
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
         let mut set = self.new_set(array, geometry, info.block);
-        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None));
+        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].member = 0;
         set.refresh();
         self.sets[id.index()] = Some(set);
@@ -415,7 +419,9 @@ impl Controller {
         let set = self.set(id);
         let written =
             set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
-        written && matches!(set.intent, Intent::Clean) && !set.bitmap.as_ref().is_some_and(Bitmap::is_writing)
+        // A set in doubt stays marked active.
+        let marked = set.intent == Intent::Clean || set.is_in_doubt();
+        written && marked && !set.bitmap.as_ref().is_some_and(Bitmap::is_writing)
     }
 
     fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
@@ -517,7 +523,7 @@ impl Controller {
         let mut superblock = new.superblock;
         superblock.dev_number = number;
         superblock.set_recovery_offset(None);
-        let mut member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock));
+        let mut member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[]);
         member.by_bitmap = by_bitmap;
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
@@ -540,6 +546,8 @@ impl Controller {
         superblock.set_uuid == metadata.common.set_uuid
             && matches!(superblock.role(), openraid_format::Role::Active(slot) if vacant(slot))
             && superblock.recovery_offset().is_none()
+            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
+            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
             && superblock.events >= header.events_cleared
     }
 
@@ -604,6 +612,7 @@ fn new_member(
     state: MemberState,
     data_offset: DriveLba,
     superblock: Option<Superblock>,
+    known_bad: &[BadRange],
 ) -> Member {
     Member {
         drive,
@@ -611,12 +620,11 @@ fn new_member(
         replacement: false,
         state,
         data_offset,
+        bad: BadList::new(superblock.as_ref(), known_bad),
         superblock: superblock.map(Box::new),
-        bad: Vec::with_capacity(BAD_BLOCKS_MAX),
-        bad_dirty: false,
-        bad_writing: false,
         // What was written before this start may still be in the drive's cache.
         unflushed: true,
+        in_doubt: false,
         flushing: 0,
         media_errors: 0,
         by_bitmap: false,
@@ -636,9 +644,8 @@ fn planned_member(planned: &PlannedMember) -> Member {
         }
     };
     let superblock = planned.superblock.clone();
-    let mut member = new_member(planned.drive, slot, state, superblock.data_offset, Some(superblock));
+    let mut member = new_member(planned.drive, slot, state, superblock.data_offset, Some(superblock), &planned.bad);
     member.replacement = replacement;
-    member.bad.extend_from_slice(&planned.bad);
     member
 }
 

@@ -10,7 +10,7 @@ use core::fmt;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, Sectors, Slot};
 
-use super::set::BadRange;
+use super::bad::BadRange;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::slots::SlotSet;
 

@@ -102,12 +102,13 @@ impl Controller {
         self.sets_due = self.sets_due.min(quiet_at);
     }
 
-    /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others.
-    /// Where it is not, the operation waits in [`Phase::Recording`].
+    /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others, and
+    /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits in [`Phase::Recording`].
     pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.set(set_id);
-        let recorded = set.life == Life::Failed || set.metadata.as_ref().is_none_or(|m| m.failures_recorded());
+        let recorded = set.life == Life::Failed
+            || (set.metadata.as_ref().is_none_or(|m| m.failures_recorded()) && !set.is_bad_urgent());
         if !recorded {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
@@ -130,6 +131,7 @@ impl super::set::Set {
     pub(crate) fn resync_mark(&self) -> u64 {
         match self.intent {
             Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
+            _ if self.needs_mark() && self.is_in_doubt() => 0,
             _ => self.consistent_to.get(),
         }
     }

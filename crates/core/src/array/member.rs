@@ -45,6 +45,8 @@ impl Controller {
             if !set.geometry.survives(missing) {
                 if is_lasting {
                     self.lose_array(id, index, reason, actions);
+                } else if reason == FailReason::FlushFailed {
+                    self.doubt_member(id, index, actions);
                 }
                 return false;
             }
@@ -76,6 +78,18 @@ impl Controller {
         }
         self.cancel_queued(id, index, actions);
         true
+    }
+
+    /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any
+    /// more. That stays so, because the drive may say of the next flush that it went well, having dropped what the
+    /// failed one was for.
+    fn doubt_member(&mut self, id: SetId, index: u32, actions: &mut Actions) {
+        let member = &mut self.set_mut(id).members[index as usize];
+        if core::mem::replace(&mut member.in_doubt, true) {
+            return;
+        }
+        let (slot, drive) = (member.slot, member.drive);
+        self.notice(id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
 
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is

@@ -4,6 +4,10 @@
 //! while one is under way become one. The members are written in two waves, the second after the first is
 //! durable, so that no power cut tears all superblocks at once. All say the same: the content is fixed when
 //! the first wave begins.
+//!
+//! A cut between the waves leaves members one event behind. They are brought up first, by a generation that does
+//! not raise `events`: otherwise a second cut in the next generation would leave them two behind, which means that
+//! they missed writes.
 
 use alloc::boxed::Box;
 use openraid_format::Superblock;
@@ -39,6 +43,8 @@ pub(crate) struct Metadata {
     pub failure: u64,
     /// How much the next generation raises `events`.
     pub events_step: u64,
+    /// The next generation is the one that brings up members that are one event behind.
+    catch_up: bool,
 }
 
 impl Metadata {
@@ -53,13 +59,33 @@ impl Metadata {
             pending: 0,
             failure: 0,
             events_step: 1,
+            catch_up: false,
         }
+    }
+
+    /// Some members are one event behind the others: they are brought up before anything else is recorded.
+    pub(crate) fn request_catch_up(&mut self) {
+        assert_eq!(self.wanted, 0, "the first generation brings members up");
+        self.catch_up = true;
+        self.wanted = 1;
     }
 
     /// The state has changed: it is to be written. Returns the generation that will say so.
     pub(crate) fn request(&mut self) -> u64 {
-        self.wanted = self.wanted.max(self.writing + 1);
+        let next = self.writing + 1 + u64::from(self.catch_up);
+        self.wanted = self.wanted.max(next);
         self.wanted
+    }
+
+    /// Begin the next generation; returns by how much it raises `events`.
+    pub(crate) fn begin(&mut self) -> u64 {
+        self.wave = Wave::Header;
+        if core::mem::take(&mut self.catch_up) {
+            self.writing += 1;
+            return 0;
+        }
+        self.writing = self.wanted;
+        core::mem::replace(&mut self.events_step, 1)
     }
 
     /// A member has failed: members that miss this generation must be two events behind at least, because

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub mod assemble;
+pub(crate) mod bad;
 pub(crate) mod bitmap;
 pub mod create;
 pub(crate) mod intent;
@@ -12,4 +13,4 @@ mod status;
 mod superblock_io;
 pub(crate) mod volume;
 
-pub use set::BadRange;
+pub use bad::BadRange;

@@ -7,6 +7,7 @@ use openraid_format::Superblock;
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
 use crate::admin::{Health, MemberState, Policy};
+use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
 use crate::background::Task;
@@ -14,15 +15,6 @@ use crate::geometry::Geometry;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
-
-/// A bad range of a member, in sectors of its data area.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BadRange {
-    /// First bad sector.
-    pub at: MemberLba,
-    /// How many.
-    pub len: Sectors,
-}
 
 /// A drive in a set.
 #[derive(Debug)]
@@ -37,15 +29,14 @@ pub(crate) struct Member {
     pub data_offset: DriveLba,
     /// Its own superblock fields; the common ones are in the set's [`Metadata`].
     pub superblock: Option<Box<Superblock>>,
-    pub bad: Vec<BadRange>,
-    /// The bad-block log on the drive is older than `bad`.
-    pub bad_dirty: bool,
-    /// The bad-block log is on its way.
-    pub bad_writing: bool,
+    pub bad: BadList,
     /// Written since its last flush was issued.
     pub unflushed: bool,
     /// Flushes under way.
     pub flushing: u32,
+    /// A flush of it failed and the array could not do without it: what it had promised to keep is in doubt until
+    /// the array is assembled again. No flush succeeds and nothing is marked clean until then.
+    pub in_doubt: bool,
     pub media_errors: u32,
     /// It came back and needs only what the bitmap marks.
     pub by_bitmap: bool,
@@ -72,10 +63,6 @@ impl Member {
     /// Is its superblock kept up to date?
     pub(crate) fn has_metadata(&self) -> bool {
         self.is_active() || self.state == MemberState::Spare
-    }
-    /// Does a known bad range touch these sectors?
-    pub(crate) fn is_bad(&self, from: u64, to: u64) -> bool {
-        self.bad.iter().any(|b| b.at.get() < to && from < b.at.get() + b.len.get())
     }
 }
 
@@ -196,7 +183,7 @@ impl Set {
         }
         if self.has_bad {
             for slot in slots {
-                if self.member_of(slot).is_some_and(|m| m.is_bad(from.get(), to.get())) {
+                if self.member_of(slot).is_some_and(|m| m.bad.touches(from.get(), to.get())) {
                     slots.remove(slot);
                 }
             }
@@ -226,13 +213,24 @@ impl Set {
 
     /// In one word.
     pub(crate) fn health(&self) -> Health {
-        if self.life == Life::Failed {
+        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        if self.life == Life::Failed || !self.geometry.survives(missing) {
             Health::Failed
-        } else if self.in_sync == SlotSet::first_n(self.slots()) {
+        } else if missing.is_empty() {
             Health::Optimal
         } else {
             Health::Degraded
         }
+    }
+
+    /// Does a bad-block log on disk lack a range that nobody may recover from?
+    pub(crate) fn is_bad_urgent(&self) -> bool {
+        self.has_bad && self.members.iter().any(|m| m.bad.urgent && m.is_active())
+    }
+
+    /// Is what some working member promised to keep in doubt, because a flush of it failed?
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.members.iter().any(|m| m.in_doubt && m.is_active())
     }
 
     /// Is there a copy or parity to restore a member from?
@@ -263,6 +261,11 @@ impl Set {
         }
         self.in_sync = in_sync;
         self.writable = writable;
-        self.has_bad = self.members.iter().any(|m| !m.bad.is_empty());
+        self.refresh_bad();
+    }
+
+    /// Recompute whether bad blocks have to be looked for.
+    pub(crate) fn refresh_bad(&mut self) {
+        self.has_bad = self.members.iter().any(|m| !m.bad.ranges().is_empty());
     }
 }

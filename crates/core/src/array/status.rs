@@ -83,7 +83,7 @@ impl Controller {
             state,
             replacement: member.replacement,
             media_errors: member.media_errors,
-            bad_blocks: u32::try_from(member.bad.len()).expect("bounded"),
+            bad_blocks: u32::try_from(member.bad.ranges().len()).expect("bounded"),
             outstanding: self.channels.outstanding(member.drive),
             sectors_read: member.counters.sectors_read,
             sectors_written: member.counters.sectors_written,
@@ -98,7 +98,7 @@ impl Controller {
     pub fn bad_ranges(&self, id: ArrayId) -> Vec<(Option<Slot>, super::BadRange)> {
         let Some(array) = self.array(id) else { return Vec::new() };
         let Volume::Direct(set) = array.volume else { return Vec::new() };
-        self.set(set).members.iter().flat_map(|m| m.bad.iter().map(|b| (m.slot, *b))).collect()
+        self.set(set).members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot, *b))).collect()
     }
 }
 

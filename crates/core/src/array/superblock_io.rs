@@ -3,8 +3,9 @@
 use openraid_format::{
     BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
 };
-use openraid_units::{Bytes, DriveLba, Sectors, SetId};
+use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
+use super::bad::writable_log;
 use super::bitmap::PAGE_BYTES;
 use super::metadata::Wave;
 use super::set::{Life, Member, Set};
@@ -32,7 +33,7 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock.unassigned = own.unassigned;
     superblock.bitmap_or_ppl = own.bitmap_or_ppl;
     superblock.features.set(FeatureMap::REPLACEMENT, member.replacement);
-    superblock.features.set(FeatureMap::BAD_BLOCKS, !member.bad.is_empty());
+    superblock.features.set(FeatureMap::BAD_BLOCKS, !member.bad.ranges().is_empty());
     superblock.features.set(FeatureMap::NEW_OFFSET, false);
     superblock.set_recovery_offset(own.recovery_offset());
     superblock
@@ -47,12 +48,12 @@ fn bitmap_page_lba(member: &Member, page: usize) -> Option<DriveLba> {
 
 impl Set {
     /// Bring the common superblock in line with the state of the set, for the next generation.
-    fn update_common(&mut self, wall_clock: u64) {
+    fn update_common(&mut self, wall_clock: u64, events_step: u64) {
         let resync = self.resync_mark();
         let optimal = self.health() == Health::Optimal;
         let Some(metadata) = &mut self.metadata else { return };
         let common = &mut metadata.common;
-        common.events += core::mem::replace(&mut metadata.events_step, 1);
+        common.events += events_step;
         common.resync_offset = resync;
         common.updated = Timestamp::new(wall_clock, 0);
         for member in &mut self.members {
@@ -98,9 +99,8 @@ impl Controller {
         let mut moved = false;
         if set.metadata.as_ref().is_some_and(super::metadata::Metadata::may_begin) {
             let metadata = set.metadata.as_mut().expect("just seen");
-            metadata.writing = metadata.wanted;
-            metadata.wave = Wave::Header;
-            set.update_common(wall_clock);
+            let step = metadata.begin();
+            set.update_common(wall_clock, step);
             moved = true;
         }
         moved |= self.pump_bitmap_pages(id, actions);
@@ -222,7 +222,7 @@ impl Controller {
         let mut moved = false;
         for index in 0..self.set(id).members.len() {
             let member = &mut self.set_mut(id).members[index];
-            if !member.bad_dirty || member.bad_writing || !member.has_metadata() {
+            if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
             if !actions.has_room() {
@@ -231,22 +231,22 @@ impl Controller {
                 return moved;
             }
             let member = &mut self.set_mut(id).members[index];
-            member.bad_dirty = false;
-            let Some(own) = &member.superblock else { continue };
-            let Some(log) = own.bad_block_log() else { continue };
+            member.bad.dirty = false;
+            let own = member.superblock.as_ref().expect("members with metadata have a superblock");
+            let Some(log) = writable_log(own) else { continue };
             let Some(lba) = own.place(log.offset) else { continue };
             let mut table = BadBlockTable::new();
-            for bad in &member.bad {
+            for bad in member.bad.ranges() {
                 let start = member.data_offset + bad.at.offset();
-                // A full table is a full log: what does not fit is found again when it is read.
-                let _ = table.push(openraid_format::BadRange { start, len: bad.len });
+                let range = openraid_format::BadRange { start, len: bad.len };
+                table.push(range).expect("as many as fit");
             }
-            let mut bytes = [0; 4096];
-            if table.encode(log.shift, &mut bytes).is_ok() {
-                self.set_mut(id).members[index].bad_writing = true;
-                self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, 4096, actions);
-                moved = true;
-            }
+            let mut bytes = [0; PAGE_BYTES];
+            let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
+            table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
+            self.set_mut(id).members[index].bad.writing = true;
+            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, actions);
+            moved = true;
         }
         moved
     }
@@ -283,11 +283,15 @@ impl Controller {
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);
             }
-            Owner::BadBlocks => set.members[command.member as usize].bad_writing = false,
+            Owner::BadBlocks => {
+                let member = &mut set.members[command.member as usize];
+                member.bad.writing = false;
+                member.bad.urgent &= member.bad.dirty;
+            }
             Owner::CleanFlush => set.clean_flushes -= 1,
             Owner::BitmapFlush => {
                 set.bitmap_flushes -= 1;
-                if set.bitmap_flushes == 0 && set.health() == Health::Optimal {
+                if set.bitmap_flushes == 0 && set.health() == Health::Optimal && !set.is_in_doubt() {
                     if let Some(bitmap) = &mut set.bitmap {
                         bitmap.clear_marked();
                     }

@@ -54,6 +54,8 @@ impl Controller {
         match set.intent {
             Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
             Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
+            // The members may differ in what was lost: the next assembly looks.
+            Intent::Active | Intent::Flushing if set.is_in_doubt() => return false,
             Intent::Active if set.is_quiet(now, delay) => {
                 set.intent = Intent::Flushing;
                 let issued = self.flush_members(id, Owner::CleanFlush, actions);
@@ -72,7 +74,7 @@ impl Controller {
     fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
         let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
         let set = self.set_mut(id);
-        let optimal = set.health() == Health::Optimal && set.task.is_none();
+        let optimal = set.health() == Health::Optimal && set.task.is_none() && !set.is_in_doubt();
         let Some(bitmap) = &mut set.bitmap else { return };
         if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
             return;
@@ -96,9 +98,9 @@ impl Controller {
         if set.life != Life::Running {
             return None;
         }
-        let clean = (set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0)
+        let clean = (set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0 && !set.is_in_doubt())
             .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
-        let quiet = set.health() == Health::Optimal && set.task.is_none();
+        let quiet = set.health() == Health::Optimal && set.task.is_none() && !set.is_in_doubt();
         let bitmap = set
             .bitmap
             .as_ref()

@@ -3,11 +3,12 @@
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
 use crate::actions::{Actions, NoticeKind};
-use crate::array::set::{BadRange, Repair, REPAIRS_MAX};
+use crate::array::set::{Repair, REPAIRS_MAX};
+use crate::array::BadRange;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
-use crate::limits::{BAD_BLOCKS_MAX, REGION_SECTORS};
+use crate::limits::REGION_SECTORS;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -76,21 +77,29 @@ impl Controller {
         Some((op, rest))
     }
 
-    /// This range of a member is lost.
-    pub(crate) fn record_bad(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors, actions: &mut Actions) {
+    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False where
+    /// that is not possible: the member keeps no log, or it is full.
+    #[must_use]
+    pub(crate) fn record_bad(
+        &mut self,
+        id: SetId,
+        member: u32,
+        at: MemberLba,
+        len: Sectors,
+        actions: &mut Actions,
+    ) -> bool {
         if member == NONE {
-            return;
+            return true;
         }
         let set = self.set_mut(id);
         let entry = &mut set.members[member as usize];
         let range = BadRange { at, len };
-        if entry.is_bad(at.get(), (at + len).get()) && entry.bad.contains(&range) {
-            return;
+        if entry.bad.covers(range) {
+            return true;
         }
         let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
-        if entry.bad.len() < BAD_BLOCKS_MAX {
-            entry.bad.push(range);
-            entry.bad_dirty = true;
+        let recorded = entry.bad.insert(range);
+        if recorded {
             set.has_bad = true;
             // Like a failed member: what depends on it is acknowledged when it is on disk.
             let metadata = set.metadata.as_mut().expect("it has a log");
@@ -98,35 +107,17 @@ impl Controller {
         }
         self.set_changed = true;
         self.notice(id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+        recorded
     }
 
     /// A write over known bad sectors succeeded: they are good again.
     pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
         let set = self.set_mut(id);
         let entry = &mut set.members[member as usize];
-        let to = from.get() + len.get();
-        if !entry.is_bad(from.get(), to) {
+        if !entry.bad.remove(from.get(), from.get() + len.get()) {
             return;
         }
-        // What is left on either side of the written range stays; the list keeps its capacity.
-        let mut at = 0;
-        while at < entry.bad.len() {
-            let bad = entry.bad[at];
-            let (start, end) = (bad.at.get(), bad.at.get() + bad.len.get());
-            if end <= from.get() || to <= start {
-                at += 1;
-                continue;
-            }
-            entry.bad.remove(at);
-            for (a, b) in [(start, from.get().max(start)), (to.min(end), end)] {
-                if a < b && entry.bad.len() < BAD_BLOCKS_MAX {
-                    entry.bad.insert(at, BadRange { at: MemberLba(a), len: Sectors(b - a) });
-                    at += 1;
-                }
-            }
-        }
-        entry.bad_dirty = true;
-        set.has_bad = set.members.iter().any(|m| !m.bad.is_empty());
+        set.refresh_bad();
         set.metadata.as_mut().expect("it has a log").request();
         self.set_changed = true;
     }

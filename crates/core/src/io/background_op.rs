@@ -6,12 +6,14 @@
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
+use crate::admin::MemberState;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
+use crate::reason::FailReason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -267,7 +269,13 @@ impl Controller {
             let at = self.member_place(&op, slot);
             let place = self.set(op.set).places[slot.index()];
             let member = if op.replace { place.replacement } else { place.member };
-            self.record_bad(op.set, member, at, len, actions);
+            let recorded = self.record_bad(op.set, member, at, len, actions);
+            let entry = self.set(op.set).members.get(member as usize);
+            // A working member is asked again and says again that it cannot be read. One that is being filled would
+            // be believed.
+            if !recorded && entry.is_some_and(|m| m.state != MemberState::InSync) {
+                self.fail_member(op.set, member, FailReason::BadBlockLogFull, actions);
+            }
         }
     }
 

@@ -2,9 +2,10 @@
 
 use openraid_units::{MemberLba, Sectors};
 
-use crate::actions::{Actions, DriveOp};
+use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind, Phase};
+use crate::reason::Reason;
 use crate::slab::NONE;
 
 impl Controller {
@@ -32,6 +33,11 @@ impl Controller {
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
+            if self.set(set).is_in_doubt() {
+                self.explain(set, Reason::FlushInDoubt, 0, 0);
+                self.ops[index].error = Some(ReplyStatus::IoError);
+                return self.finish_op(index, actions);
+            }
             for member in 0..self.set(set).members.len() {
                 if self.begin_flush(set, member) {
                     let member = u32::try_from(member).expect("few members");

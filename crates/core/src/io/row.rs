@@ -295,7 +295,9 @@ impl Controller {
         let (at, to) = self.member_rows(&op);
         for slot in view.parities() & view.writable {
             let member = self.set(op.set).places[slot.index()].member;
-            self.record_bad(op.set, member, at, to - at, actions);
+            if !self.record_bad(op.set, member, at, to - at, actions) {
+                return self.fail_op(index, ReplyStatus::IoError, actions);
+            }
         }
         self.explain(op.set, Reason::WriteNoParity, op.stripe.0, 0);
         let op = &mut self.ops[index];

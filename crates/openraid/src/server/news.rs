@@ -93,5 +93,11 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
         NoticeKind::Degraded => ("DegradedArray", "degraded: redundancy is reduced".into()),
         NoticeKind::Failed => ("FailedArray", "FAILED: data are not to be had any more".into()),
         NoticeKind::Timeout => ("Timeout", "a command was not answered in time".into()),
+        NoticeKind::FlushInDoubt => (
+            "FlushInDoubt",
+            "a flush failed and the array cannot do without this member: no flush succeeds until the array is stopped \
+             and served again; what was written since the last good flush may be lost"
+                .into(),
+        ),
     }
 }

@@ -260,6 +260,7 @@ pub const fn fail_reason(reason: FailReason) -> &'static str {
         FailReason::Protocol => "it answered what makes no sense, or became shorter",
         FailReason::NoSpace => "no space behind it: the file system is full",
         FailReason::ReadOnly => "it does not take writes any more",
+        FailReason::BadBlockLogFull => "more sectors could not be restored on it than its bad-block log can name",
     }
 }
 

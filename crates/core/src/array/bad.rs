@@ -1,0 +1,192 @@
+//! The bad-block log of a member in memory: ranges that cannot be read, or that nobody may recover from.
+//!
+//! Sorted by place. What the log on disk cannot name is not entered, and whoever asked is told so. In doubt more
+//! stays bad than is, never less.
+
+use alloc::vec::Vec;
+use openraid_format::{BadBlockPlace, Superblock, BAD_BLOCK_LENGTH_MAX};
+use openraid_units::{MemberLba, Sectors};
+
+use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
+
+/// A bad range of a member, in sectors of its data area.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadRange {
+    /// First bad sector.
+    pub at: MemberLba,
+    /// How many.
+    pub len: Sectors,
+}
+
+impl BadRange {
+    fn new(from: u64, to: u64) -> Self {
+        Self { at: MemberLba(from), len: Sectors(to - from) }
+    }
+    fn bounds(self) -> (u64, u64) {
+        (self.at.get(), self.at.get() + self.len.get())
+    }
+}
+
+/// Where a member's log is, if it can be written: one in units other than sectors is read and obeyed, but not
+/// changed (mdadm makes none).
+pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
+    own.bad_block_log().filter(|log| log.shift == 0)
+}
+
+/// The bad ranges of one list.
+#[derive(Debug)]
+pub(crate) struct BadList {
+    ranges: Vec<BadRange>,
+    /// Entries that fit into the log; 0 where the member keeps none.
+    max: usize,
+    /// The log on the drive is older than this list.
+    pub dirty: bool,
+    /// The log is on its way.
+    pub writing: bool,
+    /// The log on the drive lacks a range that writes must not be acknowledged without.
+    pub urgent: bool,
+}
+
+impl BadList {
+    /// What a member's log says, for a member with this superblock.
+    pub(crate) fn new(own: Option<&Superblock>, known: &[BadRange]) -> Self {
+        let log = own.and_then(writable_log);
+        let max = log.map_or(0, |log| (usize::from(log.size) * BAD_BLOCKS_PER_SECTOR).min(BAD_BLOCKS_MAX));
+        Self::with_room(max, known)
+    }
+
+    fn with_room(max: usize, known: &[BadRange]) -> Self {
+        let mut list = Self {
+            ranges: Vec::with_capacity(BAD_BLOCKS_MAX.max(known.len()) + 1),
+            max: usize::MAX,
+            dirty: false,
+            writing: false,
+            urgent: false,
+        };
+        for range in known {
+            // Room is no question: all of it comes from a log.
+            let _ = list.insert(*range);
+        }
+        Self { max, dirty: false, urgent: false, ..list }
+    }
+
+    pub(crate) fn ranges(&self) -> &[BadRange] {
+        &self.ranges
+    }
+
+    /// Does a known bad range touch these sectors?
+    pub(crate) fn touches(&self, from: u64, to: u64) -> bool {
+        self.ranges.iter().any(|b| b.at.get() < to && from < b.at.get() + b.len.get())
+    }
+
+    /// Is every sector of this range known to be bad?
+    pub(crate) fn covers(&self, range: BadRange) -> bool {
+        let (from, to) = range.bounds();
+        self.ranges.iter().map(|b| b.bounds()).any(|(start, end)| start <= from && to <= end)
+    }
+
+    /// Entries of a log on disk that this list takes.
+    fn entries(&self) -> u64 {
+        self.ranges.iter().map(|b| entries_of(b.len.get())).sum()
+    }
+
+    /// Enter a range, as one with those that it touches. False where the log has no room, and then nothing is
+    /// entered.
+    #[must_use]
+    pub(crate) fn insert(&mut self, range: BadRange) -> bool {
+        let (mut from, mut to) = range.bounds();
+        let first = self.ranges.partition_point(|b| b.bounds().1 < from);
+        let after = self.ranges.partition_point(|b| b.at.get() <= to).max(first);
+        if first < after {
+            from = from.min(self.ranges[first].bounds().0);
+            to = to.max(self.ranges[after - 1].bounds().1);
+        }
+        let joined: u64 = self.ranges[first..after].iter().map(|b| entries_of(b.len.get())).sum();
+        if self.entries() - joined + entries_of(to - from) > self.max as u64 {
+            return false;
+        }
+        self.ranges.drain(first..after);
+        self.ranges.insert(first, BadRange::new(from, to));
+        (self.dirty, self.urgent) = (true, true);
+        true
+    }
+
+    /// These sectors were written and are good again; true where that changes the list. What is left on either side
+    /// of them stays bad; where the log has no room for two parts instead of one, all of it stays.
+    #[must_use]
+    pub(crate) fn remove(&mut self, from: u64, to: u64) -> bool {
+        let mut changed = false;
+        let mut at = 0;
+        while at < self.ranges.len() {
+            let (start, end) = self.ranges[at].bounds();
+            let (before, after) = (from.saturating_sub(start), end.saturating_sub(to));
+            let fits = || {
+                let parts = entries_of(before) + entries_of(after);
+                self.entries() - entries_of(end - start) + parts <= self.max as u64
+            };
+            if end <= from || to <= start || !fits() {
+                at += 1;
+                continue;
+            }
+            changed = true;
+            self.ranges.remove(at);
+            for (start, end) in [(start, start + before), (end - after, end)] {
+                if start < end {
+                    self.ranges.insert(at, BadRange::new(start, end));
+                    at += 1;
+                }
+            }
+        }
+        self.dirty |= changed;
+        changed
+    }
+}
+
+/// Entries that a range of this many sectors takes.
+const fn entries_of(sectors: u64) -> u64 {
+    sectors.div_ceil(BAD_BLOCK_LENGTH_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a map of one flag for each sector: entered sectors are bad, taken out ones good, and at the edge of
+    /// the log's room too much is bad rather than too little.
+    #[test]
+    fn the_list_says_what_a_map_of_sectors_says() {
+        let mut state = 7_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for room in [0, 64, 512] {
+            let mut list = BadList::with_room(room, &[]);
+            let mut map = [false; 2000];
+            for _ in 0..20_000 {
+                let (from, len) = (next(1900), 1 + next(8));
+                let range = BadRange::new(from, from + len);
+                let start = usize::try_from(from).unwrap();
+                let span = start..start + usize::try_from(len).unwrap();
+                if next(5) < 3 {
+                    if list.insert(range) {
+                        map[span].fill(true);
+                        assert!(list.covers(range));
+                    } else {
+                        assert!(list.entries() + 1 >= room as u64);
+                    }
+                } else if list.remove(from, from + len) {
+                    map[span].fill(false);
+                }
+                assert!(list.entries() <= room as u64);
+                assert!(list.ranges.iter().all(|b| !b.len.is_zero()));
+                assert!(list.ranges.windows(2).all(|w| w[0].bounds().1 < w[1].bounds().0));
+            }
+            let exact = room == 512;
+            for (at, is) in map.into_iter().enumerate() {
+                let said = list.touches(at as u64, at as u64 + 1);
+                assert!(said == is || (said && !exact), "sector {at} of a log of {room} entries");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! When a promise cannot be kept: flushes that fail on members that the array needs, and losses that no log can
+//! name. The answer is an error, and stays one.
+
+mod support;
+
+use openraid_core::actions::{NoticeKind, ReplyStatus};
+use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::array::assemble::AssembleError;
+use openraid_core::geometry::{Geometry, Level};
+use openraid_core::reason::FailReason;
+use openraid_sim::drive::Defect;
+use openraid_sim::oracle::members::superblock_on;
+use openraid_sim::oracle::Members;
+use openraid_sim::world::arrays::StartError;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot, StripeIndex};
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+
+fn drive_in(rig: &Rig, slot: u16) -> DriveId {
+    rig.drive_in(Slot(slot)).expect("somebody is in the slot")
+}
+
+fn write_and_flush(rig: &mut Rig) -> Result<(), ReplyStatus> {
+    let bytes = vec![7; 64 << 10];
+    rig.world.write(rig.array, 0, &bytes).unwrap();
+    rig.world.flush(rig.array)
+}
+
+#[test]
+fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
+    for shape in [
+        Shape::new(Level::Raid0, 2, 2, CHUNK),
+        Shape::raid5(4, CHUNK),
+        Shape::raid1(2),
+        Shape::raid10(0x102, 4, CHUNK),
+    ] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        if shape.is_redundant() {
+            rig.lose(Slot(0), Loss::Failed);
+        }
+        rig.rest();
+        let needed = drive_in(&rig, 1);
+        rig.world.drive_mut(needed).faults.flushes = true;
+        rig.world.take_notices();
+        assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
+        let told = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushInDoubt).count();
+        assert_eq!(told, 1);
+        // The drive says that all is well again. What it had promised before is in doubt all the same.
+        rig.world.drive_mut(needed).faults.flushes = false;
+        for _ in 0..3 {
+            assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
+            assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
+            rig.run_for(Nanos::from_secs(10));
+        }
+        assert_eq!(rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushInDoubt).count(), 0);
+        // It can be stopped, and whoever starts it again learns that it was not clean.
+        let result = rig.world.admin(AdminCommand::Stop { array: rig.array });
+        result.unwrap_or_else(|error| panic!("the array does not stop: {error}"));
+        if shape.is_redundant() {
+            let superblock = superblock_on(&rig.world, needed).unwrap();
+            assert_eq!(superblock.resync_position(), Some(Sectors::ZERO), "it was marked clean");
+        }
+        rig.world.boot();
+        rig.array = rig.world.assemble(true).unwrap();
+        assert_eq!(write_and_flush(&mut rig), Ok(()));
+    }
+}
+
+#[test]
+fn an_array_whose_flushes_fail_is_not_marked_clean() {
+    let shape = Shape::raid5(4, CHUNK);
+    let mut rig = Rig::new(shape, RigOptions::new(1));
+    rig.rest();
+    for slot in 0..4 {
+        let drive = drive_in(&rig, slot);
+        rig.world.drive_mut(drive).faults.flushes = true;
+    }
+    rig.world.write(rig.array, 0, &[1; 4096]).unwrap();
+    rig.run_for(Nanos::from_secs(30));
+    assert!(rig.status().active, "{}", rig.world.dump());
+    assert_eq!(rig.health(), Health::Degraded, "the first member whose flush failed is out");
+    rig.world.kill();
+    rig.world.boot();
+    match rig.world.assemble(false) {
+        Err(StartError::Assemble(AssembleError::DirtyDegraded { .. })) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_array_without_redundancy_that_lost_a_member_has_failed() {
+    for level in [Level::Raid0, Level::Linear] {
+        let layout = if level == Level::Raid0 { 2 } else { 0 };
+        let mut rig = Rig::new(Shape::new(level, layout, 3, CHUNK), RigOptions::new(1));
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.lose(Slot(1), Loss::Pulled);
+        let capacity = rig.session.capacity();
+        let mut failed = 0;
+        for at in (0..capacity).step_by(16 << 10) {
+            failed += u32::from(rig.world.read(rig.array, at, 4096).is_err());
+        }
+        assert_eq!(rig.health(), Health::Failed, "{}", rig.world.dump());
+        // What the others hold can still be saved.
+        assert!(failed > 0 && u64::from(failed) <= capacity / (16 << 10) / 2);
+    }
+}
+
+/// A sector of a degraded RAID 5 is written that could not be read: without its old content the parity of the row
+/// cannot be made, and nobody may recover from it. The write is answered when the parity member's log says so on disk.
+#[test]
+fn a_parity_that_cannot_be_made_is_in_the_log_before_the_write_is_answered() {
+    for seed in seeds(40, 400) {
+        let shape = Shape::raid5(4, CHUNK);
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        rig.rest();
+        rig.lose(Slot(0), Loss::Failed);
+        rig.rest();
+        let members = Members::of(&rig.world, rig.array);
+        let (drive, lba) = members.place(Slot(2), MemberLba(3)).unwrap();
+        let Geometry::Parity(parity) = members.geometry() else { unreachable!("a parity set") };
+        let row = parity.row(StripeIndex(0));
+        let column = (0..3).find(|column| row.slot_of(*column) == Slot(2)).expect("slot 2 has data in this row");
+        let (offset, p) = (parity.set_lba(StripeIndex(0), column, Sectors(3)), row.p_slot());
+        rig.world.drive_mut(drive).faults.add_defects(lba, Sectors(1), Defect::UntilWritten);
+        let bytes = vec![9; 512];
+        rig.world.write(rig.array, offset.get() * 512, &bytes).unwrap();
+        rig.world.cut_power();
+        rig.world.boot();
+        rig.array = rig.world.assemble(true).unwrap();
+        let known = rig.world.controller().bad_ranges(rig.array);
+        assert!(
+            known.iter().any(|(slot, range)| *slot == Some(p) && range.at == MemberLba(3)),
+            "{known:?}\n{}",
+            rig.world.dump()
+        );
+    }
+}
+
+#[test]
+fn a_rebuild_that_loses_more_sectors_than_the_log_can_name_gives_the_new_member_up() {
+    let shape = Shape::raid5(4, CHUNK);
+    let mut rig = Rig::new(shape, RigOptions::new(1));
+    rig.rest();
+    rig.lose(Slot(0), Loss::Failed);
+    rig.rest();
+    for at in (0..600).map(|n| n * 4) {
+        let (drive, lba) = Members::of(&rig.world, rig.array).place(Slot(1), MemberLba(at)).unwrap();
+        rig.world.drive_mut(drive).faults.add_defects(lba, Sectors(1), Defect::UntilWritten);
+    }
+    let drive = rig.new_drive();
+    rig.world.add_member(rig.array, drive).unwrap();
+    rig.world.take_notices();
+    rig.rest();
+    assert_eq!(rig.state_of(Slot(0)), MemberState::Missing, "{}", rig.world.dump());
+    assert_eq!(rig.health(), Health::Degraded);
+    let notices = rig.world.take_notices();
+    assert!(notices.iter().any(|n| n.kind == NoticeKind::Fail(FailReason::BadBlockLogFull)), "{notices:?}");
+}
