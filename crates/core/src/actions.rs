@@ -32,7 +32,10 @@ pub enum DriveOp {
     /// The range is not needed any more. Zero afterwards only where [`crate::events::DriveInfo`] promises it.
     Discard,
     /// Make the range read as zero.
-    WriteZeroes,
+    WriteZeroes {
+        /// The space behind the range may be given back (a hole).
+        may_discard: bool,
+    },
 }
 
 /// Where the bytes of a drive command are.

@@ -71,7 +71,8 @@ impl Digest {
             DriveOp::Write { fua } => 2 + u64::from(fua),
             DriveOp::Flush => 4,
             DriveOp::Discard => 5,
-            DriveOp::WriteZeroes => 6,
+            DriveOp::WriteZeroes { may_discard: false } => 6,
+            DriveOp::WriteZeroes { may_discard: true } => 7,
         };
         self.number(u64::from(command.drive.0) << 16 | op << 8 | command.class as u64);
         self.number(command.lba.get());

@@ -30,12 +30,9 @@ fn write_and_flush(rig: &mut Rig) -> Result<(), ReplyStatus> {
 
 #[test]
 fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
-    for shape in [
-        Shape::new(Level::Raid0, 2, 2, CHUNK),
-        Shape::raid5(4, CHUNK),
-        Shape::raid1(2),
-        Shape::raid10(0x102, 4, CHUNK),
-    ] {
+    for shape in
+        [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid10(0x102, 4, CHUNK)]
+    {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         if shape.is_redundant() {

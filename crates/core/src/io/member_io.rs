@@ -86,7 +86,7 @@ impl Controller {
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
         let op = &self.ops[index];
-        let (set_id, class, fua) = (op.set, Self::class_of(op), op.fua);
+        let (set_id, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);
         let set = self.set_mut(set_id);
         let member = &mut set.members[member_index as usize];
         if !member.is_active() {
@@ -100,7 +100,7 @@ impl Controller {
         let zeroes =
             range.at == PoolOffset::ZERO && !fua && self.channels.get(drive).is_some_and(|c| c.info.write_zeroes);
         let command = Command {
-            op: if zeroes { DriveOp::WriteZeroes } else { DriveOp::Write { fua } },
+            op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
             lba,
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
@@ -156,7 +156,9 @@ impl Controller {
         if let Err(error) = result {
             match command.op {
                 DriveOp::Read => self.read_failed(index, command, error, actions),
-                DriveOp::Write { .. } | DriveOp::WriteZeroes => self.write_failed(index, command, error, actions),
+                DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => {
+                    self.write_failed(index, command, error, actions)
+                }
                 DriveOp::Flush => self.flush_failed(index, command, error, actions),
                 // Discards are advice.
                 DriveOp::Discard => {}
@@ -274,7 +276,7 @@ impl Controller {
 
     fn write_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let redundant = self.set(command.set).is_redundant();
-        if command.op == DriveOp::WriteZeroes && error == CommandError::Drive(DriveError::Unsupported) {
+        if matches!(command.op, DriveOp::WriteZeroes { .. }) && error == CommandError::Drive(DriveError::Unsupported) {
             self.write_zeroes_plainly(index, command, actions);
             return;
         }

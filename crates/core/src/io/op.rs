@@ -111,6 +111,8 @@ pub(crate) struct Op {
     pub columns: u16,
     pub payload: Payload,
     pub fua: bool,
+    /// The zeroes that it writes may be holes.
+    pub may_discard: bool,
     /// Bytes of the first block, and of the last, that the request does not cover.
     pub head_skip: u16,
     pub tail_skip: u16,
@@ -173,6 +175,7 @@ impl Op {
             columns: 0,
             payload: Payload::None,
             fua: false,
+            may_discard: false,
             head_skip: 0,
             tail_skip: 0,
             pending: 0,

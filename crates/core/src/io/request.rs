@@ -478,6 +478,7 @@ impl Controller {
     pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request].request;
         let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });
-        Op { piece: index, parent: NONE, fua, ..Op::new(kind, set) }
+        let may_discard = matches!(request.kind, RequestKind::WriteZeroes { may_discard: true, .. });
+        Op { piece: index, parent: NONE, fua, may_discard, ..Op::new(kind, set) }
     }
 }

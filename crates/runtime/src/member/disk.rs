@@ -28,7 +28,7 @@ pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberS
         (DriveOp::Flush, _) => Verb::Flush,
         (DriveOp::Discard, _) => Verb::Discard { at, len },
         // Zeroes keep their space: a later write must not fail for want of it.
-        (DriveOp::WriteZeroes, _) => Verb::Zero { at, len, keep: true },
+        (DriveOp::WriteZeroes { may_discard }, _) => Verb::Zero { at, len, keep: !may_discard },
         (DriveOp::Read, Data::Frames(into)) => Verb::Read { at, into: PoolRange::new(into, len.bytes()) },
         (DriveOp::Write { fua }, Data::Frames(from)) => {
             Verb::Write { at, from: PoolRange::new(from, len.bytes()), fua }
@@ -52,7 +52,7 @@ pub struct Asked {
 #[must_use]
 pub fn drive_error(error: IoError, asked: Asked) -> DriveError {
     let fault = error.fault();
-    let advice = matches!(asked.op, DriveOp::Discard | DriveOp::WriteZeroes);
+    let advice = matches!(asked.op, DriveOp::Discard | DriveOp::WriteZeroes { .. });
     match fault {
         FaultKind::Gone => DriveError::Gone,
         _ if asked.op == DriveOp::Flush => DriveError::FlushFailed,
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(of(ENOSPC, DriveOp::Write { fua: false }), DriveError::NoSpace);
         assert_eq!(of(EROFS, DriveOp::Write { fua: true }), DriveError::ReadOnly);
         assert_eq!(of(EOPNOTSUPP, DriveOp::Discard), DriveError::Unsupported);
-        assert_eq!(of(EINVAL, DriveOp::WriteZeroes), DriveError::Unsupported);
+        assert_eq!(of(EINVAL, DriveOp::WriteZeroes { may_discard: false }), DriveError::Unsupported);
         assert_eq!(of(EINVAL, DriveOp::Read), DriveError::Protocol);
         let short = drive_error(IoError::Truncated { done: 512 }, Asked { op: DriveOp::Read, lba });
         assert_eq!(short, DriveError::Protocol);

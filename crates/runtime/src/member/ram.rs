@@ -45,7 +45,7 @@ impl RamDisk {
             (DriveOp::Read, Data::Frames(at)) => pool.slice_mut(PoolRange::new(at, len)).copy_from_slice(bytes),
             (DriveOp::Write { .. }, Data::Frames(at)) => bytes.copy_from_slice(pool.slice(PoolRange::new(at, len))),
             (DriveOp::Write { .. }, Data::Metadata(_)) => bytes.copy_from_slice(metadata),
-            (DriveOp::Discard | DriveOp::WriteZeroes, _) => bytes.fill(0),
+            (DriveOp::Discard | DriveOp::WriteZeroes { .. }, _) => bytes.fill(0),
             _ => panic!("bug: a command without its payload: {command:?}"),
         }
         Ok(())

@@ -389,7 +389,9 @@ fn keep(
             Some(overlay.write(command.lba, bytes))
         }
         (DriveOp::Write { .. }, Data::Metadata(_)) => Some(overlay.write(command.lba, metadata)),
-        (DriveOp::Write { .. } | DriveOp::Discard | DriveOp::WriteZeroes, _) => Some(Err(DriveError::Unsupported)),
+        (DriveOp::Write { .. } | DriveOp::Discard | DriveOp::WriteZeroes { .. }, _) => {
+            Some(Err(DriveError::Unsupported))
+        }
     }
 }
 

@@ -210,7 +210,7 @@ impl MemoryDrive {
             DriveOp::Read => return,
             DriveOp::Write { .. } | DriveOp::Flush => {}
             DriveOp::Discard => assert!(self.spec.discard, "the drive takes no discard: {command:?}"),
-            DriveOp::WriteZeroes => assert!(self.spec.write_zeroes, "the drive zeroes nothing: {command:?}"),
+            DriveOp::WriteZeroes { .. } => assert!(self.spec.write_zeroes, "the drive zeroes nothing: {command:?}"),
         }
         for other in self.outstanding().filter(|other| !matches!(other.op, DriveOp::Read | DriveOp::Flush)) {
             let apart = other.lba + other.len <= command.lba || command.lba + command.len <= other.lba;
@@ -243,7 +243,7 @@ impl MemoryDrive {
                 self.counters.sectors_written += command.len.get();
                 self.write(&command, Content::Bytes(bytes), fua)
             }
-            DriveOp::WriteZeroes => {
+            DriveOp::WriteZeroes { .. } => {
                 self.counters.ranges += 1;
                 self.write(&command, Content::Zeroes, false)
             }
@@ -373,7 +373,7 @@ impl MemoryDrive {
             let content = match command.op {
                 DriveOp::Read | DriveOp::Flush => continue,
                 DriveOp::Write { .. } => Content::Bytes(issued.bytes.expect("a write has bytes")),
-                DriveOp::WriteZeroes | DriveOp::Discard => Content::Zeroes,
+                DriveOp::WriteZeroes { .. } | DriveOp::Discard => Content::Zeroes,
             };
             self.cached.push(Cached { sequence: self.sequence, lba: command.lba, len: command.len, content });
             self.sequence += 1;

@@ -72,7 +72,7 @@ impl World {
                 assert_eq!(bytes.len() as u64, len, "metadata and command differ in length: {command:?}");
                 Payload::Write(bytes)
             }
-            (DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes, Data::None, _) => Payload::None,
+            (DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. }, Data::None, _) => Payload::None,
             _ => panic!("a command with the wrong kind of payload: {command:?}"),
         };
         let issue = drive.issue(command, payload);

@@ -189,8 +189,8 @@ impl Remote {
             }
             DriveOp::Flush => (Command::Flush, 0),
             DriveOp::Discard => (Command::Trim { fua: false }, REMOTE_RANGE_BYTES_MAX),
-            DriveOp::WriteZeroes => {
-                (Command::WriteZeroes { fua: false, no_hole: true, fast: false }, REMOTE_RANGE_BYTES_MAX)
+            DriveOp::WriteZeroes { may_discard } => {
+                (Command::WriteZeroes { fua: false, no_hole: !may_discard, fast: false }, REMOTE_RANGE_BYTES_MAX)
             }
         };
         if command == Command::Flush {
