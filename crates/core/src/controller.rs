@@ -212,8 +212,8 @@ impl Controller {
         match command.owner {
             Owner::Quarantined => {
                 match command.hold {
-                    Some(Hold::Host(run)) => drop(self.host_frames.release(run)),
-                    Some(Hold::Work(run)) => drop(self.work_frames.release(run)),
+                    Some(Hold::Host(run)) => self.host_frames.come_back(run),
+                    Some(Hold::Work(run)) => self.work_frames.come_back(run),
                     None => {}
                 }
                 self.set_changed = true;
@@ -241,8 +241,8 @@ impl Controller {
 
     fn give_up(&mut self, command: &Command, actions: &mut Actions) {
         match command.hold {
-            Some(Hold::Host(run)) => self.host_frames.hold(run),
-            Some(Hold::Work(run)) => self.work_frames.hold(run),
+            Some(Hold::Host(run)) => self.host_frames.give_up(run),
+            Some(Hold::Work(run)) => self.work_frames.give_up(run),
             None => {}
         }
         self.command_ended(command, Err(CommandError::Timeout), actions);

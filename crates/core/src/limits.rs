@@ -3,6 +3,8 @@
 
 use openraid_units::{Bytes, Nanos, Sectors};
 
+use crate::frames::Frames;
+
 /// Members that one redundancy set can have: the width of [`crate::slots::SlotSet`].
 pub const MEMBERS_MAX: u16 = 128;
 /// Memory is handed out in frames of this size: a page, and the largest logical block.
@@ -74,11 +76,11 @@ impl core::fmt::Display for LimitsError {
 }
 
 impl Default for Limits {
-    /// A service on a small machine: 96 MiB of frames.
+    /// A service on a small machine: 160 MiB of frames, half of them in use unless drives fall silent.
     fn default() -> Self {
         Self {
-            pool: Bytes::mib(96),
-            work: Bytes::mib(32),
+            pool: Bytes::mib(160),
+            work: Bytes::mib(64),
             requests_max: 4096,
             pieces_max: 4096,
             piece_bytes_max: Bytes::mib(1),
@@ -138,7 +140,10 @@ impl Limits {
         )?;
         ensure(self.pool.get() <= 1 << 42, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
-        ensure(self.host_bytes() >= self.piece_bytes_max * 4, "host frames must hold at least four pieces")?;
+        ensure(
+            Frames::zone_bytes(self.host_bytes().get()) >= self.piece_bytes_max.get().next_power_of_two(),
+            "a quarter of the host frames must hold a piece",
+        )?;
         ensure(self.work >= Bytes(2 * FRAME_BYTES * 128), "the work area must be at least 1 MiB")?;
         ensure(self.requests_max >= 1 && self.pieces_max >= 2, "at least one request and two pieces")?;
         ensure(self.ops_max >= 32, "at least 32 operations")?;

@@ -17,7 +17,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind};
 use crate::controller::Controller;
 use crate::events::DriveInfo;
-use crate::frames::RUN_BYTES_MAX;
+use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
@@ -177,6 +177,13 @@ impl Controller {
             .map(|c| c.info.block)
             .max()
             .ok_or(AdminError::NotPossible("the array has no member"))?;
+        let rows_max = match self.rows_max_of(&assembly.geometry, block) {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.release_drives(&drives);
+                return Err(error);
+            }
+        };
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
         let array = match self.add_array(capacity, block, assembly.geometry.full_stripe(), Volume::Direct(id)) {
             Ok(array) => array,
@@ -185,7 +192,7 @@ impl Controller {
                 return Err(error);
             }
         };
-        let mut set = self.new_set(array, assembly.geometry.clone(), block);
+        let mut set = self.new_set(array, assembly.geometry.clone(), block, rows_max);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;
         set.metadata = Some(Metadata::new(common));
@@ -218,9 +225,8 @@ impl Controller {
         Ok((array, id))
     }
 
-    fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize) -> Set {
+    fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
         let slots = usize::from(geometry.members());
-        let rows_max = self.rows_max_of(&geometry, block);
         Set {
             array,
             life: Life::Running,
@@ -257,13 +263,19 @@ impl Controller {
         }
     }
 
-    /// Rows that one operation may cover, so that its buffers fit into half of the work frames.
-    fn rows_max_of(&self, geometry: &Geometry, block: BlockSize) -> u32 {
-        let share = self.limits.work.get() / 2 / u64::from(geometry.members());
+    /// Rows that one operation may cover, so that its buffers fit into a zone of the work frames.
+    fn rows_max_of(&self, geometry: &Geometry, block: BlockSize) -> Result<u32, AdminError> {
+        let zone = Frames::zone_bytes(self.limits.work.get());
+        let members = u64::from(geometry.members());
+        if (members * block.bytes().get()).next_power_of_two() > zone {
+            return Err(AdminError::NotPossible(
+                "the work frames are too few for so many members; give the server more",
+            ));
+        }
         // Runs are powers of two: half of the share is sure to fit.
-        let rows = ((share / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
-        let rows = rows - rows % 8;
-        u32::try_from(rows.max(block.sectors().get())).expect("rows are bounded by the limits")
+        let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
+        let rows = (rows - rows % 8).max(block.sectors().get());
+        Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
     }
 
     fn start_striped(&mut self, legs: &[ArrayId], superblocks: &[Superblock]) -> Result<AdminOutcome, AdminError> {
@@ -323,10 +335,11 @@ impl Controller {
             member_sizes: &[],
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let rows_max = self.rows_max_of(&geometry, info.block)?;
         self.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
-        let mut set = self.new_set(array, geometry, info.block);
+        let mut set = self.new_set(array, geometry, info.block, rows_max);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].member = 0;
         set.refresh();

@@ -1,4 +1,4 @@
-//! Frames: who owns which part of the pool. Buddy allocation, so that a run is contiguous and naturally
+//! Who owns which part of one zone of frames. Buddy allocation, so that a run is contiguous and naturally
 //! aligned, and neighbours merge when they are given back.
 //!
 //! A run can be held more than once: by the operation that asked for it, and by each drive command that timed
@@ -34,10 +34,10 @@ enum State {
     Held { order: u8, holds: u16 },
 }
 
-/// One area of the pool.
+/// One zone of the pool.
 #[derive(Debug)]
-pub struct Frames {
-    /// First byte of the area in the pool.
+pub(super) struct Buddy {
+    /// First byte of the zone in the pool.
     base: u64,
     states: Vec<State>,
     next: Vec<u32>,
@@ -46,8 +46,8 @@ pub struct Frames {
     free_frames: u32,
 }
 
-impl Frames {
-    /// An area of `bytes` bytes that starts at `base`.
+impl Buddy {
+    /// A zone of `bytes` bytes that starts at `base`.
     #[allow(clippy::cast_possible_truncation)] // limits bound the pool to 2^42 bytes: 2^30 frames
     pub fn new(base: u64, bytes: u64) -> Self {
         let frames = bytes / FRAME_BYTES;
@@ -71,6 +71,11 @@ impl Frames {
         this
     }
 
+    /// Is this run one of the zone's?
+    pub fn has(&self, run: Run) -> bool {
+        let frames = self.states.len() as u64;
+        (self.base..self.base + frames * FRAME_BYTES).contains(&run.at.get())
+    }
     /// Frames not in hand.
     pub fn free_frames(&self) -> u32 {
         self.free_frames
@@ -130,7 +135,7 @@ impl Frames {
         Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order as u8 })
     }
 
-    #[allow(clippy::cast_possible_truncation)] // an area has less than 2^32 frames
+    #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     fn frame_of(&self, run: Run) -> u32 {
         ((run.at.get() - self.base) / FRAME_BYTES) as u32
     }
@@ -145,7 +150,7 @@ impl Frames {
     }
 
     /// Let go of `run`; true where that was the last hold and its frames are free now.
-    #[allow(clippy::cast_possible_truncation)] // an area has less than 2^32 frames
+    #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     pub fn release(&mut self, run: Run) -> bool {
         let mut frame = self.frame_of(run);
         match &mut self.states[frame as usize] {
@@ -183,7 +188,7 @@ mod tests {
     #[allow(clippy::cast_possible_truncation)] // a thousand frames
     fn runs_never_overlap_and_all_comes_back() {
         let frames_total = 1000u64;
-        let mut frames = Frames::new(4096 * 7, frames_total * FRAME_BYTES);
+        let mut frames = Buddy::new(4096 * 7, frames_total * FRAME_BYTES);
         let mut owner = alloc::vec![0u32; frames_total as usize];
         let mut runs: Vec<(u32, Run)> = Vec::new();
         let mut seed = 1u64;

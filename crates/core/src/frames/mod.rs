@@ -1,0 +1,125 @@
+//! Frames: the controller's cache memory, in runs.
+//!
+//! An area is cut into zones. The first serves everything, as long as no command that was given up points into it.
+//! What such commands hold may never come back, and could be all of the zone: then the next zone serves, so that
+//! others go on. A zone is left again when all that was given up has come back.
+
+mod buddy;
+
+use buddy::Buddy;
+pub use buddy::Run;
+pub(crate) use buddy::RUN_BYTES_MAX;
+
+use crate::limits::FRAME_BYTES;
+
+/// Shares of the zones, of [`SHARES`]: two members can fall silent one after the other (RAID 6 lives on), and
+/// there is still a zone.
+const ZONES: [u64; 3] = [2, 1, 1];
+/// Into so many shares an area is cut.
+const SHARES: u64 = 4;
+
+/// One area of the pool.
+#[derive(Debug)]
+pub struct Frames {
+    zones: [Zone; ZONES.len()],
+}
+
+#[derive(Debug)]
+struct Zone {
+    runs: Buddy,
+    /// Commands that were given up and point into it.
+    given_up: u32,
+}
+
+impl Frames {
+    /// An area of `bytes` bytes that starts at `base`.
+    pub fn new(base: u64, bytes: u64) -> Self {
+        let share = Self::zone_bytes(bytes);
+        let mut at = base;
+        let zones = ZONES.map(|shares| {
+            let end = if at == base { base + bytes - (SHARES - shares) * share } else { at + share * shares };
+            let zone = Zone { runs: Buddy::new(at, end - at), given_up: 0 };
+            at = end;
+            zone
+        });
+        Self { zones }
+    }
+
+    /// The smallest zone of an area of so many bytes: no run can be larger for certain.
+    pub const fn zone_bytes(area: u64) -> u64 {
+        area / SHARES / FRAME_BYTES * FRAME_BYTES
+    }
+
+    /// Frames not in hand, in all zones.
+    pub fn free_frames(&self) -> u32 {
+        self.zones.iter().map(|zone| zone.runs.free_frames()).sum()
+    }
+
+    /// A run of at least `bytes` bytes, held once; `None` where no such run is free in the zones that serve.
+    pub fn take(&mut self, bytes: u64) -> Option<Run> {
+        for zone in &mut self.zones {
+            let run = zone.runs.take(bytes);
+            if run.is_some() || zone.given_up == 0 {
+                return run;
+            }
+        }
+        None
+    }
+
+    fn zone(&mut self, run: Run) -> &mut Zone {
+        self.zones.iter_mut().find(|zone| zone.runs.has(run)).expect("runs are of this area")
+    }
+
+    /// A command that was given up points into `run`: it is held once more.
+    pub fn give_up(&mut self, run: Run) {
+        let zone = self.zone(run);
+        zone.runs.hold(run);
+        zone.given_up += 1;
+    }
+
+    /// A command that was given up has come back.
+    pub fn come_back(&mut self, run: Run) {
+        let zone = self.zone(run);
+        zone.given_up -= 1;
+        zone.runs.release(run);
+    }
+
+    /// Let go of `run`; true where that was the last hold and its frames are free now.
+    pub fn release(&mut self, run: Run) -> bool {
+        self.zone(run).runs.release(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However much of the first zones is given up, a run of the last zone's size is to be had; and when all has
+    /// come back, the first zone serves again.
+    #[test]
+    fn what_is_given_up_leaves_a_zone() {
+        let mut frames = Frames::new(64 << 10, 1 << 20);
+        let zone = Frames::zone_bytes(1 << 20);
+        let mut out = alloc::vec::Vec::new();
+        for _ in 0..2 {
+            let mut taken = alloc::vec::Vec::new();
+            while let Some(run) = frames.take(16 << 10) {
+                taken.push(run);
+            }
+            assert!(frames.take(1).is_none());
+            for run in taken {
+                frames.give_up(run);
+                frames.release(run);
+                out.push(run);
+            }
+        }
+        let run = frames.take(zone).expect("a zone is left");
+        assert!(out.iter().all(|other| other.at != run.at));
+        frames.release(run);
+        let first = out[0].at;
+        for run in out {
+            frames.come_back(run);
+        }
+        assert_eq!(frames.take(2 * zone).map(|run| run.at), Some(first), "the first zone serves, and is whole");
+    }
+}
