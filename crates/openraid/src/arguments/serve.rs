@@ -47,7 +47,7 @@ pub struct ServeArguments {
     #[arg(long)]
     pub status: bool,
     /// Memory for payload
-    #[arg(long, value_name = "SIZE", default_value = "96M", value_parser = quantity::size)]
+    #[arg(long, value_name = "SIZE", default_value = "160M", value_parser = quantity::size)]
     pub memory: Bytes,
     /// Take remote members whose server knows no flush: what they answer must be durable by itself
     #[arg(long)]

@@ -32,8 +32,8 @@ use crate::words::LevelWord;
 
 /// How often tasks are sampled, and the state on the terminal is redrawn.
 const TICK: Duration = Duration::from_millis(500);
-/// Of the memory for payload, one part in so many is for the engine's own work.
-const WORK_SHARE: u64 = 3;
+/// Of the memory for payload, so many parts in so many are for the engine's own work.
+const WORK_SHARE: (u64, u64) = (2, 5);
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -181,7 +181,7 @@ fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
 fn limits(memory: Bytes) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let pool = memory.round_down(frame);
-    let limits = Limits { pool, work: (pool / WORK_SHARE).round_down(frame), ..Limits::default() };
+    let limits = Limits { pool, work: (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame), ..Limits::default() };
     limits.check().map_err(|error| Failure::usage(format!("--memory {}: {error}; give more", human(memory))))?;
     Ok(limits)
 }
