@@ -81,6 +81,10 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             "{} has {have}, but its superblock says that it needs {need}; it was cut short, or is not the drive it was",
             name(*drive)
         ),
+        AssembleError::AbsurdEvents { drive, events } => format!(
+            "{} says that it has seen {events} events, which cannot be: its superblock is damaged; leave it out",
+            name(*drive)
+        ),
         AssembleError::TooFew { missing, have, stale } => {
             let remedy = if *stale > 0 {
                 format!(

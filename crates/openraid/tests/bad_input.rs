@@ -375,3 +375,26 @@ fn without_a_server_the_verbs_that_need_one_say_how_to_start_it() {
     let socket = lab.path("none.sock");
     lab.run(&["show", "data", "--control", socket.to_str().expect("UTF-8")]).refused(4, &["no server answers"]);
 }
+
+#[test]
+fn trying_an_array_out_writes_nothing_even_where_serving_it_would() {
+    let names = ["d0", "d1", "d2", "d3"];
+    // Not synced yet, so that the engine would begin to; and marked active, as after a crash.
+    let fresh = Lab::new("fresh");
+    fresh.line("create data --level 5 --chunk 64K --file-size 8M d0 d1 d2 d3").expect(0);
+    let crashed = Lab::new("crashed");
+    crashed.line("create data --level 6 --chunk 64K --file-size 8M --bitmap internal d0 d1 d2 d3").expect(0);
+    crashed.serve(&["data"]).kill();
+    for lab in [fresh, crashed] {
+        let before = lab.fingerprints(&names);
+        for line in ["doctor data --read 10M", "copy-out data", "show data", "assemble data --no-serve", "examine d0"] {
+            lab.line(line).expect(0);
+            assert_eq!(lab.fingerprints(&names), before, "{line} has written to a member");
+        }
+        lab.line("copy-out --force d1 d2 d3").expect(1);
+        assert_eq!(lab.fingerprints(&names), before, "a copy by force has written to a member");
+        // Serving it does write.
+        lab.serve(&["data"]).stop();
+        assert_ne!(lab.fingerprints(&names), before);
+    }
+}

@@ -14,6 +14,9 @@ use super::bad::BadRange;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::slots::SlotSet;
 
+/// Event counts grow by one or two at each change of state: a thousand changes a second for a hundred million years.
+const EVENTS_MAX: u64 = 1 << 62;
+
 /// What a driver has read from one drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
@@ -166,6 +169,13 @@ pub enum AssembleError {
         /// Sectors it has.
         have: Sectors,
     },
+    /// An event count that no array lives to see.
+    AbsurdEvents {
+        /// Whose superblock says so.
+        drive: DriveId,
+        /// What it says.
+        events: u64,
+    },
     /// Too few members.
     TooFew {
         /// Slots that are missing.
@@ -202,6 +212,10 @@ impl fmt::Display for AssembleError {
             Self::Shrunk { drive, need, have } => write!(
                 f,
                 "drive {drive} has {have}, but its superblock says that it needs {need}; it was cut short or is not the drive it was"
+            ),
+            Self::AbsurdEvents { drive, events } => write!(
+                f,
+                "drive {drive} says that it has seen {events} events, which cannot be: its superblock is damaged; leave it out"
             ),
             Self::TooFew { missing, have, stale } => {
                 write!(f, "not enough members: {have} are there, slots {missing:?} are missing")?;
@@ -285,6 +299,9 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
     let features = own.unsupported_features();
     if !features.is_empty() {
         return Err(AssembleError::Unsupported { drive, features });
+    }
+    if own.events > EVENTS_MAX {
+        return Err(AssembleError::AbsurdEvents { drive, events: own.events });
     }
     let same = [
         (own.level == common.level, "level"),

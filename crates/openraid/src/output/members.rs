@@ -79,7 +79,7 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
 fn unplanned(member: &ProbedMember, set: &SetPlan) -> MemberVerdict {
     let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(own.dev_number) {
-        openraid_format::Role::Active(_) if own.events + 1 < set.newest.events => {
+        openraid_format::Role::Active(_) if own.events.saturating_add(1) < set.newest.events => {
             Verdict::Stale { events: own.events, newest: set.newest.events }
         }
         openraid_format::Role::Active(slot) => Verdict::Member(slot),
