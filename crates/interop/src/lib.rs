@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use openraid_core::admin::AdminCommand;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
-use openraid_oracle::stamp;
+use openraid_oracle::stamp::{self, Report, WriteLog};
 use openraid_sim::drive::{DriveSpec, Fresh};
 use openraid_sim::shape::Blocks;
 use openraid_sim::world::{World, WorldSpec};
@@ -176,6 +176,20 @@ pub fn is_stamped(world: &mut World, array: ArrayId, seed: u64) -> bool {
     content == wanted
 }
 
+/// What the array holds, held against a log of stamped writes: what was acknowledged must be there, nothing may be
+/// torn or strange.
+///
+/// # Panics
+/// A read fails, or there is no room for a copy.
+#[must_use]
+pub fn verified(world: &mut World, array: ArrayId, seed: u64, log: &WriteLog, folder: &Folder) -> Report {
+    let content = read_array(world, array);
+    let path = folder.image("content", 0);
+    fs::write(&path, &content).expect("there is room for a copy");
+    let file = File::open(&path).expect("just written");
+    stamp::verify(&file, content.len() as u64, seed, log).expect("a file can be read")
+}
+
 /// Write what a drive holds into a file.
 ///
 /// # Panics
@@ -239,9 +253,18 @@ pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOpti
     rig.rest();
     stamp_array(&mut rig.world, rig.array, seed);
     rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("the array stops");
-    let paths: Vec<PathBuf> = (0..rig.drives.len()).map(|member| folder.image(key, member)).collect();
-    for (drive, path) in rig.drives.iter().zip(&paths) {
-        dump(&rig.world, *drive, path);
+    dump_all(&rig.world, key, folder)
+}
+
+/// Write what every drive of a machine holds into files.
+///
+/// # Panics
+/// There is no room.
+#[must_use]
+pub fn dump_all(world: &World, key: &str, folder: &Folder) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = (0..world.drives_len()).map(|member| folder.image(key, member)).collect();
+    for (number, path) in (0..).zip(&paths) {
+        dump(world, DriveId(number), path);
     }
     paths
 }

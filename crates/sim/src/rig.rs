@@ -3,6 +3,7 @@
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::DriveError;
 use openraid_core::slots::SlotSet;
+use openraid_format::MinorVersion;
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
 
 use crate::drive::{DriveSpec, Fresh};
@@ -29,6 +30,8 @@ pub struct RigOptions {
     pub spares: u16,
     /// Slots that are missing from the start.
     pub missing: SlotSet,
+    /// Where the superblock stands.
+    pub metadata: MinorVersion,
 }
 
 impl RigOptions {
@@ -42,6 +45,7 @@ impl RigOptions {
             junk: false,
             spares: 0,
             missing: SlotSet::EMPTY,
+            metadata: MinorVersion::V1_2,
         }
     }
 }

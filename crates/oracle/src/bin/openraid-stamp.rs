@@ -13,8 +13,9 @@ use std::time::Duration;
 const USAGE: &str = "\
 openraid-stamp write  DEVICE [SEED]               stamp the whole device or file
 openraid-stamp check  DEVICE [SEED]               is all of it stamped and never overwritten?
-openraid-stamp churn  DEVICE LOG SECONDS [SEED] [THREADS] [KIB]
-                                                  random writes; what was acknowledged goes to LOG
+openraid-stamp churn  DEVICE LOG SECONDS [SEED] [THREADS] [KIB] [END]
+                                                  random writes of up to KIB, to the first END bytes;
+                                                  what was acknowledged goes to LOG
 openraid-stamp verify DEVICE LOG [SEED]           is every acknowledged write there?
 Exit code: 0 good, 1 not as it should be, 2 input or output failed, 64 wrong usage.";
 
@@ -47,10 +48,10 @@ fn run(words: &[&str]) -> Option<io::Result<bool>> {
             Some(open(device, false).and_then(|(file, bytes)| check_all(&file, bytes, seed)).map(|report| say(&report)))
         }
         ["churn", device, log, seconds, rest @ ..] => {
-            let [seed, threads, kib] = numbers(rest, [1, 4, 256])?;
+            let [seed, threads, kib, end] = numbers(rest, [1, 4, 256, u64::MAX])?;
             let time = Duration::from_secs(seconds.parse().ok()?);
             Some(open(device, true).and_then(|(_, bytes)| {
-                let churn = Churn { bytes, seed, threads, write_bytes_max: kib * 1024, time };
+                let churn = Churn { bytes: bytes.min(end), seed, threads, write_bytes_max: kib * 1024, time };
                 let count = churn.run(Path::new(device), Path::new(log))?;
                 println!("acknowledged={count}");
                 Ok(true)

@@ -61,7 +61,7 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         level: MdLevel::from_number(shape.level.md_number().expect("a shape with metadata")).expect("a level of md"),
         layout: shape.layout,
         chunk: shape.chunk,
-        minor: MinorVersion::V1_2,
+        minor: options.metadata,
         slots: slots.map(|(slot, drive)| (!options.missing.contains(slot)).then(|| new(drive))).collect(),
         spares: spares.iter().map(new).collect(),
         size: None,
