@@ -125,6 +125,13 @@ impl Limits {
         self.pool - self.work - Bytes(ZERO_REGION_BYTES)
     }
 
+    /// Those of them that are in use while no drive has fallen silent: the first of their zones.
+    #[must_use]
+    pub fn host_bytes_in_use(&self) -> Bytes {
+        let host = self.host_bytes();
+        host - Bytes(2 * Frames::zone_bytes(host.get()))
+    }
+
     /// Check the relations between the limits.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Geometry, Level, SetSpec};
+use crate::io::channel::Owner;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -81,7 +82,7 @@ impl Controller {
             let (token, waiting) = self.admin_waiting[at];
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
-                Waiting::Stop(array) => self.check_stopped(array),
+                Waiting::Stop(array) => self.check_stopped(array, actions),
             };
             match result {
                 Some(result) => {
@@ -388,7 +389,7 @@ impl Controller {
         Ok(())
     }
 
-    fn check_stopped(&mut self, id: ArrayId) -> Option<Result<AdminOutcome, AdminError>> {
+    fn check_stopped(&mut self, id: ArrayId, actions: &mut Actions) -> Option<Result<AdminOutcome, AdminError>> {
         let array = self.array(id)?;
         if self.requests.iter().any(|(_, r)| r.request.array == id) {
             return None;
@@ -409,7 +410,7 @@ impl Controller {
         if busy {
             return None;
         }
-        if !failed && !self.is_settled(set_id) {
+        if !failed && !self.is_settled(set_id, actions) {
             return None;
         }
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
@@ -420,11 +421,17 @@ impl Controller {
     }
 
     /// Nothing of a stopping set is left to be written: the progress of its task, the clean mark, its bitmap.
-    fn is_settled(&mut self, id: SetId) -> bool {
+    fn is_settled(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set_mut(id);
-        if let Some(task) = set.task.take() {
-            // What is done is recorded; flushed is what the last checkpoint flush covered.
-            set.task = Some(task);
+        if let Some(task) = &mut set.task {
+            if task.position > task.flushed {
+                task.flushed = task.position;
+                let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+                self.set_mut(id).checkpoint_flushes = issued;
+                if issued > 0 {
+                    return false;
+                }
+            }
             self.store_checkpoint(id);
             self.set_mut(id).task = None;
             return false;

@@ -23,6 +23,8 @@ use crate::slab::NONE;
 
 /// Pieces of one request in work at once, at the most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
+/// Of a write so many may wait for payload: a host that announces it and is silent holds no more than these.
+const PIECES_RECEIVING_MAX: u32 = 2;
 /// A piece of a request without payload may be larger: it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 
@@ -36,6 +38,8 @@ pub(crate) struct Request {
     pub sent: u64,
     /// Pieces (of a flush: operations) in work.
     pub pieces: u32,
+    /// Those of them that wait for payload.
+    pub receiving: u32,
     pub error: Option<ReplyStatus>,
     /// In the queue of requests that want pieces.
     pub queued: bool,
@@ -99,7 +103,7 @@ impl Piece {
 impl Controller {
     /// Take a request in: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
-        let entry = Request { request, cut: 0, sent: 0, pieces: 0, error: None, queued: false };
+        let entry = Request { request, cut: 0, sent: 0, pieces: 0, receiving: 0, error: None, queued: false };
         let key = self.requests.insert(entry).expect("submit keeps room");
         if let Err(status) = self.check(&request) {
             self.requests[key.index].error = Some(status);
@@ -152,7 +156,7 @@ impl Controller {
     pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.wanting.front() else { return false };
         let request = self.requests[index];
-        if request.pieces >= PIECES_PER_REQUEST_MAX {
+        if request.pieces >= PIECES_PER_REQUEST_MAX || request.receiving >= PIECES_RECEIVING_MAX {
             self.wanting.pop();
             self.requests[index].queued = false;
             return true;
@@ -235,6 +239,8 @@ impl Controller {
         match request.kind {
             RequestKind::Write { .. } => {
                 self.pieces[index].state = PieceState::Receiving;
+                let owner = self.pieces[index].request;
+                self.requests[owner].receiving += 1;
                 self.send_transfer(index, Direction::FromHost, actions);
             }
             RequestKind::WriteZeroes { .. } if piece.run.is_some() => {
@@ -292,11 +298,16 @@ impl Controller {
         let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
         assert!(self.pieces.holds(key), "a completion names a transfer that is out: {tag:?}");
         let piece = &mut self.pieces[key.index];
+        let owner = piece.request;
+        if piece.state == PieceState::Receiving {
+            self.requests[owner].receiving -= 1;
+        }
         match piece.state {
             PieceState::Receiving | PieceState::Filling => match result {
                 Ok(()) => {
                     piece.state = PieceState::Working;
                     self.want_ops(key.index);
+                    self.want_piece(owner);
                 }
                 Err(HostGone) => {
                     piece.error = Some(ReplyStatus::Offline);

@@ -48,7 +48,7 @@ pub struct Shared {
     pub now: Instant,
     /// Limits of the engine that the host side must know.
     pub requests_max: usize,
-    /// Frames for payload of hosts, in bytes.
+    /// Frames for payload of hosts that are in use, in bytes.
     pub host_bytes: u64,
 }
 

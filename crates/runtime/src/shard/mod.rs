@@ -136,7 +136,7 @@ impl Shard {
             epoll,
             now: clock::now(),
             requests_max: limits.requests_max as usize,
-            host_bytes: limits.host_bytes().get(),
+            host_bytes: limits.host_bytes_in_use().get(),
         };
         Ok(Self {
             shared,
@@ -165,8 +165,13 @@ impl Shard {
                 panic!("bug: the place to wait is broken: {error}");
             }
             self.shared.now = clock::now();
-            for nth in 0..self.events.len() {
-                self.on_event(nth);
+            // Whoever leaves makes room for those who come: listeners last.
+            for listeners in [false, true] {
+                for nth in 0..self.events.len() {
+                    if self.events.get(nth).is_some_and(|e| (e.token & CLASS == LISTENER_CLASS) == listeners) {
+                        self.on_event(nth);
+                    }
+                }
             }
             self.on_time();
             self.settle();
