@@ -1,0 +1,318 @@
+//! Every form an array can have on disk besides level and layout: where the superblock stands, nesting, one member,
+//! what neither of us may touch, and the way there and back.
+
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health};
+use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
+use openraid_format::{FeatureMap, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_interop::{dump_all, is_stamped, load, machine, stamp_array, Folder};
+use openraid_oracle::{answer, Guest, GuestOutput};
+use openraid_sim::oracle::Members;
+use openraid_sim::probe::probe;
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::world::WorldSpec;
+use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
+const MEMBER_BYTES: u64 = 8 << 20;
+const SEED: u64 = 17;
+const CHUNK: Sectors = Sectors::kib(16);
+const METADATA: [(MinorVersion, &str); 3] =
+    [(MinorVersion::V1_0, "1.0"), (MinorVersion::V1_1, "1.1"), (MinorVersion::V1_2, "1.2")];
+
+fn devices(guest: &mut Guest, paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| guest.image(path)).collect()
+}
+
+fn images(folder: &Folder, key: &str, count: usize) -> Vec<PathBuf> {
+    (0..count).map(|member| folder.empty(key, member, MEMBER_BYTES)).collect()
+}
+
+fn value(output: &GuestOutput, key: &str) -> String {
+    output.values.get(key).cloned().unwrap_or_default()
+}
+
+fn stop(world: &mut World, array: ArrayId) {
+    world.admin(AdminCommand::Stop { array }).unwrap_or_else(|error| panic!("the array does not stop: {error}"));
+}
+
+#[test]
+fn superblocks_at_the_end_at_the_start_and_behind_it_are_read_by_both() {
+    let folder = Folder::new("metadata");
+    let mut guest = Guest::new();
+    let mut theirs = Vec::new();
+    for (metadata, word) in METADATA {
+        let key = format!("ours{}", word.replace('.', ""));
+        let options = RigOptions { metadata, bitmap: true, ..RigOptions::new(SEED) };
+        let mut rig = Rig::new(Shape::raid6(5, CHUNK), options);
+        rig.rest();
+        stamp_array(&mut rig.world, rig.array, SEED);
+        stop(&mut rig.world, rig.array);
+        let all = devices(&mut guest, &dump_all(&rig.world, &key, &folder));
+        guest.script(&format!(
+            "say {key}.version $(mdadm --examine {} | sed -n 's/^ *Version : //p')\n\
+             assemble {key} {}\nstamp {key} check {SEED}; check {key}; stop {key}",
+            all[0],
+            all.join(" ")
+        ));
+        let key = format!("md{}", word.replace('.', ""));
+        let files = images(&folder, &key, 4);
+        let all = devices(&mut guest, &files);
+        guest.script(&format!(
+            "create {key} --metadata={word} --level=5 --chunk=16 --bitmap=internal --assume-clean --raid-devices=4 {}\n\
+             stamp {key} write {SEED}\nstop {key}",
+            all.join(" ")
+        ));
+        theirs.push((key, files));
+    }
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    for (_, word) in METADATA {
+        let key = format!("ours{}", word.replace('.', ""));
+        assert_eq!(value(&output, &format!("{key}.version")), word);
+        assert_eq!(value(&output, &format!("{key}.assembled")), "yes", "{}", value(&output, &format!("{key}.refusal")));
+        assert_eq!(value(&output, &format!("{key}.stamp")), "good", "{word}");
+        assert_eq!(value(&output, &format!("{key}.mismatch_cnt")), "0", "{word}");
+    }
+    for (key, files) in theirs {
+        for few in [&files[..], &files[1..]] {
+            let mut world = machine(few, SEED);
+            let array = world.assemble(false).unwrap_or_else(|error| panic!("{key}: {error}"));
+            assert!(is_stamped(&mut world, array, SEED), "{key}");
+        }
+    }
+}
+
+/// The legs of a machine's drives, each assembled, and the stripe over them.
+fn nested_array(world: &mut World) -> ArrayId {
+    let mut sets: Vec<(openraid_format::Uuid, Vec<assemble::Candidate>)> = Vec::new();
+    for candidate in world.candidates() {
+        let uuid = candidate.superblock.set_uuid;
+        match sets.iter_mut().find(|(known, _)| *known == uuid) {
+            Some((_, members)) => members.push(candidate),
+            None => sets.push((uuid, vec![candidate])),
+        }
+    }
+    let mut legs = Vec::new();
+    for (_, members) in sets {
+        let plan = assemble::plan(&members, AssembleOptions::default()).expect("a leg");
+        let leg = world.start(AdminCommand::StartSet(plan)).expect("the leg starts");
+        let capacity = world.controller().capacity(leg).expect("it runs").sectors_floor();
+        let start = world.read(leg, 0, 64 << 10).expect("the leg is read");
+        let read = |lba: openraid_units::DriveLba, bytes: &mut [u8]| {
+            let from = usize::try_from(lba.get() * 512).expect("a small place").min(start.len());
+            let len = bytes.len().min(start.len() - from);
+            bytes[..len].copy_from_slice(&start[from..from + len]);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let outer = probe(DriveId(0), capacity, read).expect("an outer superblock").superblock;
+        legs.push((outer.dev_number, leg, outer));
+    }
+    legs.sort_by_key(|(number, _, _)| *number);
+    let superblocks = legs.iter().map(|(_, _, superblock)| superblock.clone()).collect();
+    let legs = legs.into_iter().map(|(_, leg, _)| leg).collect();
+    match world.admin(AdminCommand::StartStriped { legs, superblocks }) {
+        Ok(AdminOutcome::Started(array)) => array,
+        other => panic!("the nested array does not start: {other:?}"),
+    }
+}
+
+#[test]
+fn arrays_of_arrays_go_both_ways() {
+    let folder = Folder::new("nested");
+    let mut guest = Guest::new();
+    for (key, leg, legs) in [("ours50", Shape::raid5(3, CHUNK), 2), ("ours60", Shape::raid6(4, CHUNK), 3)] {
+        let mut world = World::new(WorldSpec::new(SEED));
+        let mut arrays = Vec::new();
+        for number in 0..legs {
+            let mut options = RigOptions::new(SEED);
+            options.world.seed = SEED * 100 + number;
+            let drives: Vec<DriveId> = (0..leg.members)
+                .map(|_| world.add_drive(openraid_sim::drive::DriveSpec::new(BEFORE_DATA + MEMBER_DATA)))
+                .collect();
+            arrays.push(world.create(&leg, &drives, &options));
+        }
+        let outer = world.create_nested(&arrays, Sectors::kib(64), SEED);
+        stamp_array(&mut world, outer, SEED);
+        stop(&mut world, outer);
+        for leg in arrays {
+            stop(&mut world, leg);
+        }
+        let all = devices(&mut guest, &dump_all(&world, key, &folder));
+        let mut names = Vec::new();
+        for (number, members) in all.chunks(usize::from(leg.members)).enumerate() {
+            // The last leg comes without a member.
+            let few = if number == 1 { &members[1..] } else { members };
+            guest.script(&format!("assemble {key}{number} {}", few.join(" ")));
+            names.push(format!("${{md[{key}{number}]}}"));
+        }
+        guest.script(&format!("assemble {key} {}\nstamp {key} check {SEED}\nstop {key}", names.join(" ")));
+        for number in 0..legs {
+            guest.script(&format!("check {key}{number}\nstop {key}{number}"));
+        }
+    }
+    let files = images(&folder, "md50", 6);
+    let all = devices(&mut guest, &files);
+    let leg = "--level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=3";
+    guest.script(&format!(
+        "create a {leg} {}\ncreate b {leg} {}\ncreate o --level=0 --chunk=64 --raid-devices=2 ${{md[a]}} ${{md[b]}}\n\
+         say o.bytes $(blockdev --getsize64 ${{md[o]}})\nstamp o write {SEED}\nstop o\nstop a\nstop b",
+        all[..3].join(" "),
+        all[3..].join(" ")
+    ));
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    for (key, legs) in [("ours50", 2), ("ours60", 3)] {
+        assert_eq!(value(&output, &format!("{key}.assembled")), "yes", "{}", value(&output, &format!("{key}.refusal")));
+        assert_eq!(value(&output, &format!("{key}.stamp")), "good", "{key}");
+        for number in (0..legs).filter(|number| *number != 1) {
+            assert_eq!(value(&output, &format!("{key}{number}.mismatch_cnt")), "0", "{key}, leg {number}");
+        }
+    }
+    let few: Vec<PathBuf> =
+        files.iter().enumerate().filter(|(n, _)| ![1, 5].contains(n)).map(|(_, f)| f.clone()).collect();
+    for paths in [files, few] {
+        let mut world = machine(&paths, SEED);
+        let array = nested_array(&mut world);
+        let bytes = world.controller().capacity(array).expect("it runs").get();
+        assert_eq!(value(&output, "o.bytes"), bytes.to_string());
+        assert!(is_stamped(&mut world, array, SEED));
+    }
+}
+
+#[test]
+fn an_array_goes_there_and_back_losing_members_on_both_sides() {
+    let folder = Folder::new("there-and-back");
+    // Ours, one member lost, written to without it.
+    let shape = Shape::raid6(5, CHUNK);
+    let mut rig = Rig::new(shape, RigOptions::new(SEED));
+    rig.rest();
+    rig.lose(Slot(3), Loss::Failed);
+    rig.rest();
+    stamp_array(&mut rig.world, rig.array, SEED);
+    stop(&mut rig.world, rig.array);
+    let ours = dump_all(&rig.world, "a", &folder);
+    // Md takes it, loses another one, restores one from a new drive.
+    let mut guest = Guest::new();
+    let mut all = devices(&mut guest, &ours);
+    let new = folder.empty("new", 0, std::fs::metadata(&ours[0]).expect("it is there").len());
+    all.push(guest.image(&new));
+    guest.script(&format!(
+        "assemble a {}\nstamp a check {SEED}\nmdadm ${{md[a]}} --fail {} \nadd a {}\nstamp a write {}\nstop a",
+        [&all[0], &all[1], &all[2], &all[4]].map(String::as_str).join(" "),
+        all[0],
+        all[5],
+        SEED + 1
+    ));
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    assert_eq!(value(&output, "a.stamp"), "good");
+    // Ours again: what md wrote, the lost member restored from a new drive, and all is whole.
+    let members: Vec<PathBuf> = [1, 2, 4].map(|n| ours[n].clone()).into_iter().chain([new]).collect();
+    let mut world = machine(&members, SEED);
+    let array = world.assemble(false).expect("it starts");
+    assert_eq!(world.status(array).expect("it runs").health, Health::Degraded);
+    assert!(is_stamped(&mut world, array, SEED + 1));
+    let blank = folder.empty("blank", 0, std::fs::metadata(&ours[0]).expect("it is there").len());
+    let drive = load(&mut world, &blank);
+    world.add_member(array, drive).expect("the drive is taken");
+    stamp_array(&mut world, array, SEED + 2);
+    world.run_until_idle();
+    assert_eq!(world.status(array).expect("it runs").health, Health::Optimal, "{}", world.dump());
+    assert!(Members::of(&world, array).complaints().is_empty());
+    stop(&mut world, array);
+    // And md has the last word.
+    let mut guest = Guest::new();
+    let all = devices(&mut guest, &dump_all(&world, "b", &folder));
+    guest.script(&format!("assemble b {}\nstamp b check {}\ncheck b\nstop b", all.join(" "), SEED + 2));
+    let output = answer(guest.run(BOOT_TIMEOUT)).expect("the packages were there a moment ago");
+    assert_eq!(value(&output, "b.assembled"), "yes", "{}", value(&output, "b.refusal"));
+    assert_eq!((value(&output, "b.stamp"), value(&output, "b.mismatch_cnt")), ("good".to_owned(), "0".to_owned()));
+    assert_eq!(value(&output, "b.state"), "clean");
+}
+
+#[test]
+fn features_that_nobody_knows_are_refused_by_both_and_mds_journals_by_name() {
+    let folder = Folder::new("features");
+    let mut guest = Guest::new();
+    // A bit that no version of md has given a meaning.
+    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions::new(SEED));
+    rig.rest();
+    stop(&mut rig.world, rig.array);
+    let unknown = dump_all(&rig.world, "unknown", &folder);
+    for path in &unknown {
+        let mut bytes = std::fs::read(path).expect("the image is there");
+        let place = 8 * 512..8 * 512 + SUPERBLOCK_BYTES_MAX;
+        let capacity = Sectors(bytes.len() as u64 / 512);
+        let mut superblock =
+            Superblock::decode(&bytes[place.clone()], MinorVersion::V1_2, capacity).expect("it was written just now");
+        superblock.features.set(FeatureMap(1 << 30), true);
+        let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
+        let len = superblock.encode(&mut encoded);
+        bytes[place.start..place.start + len].copy_from_slice(&encoded[..len]);
+        std::fs::write(path, bytes).expect("there is room");
+    }
+    let all = devices(&mut guest, &unknown);
+    guest.script(&format!("assemble unknown {}", all.join(" ")));
+    for (key, more) in [("ppl", "--consistency-policy=ppl"), ("journal", "--write-journal")] {
+        let files = images(&folder, key, 4);
+        let all = devices(&mut guest, &files);
+        let more = if key == "journal" { format!("{more} {}", all[3]) } else { more.to_owned() };
+        guest.script(&format!(
+            "create {key} --level=5 --chunk=16 --raid-devices=3 {} {more}\nsettle {key}\nstop {key}",
+            all[..3].join(" ")
+        ));
+    }
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    assert_eq!(value(&output, "unknown.assembled"), "no", "md takes a feature that it does not know");
+    for (key, name) in [("unknown", "unknown (1073741824)"), ("ppl", "ppl"), ("journal", "journal")] {
+        let files: Vec<PathBuf> = (0..3).map(|member| folder.image(key, member)).collect();
+        let said = refusal(&files).to_lowercase();
+        assert!(said.contains(name), "{key}: {said}");
+    }
+}
+
+/// Why the engine does not take these members.
+fn refusal(files: &[PathBuf]) -> String {
+    let mut candidates = Vec::new();
+    for (number, path) in (0..).zip(files) {
+        let content = std::fs::read(path).expect("the image is there");
+        let read = |lba: openraid_units::DriveLba, bytes: &mut [u8]| {
+            let from = usize::try_from(lba.get() * 512).expect("a small place");
+            bytes.copy_from_slice(&content[from..from + bytes.len()]);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        match probe(DriveId(number), Sectors(content.len() as u64 / 512), read) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(error) => return format!("{error:?}: {error}"),
+        }
+    }
+    match assemble::plan(&candidates, AssembleOptions::default()) {
+        Err(error @ AssembleError::Unsupported { .. }) => error.to_string(),
+        other => panic!("these are not refused for what they use: {other:?}"),
+    }
+}
+
+#[test]
+fn one_member_alone_is_an_array_for_both() {
+    let folder = Folder::new("single");
+    let mut guest = Guest::new();
+    let mut rig = Rig::new(Shape::raid1(1), RigOptions::new(SEED));
+    rig.rest();
+    stamp_array(&mut rig.world, rig.array, SEED);
+    stop(&mut rig.world, rig.array);
+    let ours = devices(&mut guest, &dump_all(&rig.world, "ours", &folder));
+    guest.script(&format!("assemble ours {}\nstamp ours check {SEED}\nstop ours", ours.join(" ")));
+    let files = images(&folder, "theirs", 1);
+    let theirs = devices(&mut guest, &files);
+    guest.script(&format!(
+        "create theirs --level=1 --force --raid-devices=1 --bitmap=none {}\nstamp theirs write {SEED}\nstop theirs",
+        theirs.join(" ")
+    ));
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    assert_eq!(value(&output, "ours.assembled"), "yes", "{}", value(&output, "ours.refusal"));
+    assert_eq!(value(&output, "ours.stamp"), "good");
+    let mut world = machine(&files, SEED);
+    let array = world.assemble(false).expect("it starts");
+    assert!(is_stamped(&mut world, array, SEED));
+}
