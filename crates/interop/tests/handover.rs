@@ -195,14 +195,17 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
          [ -e $f ] && say ours.$n \"$(tr '\\n' ';' <$f)\"; done\nstop ours",
         ours[1..].join(" ")
     ));
-    // Md's: told of bad sectors, and it writes its log when it next changes its superblocks.
+    // Md's: told of bad sectors, and it writes its log when it next changes its superblocks. Reading them would have
+    // md rewrite and forget them.
     let files = images(&folder, "theirs", 4);
     let theirs = devices(&mut guest, &files);
     let name = theirs[1].trim_start_matches("/dev/").to_owned();
     guest.script(&format!(
         "create theirs --level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=4 {}\nstamp theirs write {SEED}\n\
-         d=/sys/block/${{md[theirs]#/dev/}}/md/dev-{name}\necho '5000 3' >$d/bad_blocks\nsay theirs.bad \"$(cat $d/bad_blocks)\"\n\
-         say theirs.offset $(cat $d/offset)\nstamp theirs check {SEED}\nstop theirs",
+         d=/sys/block/${{md[theirs]#/dev/}}/md/dev-{name}\necho '5000 3' >$d/bad_blocks\n\
+         dd if=${{md[theirs]}} of=start bs=64K count=1 status=none\n\
+         dd if=start of=${{md[theirs]}} bs=64K oflag=direct conv=notrunc status=none\nsay theirs.bad \"$(cat $d/bad_blocks)\"\n\
+         say theirs.offset $(cat $d/offset)\nstop theirs",
         theirs.join(" ")
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };

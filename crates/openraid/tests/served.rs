@@ -427,3 +427,51 @@ fn the_control_socket_survives_whatever_is_said_to_it() {
     server.stop();
     assert!(!std::path::Path::new(&path).exists(), "the socket is gone with its server");
 }
+
+/// Both sides of every place where 32 bits of sectors end: in a member, and in the array.
+#[test]
+fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
+    if !has("qemu-io") {
+        return skipped("qemu-io is not installed (package qemu-utils)");
+    }
+    const TIB: u64 = 1 << 40;
+    for (create, data_members) in [("--level 5 --chunk 512K", 2), ("--level linear", 3), ("--level 10 --chunk 64K", 1)]
+    {
+        let lab = Lab::new("large");
+        let names = ["m0", "m1", "m2"];
+        lab.drives(&names, 3 << 20);
+        let made =
+            lab.line(&format!("create data {create} --assume-clean {} --json", names.join(" "))).expect(0).json();
+        let size = made["size_bytes"].as_u64().expect("a size");
+        assert!(size > 2 * TIB * data_members, "{create}: {size}");
+        let mut places: Vec<u64> =
+            (1..=3 * data_members).map(|tib| tib * TIB).filter(|at| at + 65_536 < size).collect();
+        places.extend([0, size - 65_536]);
+        let server = lab.serve(&["data"]);
+        let uri = format!("nbd+unix:///data?socket={}", lab.path("nbd.sock").display());
+        let io = |words: &[String]| {
+            let mut command = Command::new("qemu-io");
+            command.args(["-f", "raw"]);
+            words.iter().for_each(|word| drop(command.args(["-c", word])));
+            let ran = command.arg(&uri).output().expect("qemu-io runs");
+            let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+            assert!(ran.status.success() && !said.contains("failed"), "{create}: {said}");
+        };
+        let at = |place: u64| place.saturating_sub(32_768).min(size - 65_536);
+        let pattern = |number: usize| 1 + number % 250;
+        let each = |verb: &str| -> Vec<String> {
+            (0..)
+                .zip(&places)
+                .map(|(number, place)| format!("{verb} -P {} {} 64k", pattern(number), at(*place)))
+                .collect()
+        };
+        io(&each("write"));
+        io(&each("read"));
+        server.stop();
+        // And degraded, from what is on the disk.
+        let few = if create.contains("linear") { &names[..] } else { &names[1..] };
+        let server = lab.serve(few);
+        io(&each("read"));
+        server.stop();
+    }
+}
