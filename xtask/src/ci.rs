@@ -23,6 +23,7 @@ pub fn ci() -> Outcome {
         ("licences", &licences),
         ("clippy", &clippy),
         ("tests", &tests),
+        ("determinism", &determinism),
     ])
 }
 
@@ -66,4 +67,19 @@ fn tests() -> Outcome {
     // Programs first: tests run programs of other packages, which cargo does not build for them.
     cargo(&["build", "--workspace", "--bins"], &[])?;
     cargo(&["test", "--workspace", "--no-fail-fast"], &[REQUIRE_PEERS])
+}
+
+/// The same seeds give the same decisions in every profile.
+fn determinism() -> Outcome {
+    let trace = |profile: &[&str]| {
+        let arguments = ["run", "--quiet", "-p", "openraid-sim", "--example", "trace_hash"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(profile.iter().copied()).collect();
+        cargo_output(&arguments)
+    };
+    let (debug, release) = (trace(&[])?, trace(&["--release"])?);
+    if debug.is_empty() || debug != release {
+        return Err("builds with and without the optimiser decide differently for the same seed".into());
+    }
+    println!("{} runs, the same decisions with and without the optimiser", debug.split(|b| *b == b'\n').count() - 1);
+    Ok(())
 }

@@ -242,3 +242,66 @@ fn extreme_numbers_at_every_place_are_borne() {
         }
     }
 }
+
+/// How a server took an input: is it still there, and how many bytes did it answer?
+fn outcome(bytes: &[u8]) -> String {
+    let mut server = server();
+    server.feed(bytes);
+    let mut answered = 0;
+    loop {
+        let end = server.step();
+        answered += server.out.len();
+        server.out.clear();
+        match end {
+            Step::Progress => {}
+            Step::Starved => return format!("open-{answered}"),
+            Step::Closed => return format!("closed-{answered}"),
+        }
+    }
+}
+
+fn corpus() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// Bytes as text: two digits each, 64 to a line.
+fn to_text(bytes: &[u8]) -> String {
+    let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
+    bytes.chunks(64).map(line).collect()
+}
+
+fn from_text(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
+}
+
+/// Largest input that is kept.
+const KEPT_BYTES_MAX: usize = 2048;
+
+/// `tests/corpus` keeps one input for each outcome that mutations reached. With `OPENRAID_CORPUS=write` new outcomes
+/// are added to it.
+#[test]
+fn every_input_of_the_corpus_has_the_outcome_it_is_named_after() {
+    if std::env::var_os("OPENRAID_CORPUS").is_some() {
+        for seed in 1..400 {
+            let mut random = Random::new(seed);
+            let mut bytes = record(&mut random).to_server;
+            mutate(&mut bytes, &mut random);
+            let path = corpus().join(format!("{}.txt", outcome(&bytes)));
+            if bytes.len() <= KEPT_BYTES_MAX && !path.exists() {
+                std::fs::write(path, to_text(&bytes)).expect("the corpus is writable");
+            }
+        }
+    }
+    let mut seen = 0;
+    for entry in std::fs::read_dir(corpus()).expect("the corpus is there") {
+        let path = entry.expect("a file").path();
+        let bytes = from_text(&std::fs::read_to_string(&path).expect("text"));
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+        assert_eq!(outcome(&bytes), name, "{}", path.display());
+        // However it is cut into pieces.
+        torment_server(&bytes, Cut::Random(seen));
+        seen += 1;
+    }
+    assert!(seen >= 20, "the corpus is missing");
+}

@@ -87,12 +87,22 @@ pub struct NotRecoverable;
 /// Plan the write of the data slots `written`.
 ///
 /// # Errors
-/// [`NotRecoverable`] where a column that is needed can be neither read nor recovered.
+/// [`NotRecoverable`] where a column that is needed can be neither read nor recovered, or where a written column has
+/// no member and the parity that is written could not bring it back.
 pub fn plan_write(
     view: &StripeView,
     written: SlotSet,
     policy: PartialWritePolicy,
 ) -> Result<WritePlan, NotRecoverable> {
+    let plan = plan_any(view, written, policy)?;
+    let placeless = view.data.minus(view.writable);
+    if written.intersects(placeless) && placeless.len() > plan.parity.len() {
+        return Err(NotRecoverable);
+    }
+    Ok(plan)
+}
+
+fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> Result<WritePlan, NotRecoverable> {
     let parity = view.parities() & view.writable;
     let write = (written | parity) & view.writable;
     let others = view.data.minus(written);
@@ -109,12 +119,7 @@ pub fn plan_write(
         return Ok(plan);
     }
     if parity.is_empty() {
-        let write = written & view.writable;
-        return if write == written {
-            Ok(WritePlan { method: WriteMethod::DataOnly, write, reason: Reason::WriteNoParity, ..plan })
-        } else {
-            Err(NotRecoverable)
-        };
+        return Ok(WritePlan { method: WriteMethod::DataOnly, reason: Reason::WriteNoParity, ..plan });
     }
     let modify = plan_modify(view, written, plan);
     let reconstruct = plan_reconstruct(view, written, others, plan);
