@@ -1,0 +1,169 @@
+//! The forms of `--json`, verb by verb, as `docs/json.md` promises them. `OPENRAID_BLESS=1` writes the table there anew.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::{noise, Lab};
+
+const BEGIN: &str = "<!-- forms: begin -->\n";
+const END: &str = "<!-- forms: end -->\n";
+
+fn page() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")
+}
+
+/// The keys of a document, those inside of objects and lists too: `members[].state`.
+fn keys(value: &Value, path: &str, out: &mut BTreeMap<String, &'static str>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    };
+    if !path.is_empty() {
+        // What is null here may be something there.
+        let known = out.entry(path.to_owned()).or_insert(kind);
+        if *known == "null" {
+            *known = kind;
+        }
+    }
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| keys(value, &format!("{path}[]"), out)),
+        Value::Object(values) => {
+            for (key, value) in values {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                keys(value, &path, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Every verb once, and what each says.
+fn life() -> Vec<Value> {
+    let lab = Lab::new("json");
+    let mut said = Vec::new();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("create data --level 6 --chunk 64K --file-size 16M --bitmap internal --spare s0 d0 d1 d2 d3");
+    say("list");
+    say("scan .");
+    say("examine d0 d1");
+    say("doctor d0 d1 d2 d3");
+    say("assemble data --no-serve");
+    // The content goes to the standard output, so what is said goes to the other one.
+    let copied = lab.line("copy-out data --json");
+    said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
+    said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
+    let server = lab.serve(&["data"]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("list");
+    say("show data");
+    say("explain data");
+    say("set data rebuild.rate=100M");
+    say("spare list data");
+    say("check data");
+    say("pause data");
+    say("resume data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("repair data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("replace data d2");
+    say("show data");
+    lab.wait_for("data", |array| array["task"].is_null() && array["health"] == "optimal");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("fail data d1");
+    say("show data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("remove data d1");
+    say("add data --file-size 16M d9");
+    say("show nobody");
+    lab.wait_for("data", |array| array["task"].is_null());
+    said.push(lab.line("stop data --json").json());
+    let (_, events) = server.end();
+    said.extend(events);
+    said.push(lab.line("erase d9 --yes --json").json());
+    said
+}
+
+type Forms = BTreeMap<String, BTreeMap<String, String>>;
+
+fn found() -> Forms {
+    let mut forms = Forms::new();
+    for document in life() {
+        let name = document["schema"].as_str().or(document["event"].as_str()).unwrap_or_else(|| panic!("{document}"));
+        let mut own = BTreeMap::new();
+        keys(&document, "", &mut own);
+        let form = forms.entry(name.to_owned()).or_default();
+        own.into_iter().for_each(|(key, kind)| merge(form, key, kind));
+    }
+    forms
+}
+
+/// What is null in one run may be something in another.
+fn merge(form: &mut BTreeMap<String, String>, key: String, kind: &str) {
+    let known = form.entry(key).or_insert_with(|| kind.to_owned());
+    if known == "null" {
+        kind.clone_into(known);
+    }
+}
+
+fn to_text(forms: &Forms) -> String {
+    let mut text = String::new();
+    for (name, keys) in forms {
+        writeln!(text, "\n### {name}\n\n```text").expect("a string takes it");
+        for (key, kind) in keys {
+            writeln!(text, "{key:<44} {kind}").expect("a string takes it");
+        }
+        text.push_str("```\n");
+    }
+    text
+}
+
+fn from_text(text: &str) -> Forms {
+    let mut forms = Forms::new();
+    let mut name = String::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("### ") {
+            title.clone_into(&mut name);
+        } else if let (false, Some((key, kind))) = (line.starts_with("```"), line.split_once(' ')) {
+            forms.entry(name.clone()).or_default().insert(key.to_owned(), kind.trim().to_owned());
+        }
+    }
+    forms
+}
+
+#[test]
+fn every_verb_answers_in_the_form_that_is_written_down() {
+    let text = std::fs::read_to_string(page()).expect("the page is there");
+    let (before, rest) = text.split_once(BEGIN).expect("the forms begin");
+    let (written, after) = rest.split_once(END).expect("the forms end");
+    let mut promised = from_text(written);
+    let found = found();
+    if std::env::var_os("OPENRAID_BLESS").is_some() {
+        for (name, keys) in found {
+            let form = promised.entry(name).or_default();
+            keys.into_iter().for_each(|(key, kind)| merge(form, key, &kind));
+        }
+        std::fs::write(page(), format!("{before}{BEGIN}{}{END}{after}", to_text(&promised))).expect("it is writable");
+        return;
+    }
+    assert!(promised.keys().eq(found.keys()), "{:?} are promised, {:?} found", promised.keys(), found.keys());
+    for (name, keys) in found {
+        let form = &promised[&name];
+        for (key, kind) in &keys {
+            let written = form.get(key).unwrap_or_else(|| panic!("{name}: {key} is not in docs/json.md"));
+            assert!(kind == written || kind == "null" || written == "null", "{name}: {key} is no {written}");
+        }
+        let top = form.keys().filter(|key| !key.contains(['.', '[']));
+        top.for_each(|key| assert!(keys.contains_key(key), "{name}: {key} is promised in docs/json.md"));
+    }
+}
