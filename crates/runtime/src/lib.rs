@@ -15,7 +15,7 @@
 mod control;
 mod export;
 mod hosts;
-mod jobs;
+pub mod jobs;
 pub mod limits;
 pub mod member;
 pub mod record;
