@@ -86,8 +86,8 @@ impl Case {
     /// The fewest reads from which all these parities can be made; parity is read only where it is trusted, or where
     /// nothing else is left.
     fn fewest(&self, parities: SlotSet) -> Option<u32> {
-        let all = usize::from(self.columns) + self.view.parities().len() as usize;
-        let sets = (0..1_u32 << all).map(|bits| (0..all as u16).filter(|n| bits >> n & 1 == 1).map(Slot).collect());
+        let all = self.columns + 1 + u16::from(self.view.q.is_some());
+        let sets = (0..1_u32 << all).map(|bits| (0..all).filter(|n| bits >> n & 1 == 1).map(Slot).collect());
         sets.filter(|read: &SlotSet| read.minus(self.view.readable).is_empty())
             .filter(|read| self.suffices(*read, parities))
             .map(SlotSet::len)

@@ -4,7 +4,7 @@ mod support;
 
 use std::process::{Command, Stdio};
 
-use support::{skipped, Lab};
+use support::{missing, Lab};
 
 /// `Name : value` lines of `mdadm --examine`.
 fn mdadm(lab: &Lab, member: &str) -> Option<Vec<(String, String)>> {
@@ -30,7 +30,7 @@ fn examine_agrees_with_mdadm_about_every_kind_of_array() {
         let names: Vec<String> = (0..count).map(|n| format!("d{n}")).collect();
         lab.line(&format!("create data --file-size 16M {options} {}", names.join(" "))).expect(0);
         for name in &names {
-            let Some(theirs) = mdadm(&lab, name) else { return skipped("mdadm is not installed") };
+            let Some(theirs) = mdadm(&lab, name) else { return missing("mdadm is not installed") };
             let value = |key: &str| theirs.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
             let examined = lab.line(&format!("examine {name} --json")).expect(0).json();
             let ours = &examined["members"][0]["superblock"];

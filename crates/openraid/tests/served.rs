@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{noise, skipped, Lab, Server};
+use support::{noise, Lab, Server};
 
 /// RAID 5 of four members with known content, served.
 fn served(options: &str) -> (Lab, Server, Vec<u8>) {
@@ -229,7 +229,7 @@ fn every_answer_in_json_names_its_schema_and_parses() {
 fn explain_counts_what_clients_asked_and_why_it_was_done_so() {
     let (lab, server, _) = served("");
     if !has("qemu-io") {
-        return skipped("qemu-io is not installed (package qemu-utils)");
+        return support::missing("qemu-io is not installed (package qemu-utils)");
     }
     let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
     // Three data columns of 64 KiB: one whole stripe, then a part of one.
@@ -432,7 +432,7 @@ fn the_control_socket_survives_whatever_is_said_to_it() {
 #[test]
 fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
     if !has("qemu-io") {
-        return skipped("qemu-io is not installed (package qemu-utils)");
+        return support::missing("qemu-io is not installed (package qemu-utils)");
     }
     const TIB: u64 = 1 << 40;
     for (create, data_members) in [("--level 5 --chunk 512K", 2), ("--level linear", 3), ("--level 10 --chunk 64K", 1)]
@@ -452,7 +452,9 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
         let io = |words: &[String]| {
             let mut command = Command::new("qemu-io");
             command.args(["-f", "raw"]);
-            words.iter().for_each(|word| drop(command.args(["-c", word])));
+            for word in words {
+                command.args(["-c", word]);
+            }
             let ran = command.arg(&uri).output().expect("qemu-io runs");
             let said = String::from_utf8_lossy(&ran.stdout).into_owned();
             assert!(ran.status.success() && !said.contains("failed"), "{create}: {said}");

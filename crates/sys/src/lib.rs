@@ -23,6 +23,7 @@ compile_error!("openraid-sys speaks to the Linux kernel only");
 mod buffer;
 pub mod clock;
 mod command;
+mod descriptors;
 mod engine;
 mod epoll;
 mod errno;
@@ -39,6 +40,7 @@ mod threads;
 
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+pub use descriptors::raise_descriptor_limit;
 pub use engine::{
     Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb,
 };

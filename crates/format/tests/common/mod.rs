@@ -179,6 +179,7 @@ fn sh(line: &str) -> Output {
 pub fn has(tool: &str) -> bool {
     let found = sh(&format!("command -v {tool}")).status.success();
     if !found {
+        assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{tool} is not installed");
         eprintln!("skipped: {tool} is not installed");
     }
     found

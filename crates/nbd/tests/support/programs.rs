@@ -8,6 +8,10 @@ pub fn installed(program: &str, package: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
+        assert!(
+            std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(),
+            "{program} is not installed: Debian package {package}"
+        );
         eprintln!("skipped: {program} is not installed (Debian package {package})");
     }
     found

@@ -288,6 +288,12 @@ impl Drop for Server {
 }
 
 /// Write to standard error without a test's capture in between, for skipped tests.
+pub fn missing(what: &str) {
+    assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{what}");
+    skipped(what);
+}
+
+/// As [`missing`], for what no package brings.
 pub fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }

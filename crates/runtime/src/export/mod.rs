@@ -119,10 +119,9 @@ pub struct Exports {
 
 /// As many connections as descriptors can be had for, up to the limit.
 fn connections_max() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let descriptors = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    descriptors.map_or(CONNECTIONS_MAX, |most| most.saturating_sub(DESCRIPTORS_KEPT).clamp(1, CONNECTIONS_MAX))
+    let descriptors = openraid_sys::raise_descriptor_limit((CONNECTIONS_MAX + DESCRIPTORS_KEPT) as u64);
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    descriptors.saturating_sub(DESCRIPTORS_KEPT).clamp(1, CONNECTIONS_MAX)
 }
 
 impl Default for Exports {

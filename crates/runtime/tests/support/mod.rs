@@ -174,6 +174,7 @@ pub fn has(program: &str) -> bool {
     let found = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = found.is_ok_and(|output| output.status.success());
     if !there {
+        assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{program} is not installed");
         println!("{program} is not installed: this test is skipped");
     }
     there
