@@ -31,6 +31,7 @@ pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceS
 use crate::control::Control;
 use crate::export::{Exports, Shared, CONNECTION_CLASS, LISTENER_CLASS};
 use crate::hosts::Hosts;
+use crate::limits::LOOK_TIME;
 use crate::record::Recorder;
 use crate::slab::{Key, Slab};
 use drives::{Drives, REMOTE_CLASS};
@@ -105,6 +106,8 @@ pub struct Shard {
     stopping: Option<stop::Stopping>,
     notes: Vec<String>,
     ended: bool,
+    /// Is there a processor to spare for looking instead of sleeping?
+    looks: bool,
 }
 
 impl Shard {
@@ -154,17 +157,14 @@ impl Shard {
             stopping: None,
             notes,
             ended: false,
+            looks: std::thread::available_parallelism().is_ok_and(|count| count.get() > 1),
         })
     }
 
     /// Serve until told to stop.
     pub fn run(mut self) {
         while !self.ended {
-            let timeout = self.timeout();
-            if let Err(error) = self.shared.epoll.wait(&mut self.events, timeout) {
-                panic!("bug: the place to wait is broken: {error}");
-            }
-            self.shared.now = clock::now();
+            self.wait();
             // Whoever leaves makes room for those who come: listeners last.
             for listeners in [false, true] {
                 for nth in 0..self.events.len() {
@@ -179,6 +179,30 @@ impl Shard {
         }
         self.drives.part(&self.shared.pool);
         self.tell(ServiceEvent::Stopped);
+    }
+
+    /// Wait until something happens. After a busy round the shard looks again and again for a moment before it goes
+    /// to sleep: the next request of a client that waits for each answer comes sooner than a sleeper wakes.
+    fn wait(&mut self) {
+        if self.looks && !self.events.is_empty() {
+            let from = clock::now();
+            let until = self.timeout().map_or(from + LOOK_TIME, |due| from + due.min(LOOK_TIME));
+            while self.shared.now < until {
+                self.wait_for(Some(Nanos(0)));
+                if !self.events.is_empty() {
+                    return;
+                }
+            }
+        }
+        let timeout = self.timeout();
+        self.wait_for(timeout);
+    }
+
+    fn wait_for(&mut self, timeout: Option<Nanos>) {
+        if let Err(error) = self.shared.epoll.wait(&mut self.events, timeout) {
+            panic!("bug: the place to wait is broken: {error}");
+        }
+        self.shared.now = clock::now();
     }
 
     fn timeout(&self) -> Option<Nanos> {
