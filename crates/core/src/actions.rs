@@ -152,7 +152,9 @@ pub enum JobKind {
     Check,
     /// Are all columns the same? The verdict names the odd one out where a majority exists.
     Compare,
-    /// Copy `old` to `at` in each column.
+    /// Copy `old` to `at` in each column. Copies are carried out in the order in which they are handed out, and before
+    /// anything that is handed out later: whoever hands one out need not wait for its end to use what it read. No
+    /// other job, command or transfer that is under way touches either side.
     Copy,
 }
 
@@ -235,6 +237,11 @@ pub enum NoticeKind {
     Failed,
     /// A drive did not answer in time.
     Timeout,
+    /// Writes that had been acknowledged were still in the cache and could not be written.
+    DirtyLost {
+        /// How many sectors.
+        sectors: u64,
+    },
     /// A flush of a member failed and the array cannot do without it: no flush succeeds until it is assembled again.
     FlushInDoubt,
 }
@@ -280,6 +287,8 @@ pub struct Actions {
     pub metadata: Vec<u8>,
 }
 
+/// Jobs that one operation hands out at the most: two copies at the edges of each member's rows, and its parity.
+const JOBS_SLACK: usize = 4 * MEMBERS_MAX as usize;
 /// Columns that fit between two drains.
 const COLUMNS_MAX: usize = 16 * 1024;
 /// Metadata bytes that fit between two drains.
@@ -292,7 +301,7 @@ impl Actions {
         Self {
             drive: Vec::with_capacity(limits.commands_max as usize),
             transfers: Vec::with_capacity(limits.pieces_max as usize),
-            jobs: Vec::with_capacity(limits.ops_max as usize),
+            jobs: Vec::with_capacity((limits.ops_max + limits.pieces_max) as usize + JOBS_SLACK),
             replies: Vec::with_capacity(limits.requests_max as usize),
             notices: Vec::with_capacity(NOTICES_MAX),
             notices_dropped: 0,
@@ -328,7 +337,8 @@ impl Actions {
 
     /// Is there room for another operation's jobs and metadata? Where not, the driver drains first.
     pub(crate) fn has_room(&self) -> bool {
-        self.columns.len() + 4 * MEMBERS_MAX as usize <= COLUMNS_MAX
+        self.jobs.len() + JOBS_SLACK <= self.jobs.capacity()
+            && self.columns.len() + 4 * MEMBERS_MAX as usize <= COLUMNS_MAX
             && self.metadata.len() + METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize <= METADATA_MAX
     }
 

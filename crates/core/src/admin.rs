@@ -23,6 +23,16 @@ pub enum PartialWritePolicy {
     ReadModifyWrite,
 }
 
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteCache {
+    /// When it is on the members.
+    Through,
+    /// When it is in the controller's cache, which forgets it when the power goes or the server ends: FLUSH and FUA
+    /// make it durable, as with a drive's own cache.
+    Volatile,
+}
+
 /// Settings of a set that can be changed while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
@@ -34,6 +44,10 @@ pub struct Policy {
     pub scrub_rate: Sectors,
     /// Rows in work at once in the background.
     pub background_depth: u32,
+    /// When writes are acknowledged.
+    pub write_cache: WriteCache,
+    /// Is what was read kept in the cache?
+    pub read_cache: bool,
 }
 
 impl Default for Policy {
@@ -43,6 +57,8 @@ impl Default for Policy {
             rebuild_rate: Sectors::mib(200),
             scrub_rate: Sectors::mib(100),
             background_depth: 8,
+            write_cache: WriteCache::Through,
+            read_cache: true,
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::AdminCommand;
 use crate::array::set::Set;
 use crate::array::volume::Array;
+use crate::cache::write::Cached;
+use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind};
 use crate::frames::Frames;
 use crate::io::channel::{Channels, Command, Hold, Owner};
@@ -46,6 +48,8 @@ pub enum Wake {
     Bitmap,
     /// Background work may go on.
     Background,
+    /// Dirty data has waited long enough.
+    Destage,
 }
 
 /// The controller engine. See the module header.
@@ -65,6 +69,9 @@ pub struct Controller {
     pub(crate) channels: Channels,
     pub(crate) host_frames: Frames,
     pub(crate) work_frames: Frames,
+    pub(crate) cache: Cache,
+    /// Pieces that wait for lines of the cache.
+    pub(crate) cache_waiters: Queue,
     pub(crate) sets: Vec<Option<Set>>,
     pub(crate) arrays: Vec<Option<Array>>,
     /// Operations that can move.
@@ -118,6 +125,8 @@ impl Controller {
             ),
             host_frames: Frames::new(ZERO_REGION_BYTES, host),
             work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
+            cache: Cache::new(&limits),
+            cache_waiters: Queue::new(limits.pieces_max),
             sets: Vec::new(),
             arrays: Vec::new(),
             ready: Queue::new(limits.ops_max),
@@ -285,6 +294,9 @@ impl Controller {
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
             return true;
         }
+        if self.pump_destage() {
+            return true;
+        }
         if self.now < self.sets_due && self.admin_waiting.is_empty() {
             return false;
         }
@@ -298,7 +310,9 @@ impl Controller {
             return Some((self.now, Wake::MoreToDo));
         }
         let timeout = self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout));
-        self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).chain(timeout).min_by_key(|(at, _)| *at)
+        let destage = self.destage_deadline().map(|at| (at, Wake::Destage));
+        let sets = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set));
+        sets.chain(timeout).chain(destage).min_by_key(|(at, _)| *at)
     }
 
     /// May an operation be made for a host? The last ones are kept back.
@@ -378,11 +392,11 @@ impl Controller {
             self.check_piece(index, actions);
             return true;
         }
-        self.split_once(index)
+        self.split_once(index, actions)
     }
 
     /// Make the next operation of a piece.
-    fn split_once(&mut self, index: u32) -> bool {
+    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
         if let Some(op) = self.next_row_op(index) {
             return self.start_op(index, op);
         }
@@ -396,8 +410,18 @@ impl Controller {
         let array = self.requests[piece.request].request.array;
         let volume = &self.array(array).expect("requests belong to arrays").volume;
         let (set, set_lba, run) = volume.map(at, |set| self.set(set).geometry.capacity());
-        let len = run.min(last - at);
+        let mut len = run.min(last - at);
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
+        if self.cache.is_on() {
+            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
+                Cached::Taken => return true,
+                Cached::Waits => {
+                    self.splitting.pop();
+                    return true;
+                }
+                Cached::Past(part) => len = part,
+            }
+        }
         match self.next_extent_op(index, set, set_lba, len, is_read) {
             Some(op) => self.start_op(index, op),
             None => true,

@@ -14,6 +14,7 @@ pub mod actions;
 pub mod admin;
 pub mod array;
 mod background;
+pub mod cache;
 mod controller;
 pub mod events;
 mod frames;

@@ -33,6 +33,18 @@ pub const WINDOW_ROWS_MAX: u32 = 64;
 pub struct Limits {
     /// Frame pool that the driver provides, in bytes; a multiple of [`FRAME_BYTES`].
     pub pool: Bytes,
+    /// Part of the pool, at its end, in which writes wait and what was read is kept; none is no cache.
+    pub cache: Bytes,
+    /// Of the cache so many percent may be dirty at the most.
+    pub dirty_max_percent: u64,
+    /// Beyond so many percent dirty, the oldest is written until no more than the low mark is.
+    pub dirty_high_percent: u64,
+    /// See `dirty_high_percent`.
+    pub dirty_low_percent: u64,
+    /// What is dirty is written after this time at the latest.
+    pub destage_delay: Nanos,
+    /// Dirty units in work at once.
+    pub destage_units_max: u32,
     /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
     pub work: Bytes,
     /// Host requests inside the controller.
@@ -81,6 +93,12 @@ impl Default for Limits {
         Self {
             pool: Bytes::mib(160),
             work: Bytes::mib(64),
+            cache: Bytes(0),
+            dirty_max_percent: 80,
+            dirty_high_percent: 60,
+            dirty_low_percent: 40,
+            destage_delay: Nanos::from_secs(5),
+            destage_units_max: 32,
             requests_max: 4096,
             pieces_max: 4096,
             piece_bytes_max: Bytes::mib(1),
@@ -122,7 +140,7 @@ impl Limits {
     /// Frames of the pool that hold host payload.
     #[must_use]
     pub fn host_bytes(&self) -> Bytes {
-        self.pool - self.work - Bytes(ZERO_REGION_BYTES)
+        self.pool - self.work - self.cache - Bytes(ZERO_REGION_BYTES)
     }
 
     /// Those of them that are in use while no drive has fallen silent: the first of their zones.
@@ -141,10 +159,20 @@ impl Limits {
         let frame = Bytes(FRAME_BYTES);
         ensure((self.pool % frame).is_zero(), "the pool must be a multiple of 4096 bytes")?;
         ensure((self.work % frame).is_zero(), "the work area must be a multiple of 4096 bytes")?;
+        let others = self.work.get().saturating_add(self.cache.get()).saturating_add(ZERO_REGION_BYTES);
+        ensure(others < self.pool.get(), "the pool must be larger than the work area, the cache and the zero region")?;
+        ensure((self.cache % frame).is_zero(), "the cache must be a multiple of 4096 bytes")?;
         ensure(
-            self.pool.get() / 2 >= ZERO_REGION_BYTES && self.work + Bytes(ZERO_REGION_BYTES) < self.pool,
-            "the pool must be larger than the work area and the zero region together",
+            self.dirty_low_percent <= self.dirty_high_percent
+                && self.dirty_high_percent <= self.dirty_max_percent
+                && self.dirty_max_percent <= 95,
+            "the marks of the cache must rise: low, high, at most, and at most 95 percent",
         )?;
+        ensure(
+            self.cache.is_zero() || self.cache.get() * self.dirty_max_percent / 100 >= 16 * FRAME_BYTES,
+            "a cache must hold at least 16 dirty lines",
+        )?;
+        ensure(self.destage_units_max >= 1, "at least one dirty unit must be in work")?;
         ensure(self.pool.get() <= 1 << 42, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
         ensure(

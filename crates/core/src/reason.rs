@@ -92,6 +92,14 @@ reasons! {
     EdgeRead = "edges read first: the request does not fill blocks",
     /// The operation waited for another one on the same rows.
     WaitedForLock = "waited for another request on the same rows",
+    /// The write is in the cache.
+    WriteCached = "write taken into the cache",
+    /// The cache had what was asked for.
+    ReadCached = "read from the cache",
+    /// The write waited for room in the cache.
+    WaitedForCache = "waited for room in the cache",
+    /// A write past the cache waited until what it overlaps was on the members.
+    WaitedForDestage = "waited until older writes were on the members",
     /// The write waited until the active mark was durable.
     WaitedForActiveMark = "waited for the active mark",
     /// The write waited until its bitmap bit was durable.

@@ -1,6 +1,6 @@
 //! A machine with one array and a host that knows what it wrote: where most tests begin.
 
-use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
+use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState, Policy, WriteCache};
 use openraid_core::events::DriveError;
 use openraid_core::slots::SlotSet;
 use openraid_format::MinorVersion;
@@ -32,6 +32,8 @@ pub struct RigOptions {
     pub missing: SlotSet,
     /// Where the superblock stands.
     pub metadata: MinorVersion,
+    /// When writes are acknowledged.
+    pub write_cache: WriteCache,
 }
 
 impl RigOptions {
@@ -46,6 +48,7 @@ impl RigOptions {
             spares: 0,
             missing: SlotSet::EMPTY,
             metadata: MinorVersion::V1_2,
+            write_cache: WriteCache::Through,
         }
     }
 }
@@ -101,6 +104,10 @@ impl Rig {
             .map(|number| world.add_drive(Self::drive_spec(&shape, number, options.junk, seed)))
             .collect();
         let array = world.create(&shape, &drives, &options);
+        if options.write_cache != WriteCache::Through {
+            let policy = Policy { write_cache: options.write_cache, ..Policy::default() };
+            world.admin(AdminCommand::SetPolicy { array, policy }).expect("the policy is taken");
+        }
         let initial = if options.junk { Content::Anything } else { Content::Zeroes };
         let session = Session::new(&world, array, seed, initial, options.cuts);
         Self { world, session, array, shape, drives, random: Random::derived(seed, 2), seed }

@@ -14,7 +14,11 @@ use super::metadata::Metadata;
 use super::set::{Counters, Intent, Life, Member, Place, Set, REPAIRS_MAX};
 use super::volume::{Array, Volume};
 use crate::actions::{Actions, NoticeKind};
-use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind};
+use crate::admin::{
+    AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind, WriteCache,
+};
+use crate::cache::is_cacheable;
+use crate::cache::sync::DirtyCount;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::frames::{Frames, RUN_BYTES_MAX};
@@ -67,6 +71,11 @@ impl Controller {
                     set.task = None;
                 }
             }),
+            AdminCommand::SetPolicy { policy, .. }
+                if policy.write_cache != WriteCache::Through && !self.cache.is_on() =>
+            {
+                Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
+            }
             AdminCommand::SetPolicy { array, policy } => self.with_set(array, |set| {
                 let background_depth = policy.background_depth.max(1);
                 set.policy = Policy { background_depth, ..policy };
@@ -259,6 +268,8 @@ impl Controller {
             ops: 0,
             writers: 0,
             last_write: Instant::ZERO,
+            dirty: DirtyCount::default(),
+            is_cacheable: is_cacheable(&geometry),
             last_read: alloc::vec![u64::MAX; slots],
             geometry,
         }
@@ -385,6 +396,8 @@ impl Controller {
                 set.life = Life::Stopping;
             }
             set.repairs.clear();
+            // What is dirty is written without delay from here on.
+            self.cache.syncs += 1;
         }
         Ok(())
     }
@@ -406,6 +419,9 @@ impl Controller {
         let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
         let set = self.set_mut(set_id);
         let failed = set.life == Life::Failed;
+        if !failed && !set.dirty.failed && set.dirty.all() > 0 {
+            return None;
+        }
         let busy = set.ops > 0 || set.clean_flushes + set.bitmap_flushes + set.checkpoint_flushes > 0;
         if busy {
             return None;
@@ -413,6 +429,11 @@ impl Controller {
         if !failed && !self.is_settled(set_id, actions) {
             return None;
         }
+        let lost = self.cache.forget_set(set_id);
+        if lost > 0 {
+            self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
+        }
+        self.cache.syncs -= 1;
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
         self.sets[set_id.index()] = None;

@@ -11,6 +11,7 @@ use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
 use crate::background::Task;
+use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
@@ -166,6 +167,10 @@ pub(crate) struct Set {
     pub ops: u32,
     pub writers: u32,
     pub last_write: Instant,
+    /// Its dirty units in the cache.
+    pub dirty: DirtyCount,
+    /// Its chunks are whole lines of the cache.
+    pub is_cacheable: bool,
     /// Which copy was read last, and where it ended: for sequential streams.
     pub last_read: Vec<u64>,
 }

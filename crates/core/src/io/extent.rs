@@ -6,7 +6,7 @@ use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::member_io::MemberRange;
-use crate::io::op::{Op, Payload, Phase};
+use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -126,8 +126,14 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
+                if self.ops[index].error.is_some() {
                     self.finish_op(index, actions);
+                } else if self.is_failure_recorded(index) {
+                    if self.ops[index].kind == OpKind::Destage {
+                        self.run_written(index, actions);
+                    } else {
+                        self.finish_op(index, actions);
+                    }
                 }
             }
             phase => unreachable!("a write is never in {phase:?}"),
@@ -216,25 +222,35 @@ impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true where something
     /// moved.
     pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
-        let Some(index) = self.plain.front() else { return false };
         if !self.may_make_op() {
             return false;
         }
-        if self.requests[index].request.kind == crate::events::RequestKind::Flush {
-            self.cut_flush(index, actions);
-        } else {
-            self.cut_discard(index, actions);
+        for _ in 0..self.plain.len() {
+            let Some(index) = self.plain.front() else { return false };
+            let moved = if self.requests[index].request.kind == crate::events::RequestKind::Flush {
+                self.cut_flush(index, actions)
+            } else {
+                self.cut_discard(index, actions)
+            };
+            if moved {
+                return true;
+            }
+            // It waits for the cache: others may go on.
+            self.plain.pop();
+            self.plain.push(index);
         }
-        true
+        false
     }
 
     /// All operations of a request without payload are made.
-    pub(crate) fn end_plain(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
         self.plain.pop();
         self.end_request_op(index, None, actions);
+        true
     }
 
-    fn cut_discard(&mut self, index: u32, actions: &mut Actions) {
+    /// The next operation of a discard; false where it waits for the cache.
+    fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
         let array = self.array(entry.request.array).expect("requests belong to arrays");
         let block = array.block.bytes();
@@ -247,6 +263,9 @@ impl Controller {
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume.map(sector, |set| self.set(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
+        if self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
+            return false;
+        }
         let (skip, op) = self.discard_op(index, set_id, set_lba, len);
         self.requests[index].cut += skip.bytes().get();
         if let Some(op) = op {
@@ -257,6 +276,7 @@ impl Controller {
         } else {
             self.explain(set_id, Reason::DiscardIgnored, set_lba.get(), 0);
         }
+        true
     }
 
     /// The operation that discards the first part of an extent, and how long that part is. No operation where
@@ -268,7 +288,6 @@ impl Controller {
         at: SetLba,
         len: Sectors,
     ) -> (Sectors, Option<Op>) {
-        use crate::io::op::OpKind;
         let set = self.set(set_id);
         let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
         let info = |m: &crate::array::set::Member| self.channels.get(m.drive).map(|c| c.info);

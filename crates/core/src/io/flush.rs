@@ -9,8 +9,8 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 
 impl Controller {
-    /// The flush of the next set of a request's array.
-    pub(crate) fn cut_flush(&mut self, index: u32, actions: &mut Actions) {
+    /// The flush of the next set of a request's array; false where it waits for the cache.
+    pub(crate) fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
         let volume = &self.array(entry.request.array).expect("requests belong to arrays").volume;
         let number = usize::try_from(entry.cut).expect("an array has few sets");
@@ -18,12 +18,16 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let set = volume.set(number);
+        if self.cache.is_on() && !self.is_synced(index, set) {
+            return false;
+        }
         self.requests[index].cut += 1;
         self.requests[index].pieces += 1;
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
         let key = self.ops.insert(op).expect("asked for room");
         self.set_mut(set).ops += 1;
         self.ready.push(key.index);
+        true
     }
 
     pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {

@@ -11,5 +11,5 @@ mod extent;
 mod flush;
 pub(crate) mod member_io;
 pub(crate) mod row;
-mod split;
+pub(crate) mod split;
 mod step;

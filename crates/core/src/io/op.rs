@@ -43,6 +43,10 @@ pub(crate) enum OpKind {
     Resync,
     /// Read and compare one unit.
     Scrub,
+    /// Write what is dirty of a stretch of a set without parity.
+    Destage,
+    /// Write what is dirty of a stripe.
+    RowDestage,
 }
 
 /// How far it is.
@@ -71,6 +75,8 @@ pub(crate) enum Phase {
 /// Which computation of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
+    /// What is to be written is copied out of the cache.
+    Stage,
     /// Missing columns from the others.
     Recover,
     /// Parity from data.
@@ -132,7 +138,8 @@ pub(crate) struct Op {
     /// Background: rows in work now, within `lo..hi`.
     pub cursor: u32,
     pub cursor_end: u32,
-    /// A piece of work inside the present rows that is being looked at sector by sector.
+    /// A piece of work inside the present rows that is being looked at sector by sector; of a destage, the lines that
+    /// were dirty when it began.
     pub probe: u32,
     /// Holds a range.
     pub locked: bool,
@@ -154,6 +161,9 @@ pub(crate) struct Op {
     pub woken: bool,
     /// A command was given up: its frames must not be used again by this operation.
     pub fresh: bool,
+    /// Destage: the dirty unit, and the epoch of its set in which it began.
+    pub cache_unit: u32,
+    pub epoch: u32,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
 }
@@ -201,8 +211,15 @@ impl Op {
             edges_in_one: false,
             woken: false,
             fresh: false,
+            cache_unit: NONE,
+            epoch: 0,
             error: None,
         }
+    }
+
+    /// Does it write what is dirty in the cache?
+    pub(crate) fn is_destage(&self) -> bool {
+        matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }
 
     /// Does it serve the set's own needs, not a host?

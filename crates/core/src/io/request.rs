@@ -13,6 +13,7 @@
 use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use crate::actions::{Actions, Direction, JobColumn, JobKind, ParityJob, Reply, ReplyStatus, Transfer};
+use crate::cache::sync::Sync;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Run;
@@ -43,6 +44,8 @@ pub(crate) struct Request {
     pub error: Option<ReplyStatus>,
     /// In the queue of requests that want pieces.
     pub queued: bool,
+    /// A flush: how far it is with the set whose turn it is.
+    pub sync: Sync,
 }
 
 /// How far a piece is.
@@ -85,8 +88,12 @@ pub(crate) struct Piece {
     /// Its frames belong to a command that was given up.
     pub fresh: bool,
     pub careful: bool,
-    /// In the queue of pieces that want operations.
+    /// In the queue of pieces that want operations, or waiting for the cache.
     pub queued: bool,
+    /// Lines are kept ready for what it reads.
+    pub fills: bool,
+    /// The next piece that waits for the same dirty unit.
+    pub next_waiter: u32,
     /// A walk through a parity set: what is left, where it began in the set and in the piece.
     pub walk: Option<Split>,
     pub walk_base: (SetId, SetLba),
@@ -103,7 +110,8 @@ impl Piece {
 impl Controller {
     /// Take a request in: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
-        let entry = Request { request, cut: 0, sent: 0, pieces: 0, receiving: 0, error: None, queued: false };
+        let entry =
+            Request { request, cut: 0, sent: 0, pieces: 0, receiving: 0, error: None, queued: false, sync: Sync::Idle };
         let key = self.requests.insert(entry).expect("submit keeps room");
         if let Err(status) = self.check(&request) {
             self.requests[key.index].error = Some(status);
@@ -190,6 +198,8 @@ impl Controller {
             fresh: false,
             careful: false,
             queued: false,
+            fills: false,
+            next_waiter: NONE,
             walk: None,
             walk_base: (SetId(0), SetLba::ZERO),
             walk_from: Sectors::ZERO,
@@ -315,7 +325,9 @@ impl Controller {
                 }
             },
             PieceState::Sending => self.end_piece(key.index, actions),
-            PieceState::Working | PieceState::WaitTurn => panic!("no transfer is out for {piece:?}"),
+            // A copy to or from the cache.
+            PieceState::Working => self.on_piece_op(key.index, None, actions),
+            PieceState::WaitTurn => panic!("no transfer is out for {piece:?}"),
         }
     }
 
@@ -341,6 +353,14 @@ impl Controller {
             return;
         }
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
+        if piece.fills {
+            let keep = piece.error.is_none();
+            self.end_fill(index, keep, actions);
+            if self.pieces[index].ops > 0 {
+                return;
+            }
+        }
+        let piece = &self.pieces[index];
         // Of a read that has failed nothing more is sent.
         let wanted = self.requests[piece.request].error.is_none();
         if is_read && wanted && piece.error.is_none() {

@@ -6,7 +6,7 @@ use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::{Geometry, Parity};
 use crate::io::member_io::MemberRange;
-use crate::io::op::{Op, Phase, Step};
+use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
@@ -47,6 +47,9 @@ impl Controller {
 
     /// Slots of the columns that the request names.
     pub(crate) fn named_slots(&self, op: &Op) -> SlotSet {
+        if op.kind == OpKind::RowDestage {
+            return op.target;
+        }
         let row = self.parity_of(op).row(op.stripe);
         (op.first..op.first + op.columns).map(|column| row.slot_of(column)).collect()
     }
@@ -61,10 +64,14 @@ impl Controller {
     /// Take one buffer for each of these slots.
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
         self.ops[index].buffers = slots;
-        if slots.is_empty() {
+        let op = &self.ops[index];
+        // Behind the buffers a destage has what it writes.
+        let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
+        let count = slots.len() + staged;
+        if count == 0 {
             return true;
         }
-        let bytes = u64::from(slots.len()) * u64::from(self.ops[index].row_bytes());
+        let bytes = u64::from(count) * u64::from(op.row_bytes());
         self.take_work(index, bytes)
     }
 
@@ -117,7 +124,7 @@ impl Controller {
             return false;
         }
         let op = self.ops[index];
-        let into_host = op.kind == crate::io::op::OpKind::RowRead;
+        let into_host = op.kind == OpKind::RowRead;
         if !into_host {
             return false;
         }
@@ -207,6 +214,9 @@ impl Controller {
 
     /// Where the request's bytes for a named slot are.
     fn named_address(&self, op: &Op, slot: Slot) -> PoolOffset {
+        if op.kind == OpKind::RowDestage {
+            return self.staged_address(op, slot);
+        }
         let crate::geometry::StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
             unreachable!("requests name data columns")
         };
@@ -276,7 +286,10 @@ impl Controller {
         (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
         let op = *op;
-        if plan.read.is_empty() {
+        if op.kind == OpKind::RowDestage {
+            self.stage_rows(index, actions);
+        }
+        if self.ops[index].pending == 0 && plan.read.is_empty() {
             return self.old_data_read(index, actions);
         }
         for slot in plan.read {
@@ -299,10 +312,17 @@ impl Controller {
                 return self.fail_op(index, ReplyStatus::IoError, actions);
             }
         }
+        if !self.take_buffers(index, SlotSet::EMPTY) {
+            return;
+        }
         self.explain(op.set, Reason::WriteNoParity, op.stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
+        if op.kind == OpKind::RowDestage {
+            op.phase = Phase::Computing(Step::Parity);
+            return self.stage_rows(index, actions);
+        }
         self.log_row_write(index, actions);
     }
 
@@ -384,7 +404,9 @@ impl Controller {
         if !self.is_failure_recorded(index) {
             return;
         }
-        if self.next_rows(index) {
+        if self.ops[index].kind == OpKind::RowDestage {
+            self.band_written(index, actions);
+        } else if self.next_rows(index) {
             self.plan_row_write(index, actions);
         } else {
             self.finish_op(index, actions);

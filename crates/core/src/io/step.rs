@@ -22,6 +22,8 @@ impl Controller {
             (_, Phase::Locking) => self.on_locked(index, actions),
             (_, Phase::Edges) => self.on_edges(index, actions),
             (OpKind::Write, _) => self.step_write(index, actions),
+            (OpKind::Destage, _) => self.step_destage(index, actions),
+            (OpKind::RowDestage, _) => self.step_row_destage(index, actions),
             (OpKind::Discard, _) => self.step_discard(index, actions),
             (OpKind::RowRead, _) => self.step_row_read(index, actions),
             (OpKind::RowWrite, _) => self.step_row_write(index, actions),
@@ -42,8 +44,8 @@ impl Controller {
     /// Does it work on rows of a stripe, not on an extent?
     pub(crate) fn is_row_op(&self, op: &Op) -> bool {
         match op.kind {
-            OpKind::RowRead | OpKind::RowWrite => true,
-            OpKind::Read | OpKind::Write | OpKind::Flush => false,
+            OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => true,
+            OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage => false,
             OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
                 matches!(self.set(op.set).geometry, crate::geometry::Geometry::Parity(_))
             }
@@ -296,7 +298,12 @@ impl Controller {
             self.ready.push(waiting);
         }
         self.wake_frame_waiters();
-        if op.is_background() {
+        if self.cache.is_on() {
+            self.forget_written(&op);
+        }
+        if op.is_destage() {
+            self.on_destaged(&op);
+        } else if op.is_background() {
             self.on_background_done(&op, actions);
         } else if op.parent != NONE {
             self.on_child_done(&op);

@@ -1,6 +1,6 @@
 //! How each value of a record is laid down. New variants take new codes; a code is never used twice.
 
-use openraid_core::admin::{AdminCommand, NewMember, PartialWritePolicy, Policy};
+use openraid_core::admin::{AdminCommand, NewMember, PartialWritePolicy, Policy, WriteCache};
 use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
@@ -42,7 +42,7 @@ wrapper!(
 fields! {
     BlockRequest { token, array, kind, offset, len }
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
-    Policy { partial_write, rebuild_rate, scrub_rate, background_depth }
+    Policy { partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     PlannedMember { drive, superblock, verdict, bad }
@@ -62,7 +62,8 @@ fields! {
     Limits {
         pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,
         rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
-        trace_entries,
+        trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
+        destage_units_max,
     }
 }
 
@@ -94,6 +95,10 @@ choice!(Completion {
     0 => Drive { tag, result },
     1 => Transfer { tag, result },
     2 => Job { tag, verdict },
+});
+choice!(WriteCache {
+    0 => Through,
+    1 => Volatile,
 });
 choice!(PartialWritePolicy {
     0 => Fewest,

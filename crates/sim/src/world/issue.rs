@@ -3,7 +3,7 @@
 use openraid_core::actions::{
     Data, Direction, DriveCommand, DriveOp, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer,
 };
-use openraid_core::events::{Completion, HostGone};
+use openraid_core::events::{Completion, HostGone, Verdict};
 use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
@@ -51,6 +51,10 @@ impl World {
     fn ticket(&mut self, tag: Tag) -> Ticket {
         let out = self.in_flight.values().any(|action| action.tag() == tag);
         assert!(!out, "{tag:?} is in flight already");
+        self.next_ticket()
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
         self.sequence += 1;
         self.sequence
     }
@@ -107,8 +111,14 @@ impl World {
     }
 
     fn issue_job(&mut self, job: &ParityJob, columns: &[JobColumn]) {
-        let ticket = self.ticket(job.tag);
+        // Somebody may have several copies under way, and they are counted, not told apart.
+        let ticket = if job.kind == JobKind::Copy { self.next_ticket() } else { self.ticket(job.tag) };
         jobs::claim(ticket, job, columns, &mut self.claims);
+        if job.kind == JobKind::Copy {
+            // Carried out when they are handed out, in this order; only the completion takes its time.
+            jobs::run(self.kernels, &mut self.pool, job, columns);
+            self.claims.drop_all(ticket);
+        }
         self.spoil_outputs(job, columns);
         let inputs = self.hash_inputs(ticket);
         self.in_flight.insert(ticket, InFlight::Job(*job, columns.to_vec(), inputs));
@@ -159,7 +169,10 @@ impl World {
             InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
             InFlight::Job(job, columns, inputs) => {
                 assert_eq!(self.hash_inputs(ticket), inputs, "the inputs of a job changed while it ran: {job:?}");
-                let verdict = jobs::run(self.kernels, &mut self.pool, &job, &columns);
+                let verdict = match job.kind {
+                    JobKind::Copy => Verdict::Done,
+                    _ => jobs::run(self.kernels, &mut self.pool, &job, &columns),
+                };
                 Completion::Job { tag: job.tag, verdict }
             }
         };

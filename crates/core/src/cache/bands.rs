@@ -1,0 +1,113 @@
+//! Where a dirty unit is dirty: bands of a stripe, runs of a stretch.
+
+use openraid_units::{Sectors, SetId, SetLba, Slot};
+
+use super::lines::{lines_of, Line, Mask, LINE_SECTORS};
+use super::units::DirtyUnit;
+use super::Cache;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// How the sectors of a stripe's data are columns and rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StripeRows {
+    /// First sector of the stripe in the set.
+    pub start: SetLba,
+    /// Sectors of a column.
+    pub chunk: u64,
+}
+
+impl StripeRows {
+    /// Column and first row of a line.
+    fn place(self, line: &Line) -> (u16, u64) {
+        let offset = line.number * LINE_SECTORS - self.start.get();
+        (u16::try_from(offset / self.chunk).expect("few columns"), offset % self.chunk)
+    }
+
+    /// The line number of a row of a column.
+    pub(crate) fn extent(self, column: u16, row: u64, rows: u64) -> (SetLba, Sectors) {
+        (SetLba(self.start.get() + u64::from(column) * self.chunk + row), Sectors(rows))
+    }
+}
+
+impl Cache {
+    fn lines_of_unit(&self, unit: &DirtyUnit) -> impl Iterator<Item = &Line> {
+        let mut index = unit.lines.head;
+        core::iter::from_fn(move || {
+            if index == NONE {
+                return None;
+            }
+            let line = self.lines.get(index);
+            index = line.next;
+            Some(line)
+        })
+    }
+
+    /// The first dirty row from `row` on.
+    pub(crate) fn dirty_row_from(&self, unit: &DirtyUnit, rows: StripeRows, row: u64) -> Option<u64> {
+        let first = |line: &Line| {
+            let (_, start) = rows.place(line);
+            let from = row.saturating_sub(start).min(LINE_SECTORS);
+            let left = u16::from(line.dirty.0) >> from;
+            (left != 0).then(|| start + from + u64::from(left.trailing_zeros()))
+        };
+        self.lines_of_unit(unit).filter_map(first).min()
+    }
+
+    /// The columns that are dirty in a row, as slots of their numbers.
+    pub(crate) fn dirty_columns_at(&self, unit: &DirtyUnit, rows: StripeRows, row: u64) -> SlotSet {
+        let mut columns = SlotSet::EMPTY;
+        for line in self.lines_of_unit(unit) {
+            let (column, start) = rows.place(line);
+            let inside = (start..start + LINE_SECTORS).contains(&row);
+            if inside && line.dirty.0 >> (row - start) & 1 == 1 {
+                columns.insert(Slot(column));
+            }
+        }
+        columns
+    }
+
+    /// Up to which row just these columns are dirty, as they are in row `from`.
+    pub(crate) fn band_end(&self, unit: &DirtyUnit, rows: StripeRows, from: u64, columns: SlotSet) -> u64 {
+        let mut end = from;
+        loop {
+            // Nothing changes before this row.
+            let change = |line: &Line| {
+                let (_, start) = rows.place(line);
+                if end >= start + LINE_SECTORS {
+                    return None;
+                }
+                if end < start {
+                    return Some(start + u64::from(line.dirty.0.trailing_zeros()));
+                }
+                Some(start + line.dirty.run(end - start).1)
+            };
+            let Some(next) = self.lines_of_unit(unit).filter_map(change).min() else { return end };
+            end = next;
+            if end >= rows.chunk || self.dirty_columns_at(unit, rows, end) != columns {
+                return end;
+            }
+        }
+    }
+
+    /// The first run of dirty sectors of an extent, from its sector `from` on: both ends.
+    pub(crate) fn dirty_run(&self, set: SetId, at: SetLba, len: Sectors, from: u64) -> Option<(u64, u64)> {
+        let rest = (at + Sectors(from), len - Sectors(from));
+        let mut start = None;
+        for (number, first, last) in lines_of(rest.0, rest.1) {
+            let dirty = self.lines.find(set, number).map_or(Mask::NONE, |index| self.lines.get(index).dirty);
+            let mut sector = first;
+            while sector < last {
+                let (inside, to) = dirty.run(sector);
+                let here = number * LINE_SECTORS + sector - at.get();
+                match (inside, start) {
+                    (true, None) => start = Some(here),
+                    (false, Some(start)) => return Some((start, here)),
+                    _ => {}
+                }
+                sector = to;
+            }
+        }
+        start.map(|start| (start, len.get()))
+    }
+}

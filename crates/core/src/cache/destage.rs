@@ -1,0 +1,291 @@
+//! Destage: dirty units are written to the members, one operation a unit, under the exclusion of the whole unit.
+//!
+//! A unit is worked through in bands: rows of a stripe in which the same columns are dirty, or runs of a stretch.
+//! What a band writes is copied out of the lines when it is planned, so it stays as it is until it is written, or is
+//! copied again if it has to be planned again. Sectors that hosts write meanwhile stay dirty.
+
+use openraid_units::{Instant, PoolOffset, Sectors, SetLba, StripeIndex};
+
+use super::bands::StripeRows;
+use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::unit_extent;
+use super::units::UnitState;
+use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::array::set::Life;
+use crate::controller::Controller;
+use crate::geometry::{Geometry, StripeRole};
+use crate::io::op::{Op, OpKind, Payload, Phase, Step};
+use crate::io::split::narrow;
+use crate::limits::FRAME_BYTES;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Controller {
+    /// Begin to write dirty units, as many as may be in work; true where something moved.
+    pub(crate) fn pump_destage(&mut self) -> bool {
+        let mut moved = false;
+        while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
+            let Some(unit) = self.cache.pick(self.now, self.limits.destage_delay) else { break };
+            moved = true;
+            let entry = *self.cache.units.get(unit);
+            if self.set(entry.set).life == Life::Failed {
+                self.hold_unit(unit);
+                continue;
+            }
+            self.cache.units.set_state(unit, UnitState::Writing);
+            self.cache.units.get_mut(unit).urgent = false;
+            let op = self.destage_op(unit);
+            self.cache.writing += 1;
+            self.cache.leaving += op.probe;
+            let key = self.ops.insert(op).expect("asked for room");
+            self.set_mut(entry.set).ops += 1;
+            self.ready.push(key.index);
+        }
+        moved
+    }
+
+    /// When destage wants to be called again by itself.
+    pub(crate) fn destage_deadline(&self) -> Option<Instant> {
+        if self.cache.writing >= self.limits.destage_units_max || !self.may_make_background_op() {
+            return None;
+        }
+        self.cache.next_due(self.now, self.limits.destage_delay)
+    }
+
+    fn destage_op(&self, unit: u32) -> Op {
+        let entry = self.cache.units.get(unit);
+        let set = self.set(entry.set);
+        let (at, len) = unit_extent(&set.geometry, entry.number);
+        let epoch = set.dirty.epoch;
+        // How many lines it takes out of the cache, about.
+        let probe = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
+        let mut op = Op { cache_unit: unit, epoch, probe, at, len, ..Op::new(OpKind::Destage, entry.set) };
+        if let Geometry::Parity(parity) = &set.geometry {
+            op.kind = OpKind::RowDestage;
+            op.stripe = StripeIndex(entry.number);
+            op.hi = narrow(parity.chunk());
+        }
+        op
+    }
+
+    // ---- stripes
+
+    fn stripe_rows(&self, op: &Op) -> StripeRows {
+        let parity = self.parity_of(op);
+        StripeRows { start: parity.set_lba(op.stripe, 0, Sectors::ZERO), chunk: parity.chunk().get() }
+    }
+
+    /// Go on with a stripe: its next band first.
+    pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
+        let op = &self.ops[index];
+        if op.phase == Phase::Planning && op.target.is_empty() && !self.next_band(index) {
+            return self.finish_op(index, actions);
+        }
+        self.step_row_write(index, actions);
+    }
+
+    /// The next band of a stripe, behind the one before; false where nothing dirty is left there.
+    fn next_band(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        let rows_max = self.set(op.set).rows_max;
+        let rows = self.stripe_rows(&op);
+        let unit = self.cache.units.get(op.cache_unit);
+        let Some(first) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
+        let columns = self.cache.dirty_columns_at(unit, rows, first);
+        let full = u64::from(unit.sectors) == op.len.get();
+        let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
+        let row = self.parity_of(&op).row(op.stripe);
+        let target = columns.iter().map(|column| row.slot_of(column.0)).collect();
+        let op = &mut self.ops[index];
+        op.target = target;
+        op.cursor = narrow(Sectors(first));
+        op.cursor_end = narrow(Sectors(end)).min(op.cursor.saturating_add(rows_max));
+        true
+    }
+
+    /// The sectors of the set that a slot of the band in work holds.
+    fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
+        let StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
+            unreachable!("bands are of data columns")
+        };
+        self.stripe_rows(op).extent(column, u64::from(op.cursor), u64::from(op.rows()))
+    }
+
+    /// Copy the dirty sectors of the band into the operation's own frames.
+    pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        for slot in op.target {
+            let (at, len) = self.band_extent(&op, slot);
+            let to = self.staged_address(&op, slot);
+            self.stage_extent(index, at, len, to, actions);
+        }
+    }
+
+    /// Where the staged bytes of a slot are: behind the buffers.
+    pub(crate) fn staged_address(&self, op: &Op, slot: openraid_units::Slot) -> PoolOffset {
+        let run = op.work.expect("staged bytes have frames");
+        let before = op.buffers.len() + op.target.rank(slot);
+        run.at + Sectors(u64::from(before) * u64::from(op.rows())).bytes()
+    }
+
+    /// The band is on the members: what was not written to since is clean.
+    pub(crate) fn band_written(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        for slot in op.target {
+            let (at, len) = self.band_extent(&op, slot);
+            self.extent_written(op.set, at, len);
+        }
+        self.release_work(index);
+        let op = &mut self.ops[index];
+        (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
+        self.step_row_destage(index, actions);
+    }
+
+    // ---- stretches
+
+    /// Go on with a stretch of a set without parity.
+    pub(crate) fn step_destage(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Planning => self.next_run(index, actions),
+            Phase::Computing(_) => {
+                self.ops[index].phase = Phase::Logging;
+                self.step_write(index, actions);
+            }
+            _ => self.step_write(index, actions),
+        }
+    }
+
+    fn next_run(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let number = self.cache.units.get(op.cache_unit).number;
+        let (start, len) = unit_extent(&self.set(op.set).geometry, number);
+        let run = self.cache.dirty_run(op.set, start, len, u64::from(op.cursor));
+        let Some((from, to)) = run else { return self.finish_op(index, actions) };
+        if !self.take_work(index, Sectors(to - from).bytes().get()) {
+            return;
+        }
+        let op = &mut self.ops[index];
+        (op.at, op.len) = (start + Sectors(from), Sectors(to - from));
+        op.cursor_end = narrow(Sectors(to));
+        op.phase = Phase::Computing(Step::Stage);
+        let run = op.work.expect("just taken");
+        op.payload = Payload::Host(run.at);
+        let (at, len) = (op.at, op.len);
+        self.stage_extent(index, at, len, run.at, actions);
+    }
+
+    /// The run is on the members.
+    pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        self.extent_written(op.set, op.at, op.len);
+        self.end_write(index);
+        self.release_work(index);
+        let op = &mut self.ops[index];
+        (op.cursor, op.phase) = (op.cursor_end, Phase::Planning);
+        self.step_destage(index, actions);
+    }
+
+    // ---- both
+
+    /// Copy the lines of an extent, all of it dirty, to `to`.
+    fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
+        let set = self.ops[index].set;
+        let mut columns = actions.columns.len();
+        for (number, first, last) in lines_of(at, len) {
+            let line = self.cache.lines.find(set, number).expect("dirty lines are not evicted");
+            self.cache.lines.get_mut(line).staged = true;
+            let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
+            let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
+            if last - first < LINE_SECTORS {
+                self.push_staging(index, columns, actions);
+                let own = actions.columns.len();
+                actions.columns.push(column);
+                let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
+                self.push_job(index, JobKind::Copy, bytes, own, None, None, actions);
+                columns = actions.columns.len();
+            } else {
+                actions.columns.push(column);
+            }
+        }
+        self.push_staging(index, columns, actions);
+    }
+
+    fn push_staging(&mut self, index: u32, columns: usize, actions: &mut Actions) {
+        if actions.columns.len() > columns {
+            let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
+            self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
+        }
+    }
+
+    fn extent_written(&mut self, set: openraid_units::SetId, at: SetLba, len: Sectors) {
+        for (number, first, last) in lines_of(at, len) {
+            if let Some(line) = self.cache.lines.find(set, number) {
+                self.cache.mark_written(line, Mask::range(first, last));
+            }
+        }
+    }
+
+    /// An operation that wrote a dirty unit ended.
+    pub(crate) fn on_destaged(&mut self, op: &Op) {
+        let unit = op.cache_unit;
+        self.cache.writing -= 1;
+        self.cache.leaving -= op.probe;
+        self.wake_cache_waiters();
+        let failed = op.error.is_some();
+        let now = self.now;
+        let entry = *self.cache.units.get(unit);
+        let (_, len) = unit_extent(&self.set(op.set).geometry, entry.number);
+        let dirty = &mut self.set_mut(op.set).dirty;
+        dirty.failed |= failed;
+        self.release_waiters(unit, op.error);
+        let dirty = &mut self.set_mut(op.set).dirty;
+        let is_old = entry.epoch != dirty.epoch;
+        if entry.sectors > 0 && is_old && op.epoch != dirty.epoch && !failed {
+            // A flush came while it was being written: what was dirty then may be behind the operation.
+            self.cache.units.set_state(unit, UnitState::Ready);
+            return;
+        }
+        if is_old {
+            dirty.old -= 1;
+        } else {
+            dirty.new -= 1;
+        }
+        if entry.sectors == 0 {
+            self.cache.units.free(unit);
+            return;
+        }
+        // Written to meanwhile, or not written: it begins anew.
+        dirty.new += 1;
+        let epoch = dirty.epoch;
+        let again = self.cache.units.get_mut(unit);
+        (again.epoch, again.since) = (epoch, now);
+        let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
+        self.cache.units.set_state(unit, if at_once { UnitState::Ready } else { UnitState::Waiting });
+    }
+
+    /// The pieces that wait for a dirty unit go on; with an error where it could not be written.
+    fn release_waiters(&mut self, unit: u32, error: Option<ReplyStatus>) {
+        let mut piece = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
+        while piece != NONE {
+            let entry = &mut self.pieces[piece];
+            entry.error = entry.error.or(error);
+            let next = core::mem::replace(&mut entry.next_waiter, NONE);
+            self.splitting.push(piece);
+            piece = next;
+        }
+    }
+
+    /// The set of a dirty unit has failed: what it holds stays until the set is stopped.
+    fn hold_unit(&mut self, unit: u32) {
+        self.cache.units.set_state(unit, UnitState::Held);
+        let entry = *self.cache.units.get(unit);
+        let dirty = &mut self.set_mut(entry.set).dirty;
+        if entry.epoch == dirty.epoch {
+            dirty.new -= 1;
+        } else {
+            dirty.old -= 1;
+        }
+        (dirty.failed, dirty.held) = (true, dirty.held + 1);
+        self.release_waiters(unit, Some(ReplyStatus::IoError));
+    }
+}

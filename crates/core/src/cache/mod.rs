@@ -1,0 +1,299 @@
+//! The controller's cache: one set of lines for reads and writes of all arrays.
+//!
+//! A write that is cached is copied from its piece's frames into lines; its dirty sectors are written to the
+//! members later, stripe by stripe ([`destage`]). A read takes what the lines have and the rest from the members.
+//!
+//! **Bytes of lines are touched by copies only** ([`crate::actions::JobKind::Copy`]), and copies are carried out in
+//! the order in which they were handed out. So a line can be written to while a copy out of it is still under way:
+//! drive commands and parity jobs never point into lines, they have copies of their own that stay as they are.
+//!
+//! Everything here decides; the lists are in [`lines`] and [`units`].
+
+mod bands;
+pub(crate) mod destage;
+pub(crate) mod lines;
+pub(crate) mod read;
+pub(crate) mod sync;
+pub(crate) mod units;
+pub(crate) mod write;
+
+use openraid_units::{Instant, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+
+use crate::geometry::Geometry;
+use crate::limits::Limits;
+use lines::{lines_of, Lines, Mask, LINE_SECTORS};
+use units::{UnitState, Units};
+
+/// Sets without parity collect dirty lines in stretches of this many sectors: 128 KiB, one large write.
+pub(crate) const STRETCH_SECTORS: u64 = 256;
+
+/// What the cache did since it started.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CacheCounters {
+    /// Sectors that reads found here, and that they did not.
+    pub read_hits: u64,
+    /// See `read_hits`.
+    pub read_misses: u64,
+    /// Sectors that writes put here, and how many of them were dirty already: those never went to the members.
+    pub written: u64,
+    /// See `written`.
+    pub overwritten: u64,
+    /// Sectors of host data that were written to the members from here.
+    pub destaged: u64,
+    /// Dirty units that were written because they were full, because they were old, because memory was short, and
+    /// because somebody waited for them.
+    pub full: u64,
+    /// See `full`.
+    pub aged: u64,
+    /// See `full`.
+    pub pressed: u64,
+    /// See `full`.
+    pub urgent: u64,
+}
+
+/// The cache of a controller.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pub lines: Lines,
+    pub units: Units,
+    /// Lines with a dirty sector.
+    pub dirty: u32,
+    /// Dirty units that an operation writes.
+    pub writing: u32,
+    /// Lines that those were dirty in when their operations began: they are as good as clean.
+    pub leaving: u32,
+    /// More than the high mark was dirty, and less than the low mark is not yet.
+    pub draining: bool,
+    /// Flushes (and stops) that wait for dirty units.
+    pub syncs: u32,
+    /// At most, and the marks between which it drains.
+    pub dirty_max: u32,
+    high: u32,
+    low: u32,
+    pub counters: CacheCounters,
+}
+
+/// The dirty unit that a place of a set belongs to, and how many sectors of data the unit has.
+pub(crate) fn unit_at(geometry: &Geometry, at: SetLba) -> (u64, u64) {
+    match geometry {
+        Geometry::Parity(parity) => (parity.locate(at).0 .0, parity.full_stripe().get()),
+        _ => (at.get() / STRETCH_SECTORS, STRETCH_SECTORS),
+    }
+}
+
+/// First sector of a dirty unit, and its sectors of data.
+pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors) {
+    match geometry {
+        Geometry::Parity(parity) => (parity.set_lba(StripeIndex(number), 0, Sectors::ZERO), parity.full_stripe()),
+        _ => {
+            let at = number * STRETCH_SECTORS;
+            let len = Sectors(STRETCH_SECTORS).min(geometry.capacity() - Sectors(at));
+            (SetLba(at), len)
+        }
+    }
+}
+
+/// Can lines be dirty of a set of this geometry? Units must consist of whole lines.
+pub(crate) fn is_cacheable(geometry: &Geometry) -> bool {
+    match geometry {
+        Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
+        _ => true,
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let base = PoolOffset((limits.pool - limits.cache).get());
+        let lines = Lines::new(base, limits.cache.get());
+        let share = |percent: u64| u32::try_from(u64::from(lines.len()) * percent / 100).expect("a share of a u32");
+        Self {
+            units: Units::new(lines.len()),
+            dirty: 0,
+            writing: 0,
+            leaving: 0,
+            draining: false,
+            syncs: 0,
+            dirty_max: share(limits.dirty_max_percent),
+            high: share(limits.dirty_high_percent),
+            low: share(limits.dirty_low_percent),
+            counters: CacheCounters::default(),
+            lines,
+        }
+    }
+
+    /// Is there any?
+    pub(crate) fn is_on(&self) -> bool {
+        self.lines.len() > 0
+    }
+
+    /// The first dirty unit that has a dirty sector in an extent that lies in one unit.
+    fn dirty_in_unit(&self, unit: Option<u32>, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
+        let unit = unit?;
+        let touched = |(number, from, to): (u64, u64, u64)| {
+            let line = self.lines.find(set, number).map(|index| self.lines.get(index));
+            line.is_some_and(|line| line.dirty.0 & Mask::range(from, to).0 != 0)
+        };
+        lines_of(at, len).any(touched).then_some(unit)
+    }
+
+    /// The first dirty unit that has a dirty sector in an extent.
+    pub(crate) fn dirty_unit_in(&self, geometry: &Geometry, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
+        if self.dirty == 0 {
+            return None;
+        }
+        let (mut at, end) = (at, at + len);
+        while at < end {
+            let (number, _) = unit_at(geometry, at);
+            let (start, sectors) = unit_extent(geometry, number);
+            let part = (end - at).min((start + sectors) - at);
+            let found = self.dirty_in_unit(self.units.find(set, number), set, at, part);
+            if found.is_some() {
+                return found;
+            }
+            at += part;
+        }
+        None
+    }
+
+    /// The members are about to have, or have, other bytes for these sectors than a clean line knows.
+    pub(crate) fn invalidate(&mut self, set: SetId, at: SetLba, len: Sectors) {
+        for (number, from, to) in lines_of(at, len) {
+            let Some(index) = self.lines.find(set, number) else { continue };
+            let mask = Mask::range(from, to).without(self.lines.get(index).dirty);
+            let was_clean = self.lines.is_clean(index);
+            if was_clean {
+                self.lines.lift(index);
+            }
+            let line = self.lines.get_mut(index);
+            line.valid = line.valid.without(mask);
+            line.filling = line.filling.without(mask);
+            self.settle_unless_used(index);
+        }
+    }
+
+    /// A line that is in no list goes where it belongs, unless something still holds it.
+    pub(crate) fn settle_unless_used(&mut self, index: u32) {
+        let line = self.lines.get(index);
+        if line.dirty.is_empty() && line.filling.is_empty() {
+            self.lines.get_mut(index).filler = crate::slab::NONE;
+            self.lines.settle(index);
+        }
+    }
+
+    /// The line for a place, empty if it is new, in no list but that of its dirty unit. `None` where every line is
+    /// dirty or being filled.
+    pub(crate) fn line_for(&mut self, set: SetId, number: u64) -> Option<u32> {
+        if let Some(index) = self.lines.find(set, number) {
+            if self.lines.is_clean(index) {
+                self.lines.lift(index);
+            }
+            return Some(index);
+        }
+        self.lines.take(set, number)
+    }
+
+    /// These sectors of a line are dirty from now on: their bytes are being copied there.
+    pub(crate) fn mark_dirty(&mut self, index: u32, mask: Mask, unit: u32, unit_sectors: u64) {
+        let line = self.lines.get_mut(index);
+        let fresh = mask.without(line.dirty);
+        let was_dirty = !line.dirty.is_empty();
+        line.dirty = line.dirty.with(mask);
+        line.valid = line.valid.with(mask);
+        line.filling = line.filling.without(mask);
+        line.staged = false;
+        self.counters.written += u64::from(mask.len());
+        self.counters.overwritten += u64::from(mask.len() - fresh.len());
+        if !was_dirty {
+            line.unit = unit;
+            self.dirty += 1;
+            let entry = self.units.get_mut(unit);
+            entry.lines.push(self.lines.all_mut(), index);
+        }
+        let entry = self.units.get_mut(unit);
+        entry.sectors += fresh.len();
+        if entry.state == UnitState::Waiting && u64::from(entry.sectors) == unit_sectors {
+            self.counters.full += 1;
+            self.units.set_state(unit, UnitState::Ready);
+        }
+        self.draining |= self.dirty - self.leaving.min(self.dirty) > self.high;
+    }
+
+    /// These sectors of a line are on the members, unless they were written to since they were staged.
+    pub(crate) fn mark_written(&mut self, index: u32, mask: Mask) {
+        let line = self.lines.get_mut(index);
+        if !line.staged {
+            return;
+        }
+        let cleaned = Mask(mask.0 & line.dirty.0);
+        line.dirty = line.dirty.without(cleaned);
+        let (unit, clean) = (line.unit, line.dirty.is_empty());
+        self.counters.destaged += u64::from(cleaned.len());
+        let entry = self.units.get_mut(unit);
+        entry.sectors -= cleaned.len();
+        if clean {
+            entry.lines.remove(self.lines.all_mut(), index);
+            let line = self.lines.get_mut(index);
+            (line.unit, line.staged) = (crate::slab::NONE, false);
+            self.dirty -= 1;
+            self.settle_unless_used(index);
+        }
+    }
+
+    /// The next dirty unit to be written, and why: those that are ready, then the oldest while memory is short or
+    /// somebody waits, or when it has waited long enough.
+    pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos) -> Option<u32> {
+        if let Some(unit) = self.units.first_ready() {
+            return Some(unit);
+        }
+        let unit = self.units.first_waiting()?;
+        self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
+        let counters = &mut self.counters;
+        if self.syncs > 0 {
+            counters.urgent += 1;
+        } else if self.draining {
+            counters.pressed += 1;
+        } else if self.units.get(unit).since + delay <= now {
+            counters.aged += 1;
+        } else {
+            return None;
+        }
+        Some(unit)
+    }
+
+    /// When the oldest dirty unit has waited long enough.
+    pub(crate) fn next_due(&self, now: Instant, delay: openraid_units::Nanos) -> Option<Instant> {
+        if self.units.first_ready().is_some() {
+            return Some(now);
+        }
+        let unit = self.units.first_waiting()?;
+        Some(if self.syncs > 0 || self.draining { now } else { self.units.get(unit).since + delay })
+    }
+
+    /// A set is gone: its lines are free. Returns how many sectors were dirty.
+    pub(crate) fn forget_set(&mut self, set: SetId) -> u64 {
+        let mut lost = 0;
+        for index in 0..self.lines.len() {
+            let line = *self.lines.get(index);
+            if !self.lines.is_used(index) || line.set != set {
+                continue;
+            }
+            if self.lines.is_clean(index) {
+                self.lines.lift(index);
+            }
+            if !line.dirty.is_empty() {
+                lost += u64::from(line.dirty.len());
+                self.dirty -= 1;
+                let unit = self.units.get_mut(line.unit);
+                unit.sectors -= line.dirty.len();
+                unit.lines.remove(self.lines.all_mut(), index);
+                if self.units.get(line.unit).sectors == 0 {
+                    self.units.free(line.unit);
+                }
+            }
+            let line = self.lines.get_mut(index);
+            (line.valid, line.dirty, line.filling) = (Mask::NONE, Mask::NONE, Mask::NONE);
+            self.lines.settle(index);
+        }
+        lost
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting until everything that was dirty at some time is on the members: for flushes, and for stopping.
+//!
+//! A set counts its dirty units by epochs: a flush ends the epoch and waits for the units of the one before. While
+//! it waits the next flush of that set waits to end the next epoch.
+
+use openraid_units::SetId;
+
+use crate::actions::ReplyStatus;
+use crate::controller::Controller;
+
+/// Dirty units of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct DirtyCount {
+    pub epoch: u32,
+    /// Of epochs before this one, and of this one.
+    pub old: u32,
+    pub new: u32,
+    /// Kept because the set has failed.
+    pub held: u32,
+    /// Some could not be written since the last flush.
+    pub failed: bool,
+}
+
+impl DirtyCount {
+    /// All that may still be written.
+    pub(crate) fn all(&self) -> u32 {
+        self.old + self.new
+    }
+}
+
+/// How far a flush is with the set whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sync {
+    /// Not begun.
+    Idle,
+    /// Waits for the units of the epoch that it ended.
+    Waits,
+}
+
+impl Controller {
+    /// Is everything that this flush covers of a set on the members? Otherwise it is called again.
+    pub(crate) fn is_synced(&mut self, request: u32, set: SetId) -> bool {
+        let dirty = &mut self.set_mut(set).dirty;
+        if dirty.old > 0 {
+            return false;
+        }
+        if self.requests[request].sync == Sync::Idle {
+            let dirty = &mut self.set_mut(set).dirty;
+            if dirty.new == 0 && !dirty.failed {
+                return true;
+            }
+            (dirty.old, dirty.new) = (dirty.new, 0);
+            dirty.epoch = dirty.epoch.wrapping_add(1);
+            self.requests[request].sync = Sync::Waits;
+            self.cache.syncs += 1;
+            if self.set(set).dirty.old > 0 {
+                return false;
+            }
+        }
+        self.requests[request].sync = Sync::Idle;
+        self.cache.syncs -= 1;
+        let dirty = &mut self.set_mut(set).dirty;
+        if core::mem::take(&mut dirty.failed) || dirty.held > 0 {
+            self.requests[request].error = Some(ReplyStatus::IoError);
+        }
+        true
+    }
+}

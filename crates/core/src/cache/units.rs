@@ -1,0 +1,224 @@
+//! Dirty units: the stripes (of parity sets) and stretches (of others) that have something to be written.
+//!
+//! ```text
+//!             first dirty line            full, urgent, old, or memory is short
+//!   (none) -------------------> Waiting ----------------------------------------> Ready
+//!     ^                            ^                                                |
+//!     | nothing dirty is left      | written to meanwhile                           | an operation takes it
+//!     +----------------------------+------------------ Writing <-------------------+
+//! ```
+
+use alloc::vec::Vec;
+use openraid_units::{Instant, SetId};
+
+use super::lines::LineList;
+use crate::slab::NONE;
+
+/// How far a dirty unit is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UnitState {
+    /// Not in use.
+    Free,
+    /// Collects.
+    Waiting,
+    /// To be written as soon as there is room.
+    Ready,
+    /// An operation writes it.
+    Writing,
+    /// Its set has failed.
+    Held,
+}
+
+/// A dirty unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirtyUnit {
+    pub set: SetId,
+    pub number: u64,
+    pub state: UnitState,
+    /// Its dirty lines.
+    pub lines: LineList,
+    /// Dirty sectors.
+    pub sectors: u32,
+    /// When its oldest dirty line became so.
+    pub since: Instant,
+    /// Which epoch of its set that was: a flush ends one and waits for the units of it.
+    pub epoch: u32,
+    /// Somebody waits for it: it is written at once, and again if it was written to meanwhile.
+    pub urgent: bool,
+    /// First of the pieces that wait for it.
+    pub waiters: u32,
+    previous: u32,
+    next: u32,
+    chain: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnitList {
+    head: u32,
+    tail: u32,
+}
+
+/// All dirty units.
+#[derive(Debug)]
+pub(crate) struct Units {
+    units: Vec<DirtyUnit>,
+    heads: Vec<u32>,
+    free: u32,
+    /// Those that wait, the oldest first; those that are ready.
+    waiting: UnitList,
+    ready: UnitList,
+}
+
+impl Units {
+    /// Room for as many units as there are lines.
+    pub(crate) fn new(count: u32) -> Self {
+        let blank = DirtyUnit {
+            set: SetId(0),
+            number: 0,
+            state: UnitState::Free,
+            lines: LineList::EMPTY,
+            sectors: 0,
+            since: Instant::ZERO,
+            epoch: 0,
+            urgent: false,
+            waiters: NONE,
+            previous: NONE,
+            next: NONE,
+            chain: NONE,
+        };
+        let mut units = alloc::vec![blank; count as usize];
+        for (index, unit) in (1..).zip(&mut units) {
+            unit.next = if index < count { index } else { NONE };
+        }
+        let heads = alloc::vec![NONE; (count as usize).next_power_of_two()];
+        let empty = UnitList { head: NONE, tail: NONE };
+        Self { units, heads, free: if count == 0 { NONE } else { 0 }, waiting: empty, ready: empty }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
+        &self.units[index as usize]
+    }
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut DirtyUnit {
+        &mut self.units[index as usize]
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // as many bits as the table has places
+    fn head_of(&self, set: SetId, number: u64) -> usize {
+        let key = number ^ (u64::from(set.0) << 48);
+        let bits = self.heads.len().trailing_zeros();
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(bits) as usize) & (self.heads.len() - 1)
+    }
+
+    /// The dirty unit of this number, if it has anything dirty.
+    pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
+        let mut index = *self.heads.get(self.head_of(set, number))?;
+        while index != NONE {
+            let unit = &self.units[index as usize];
+            if unit.number == number && unit.set == set {
+                return Some(index);
+            }
+            index = unit.chain;
+        }
+        None
+    }
+
+    /// A new dirty unit, of a number that has none.
+    pub(crate) fn make(&mut self, set: SetId, number: u64, now: Instant, epoch: u32) -> u32 {
+        debug_assert!(self.find(set, number).is_none());
+        let index = self.free;
+        assert!(index != NONE, "there are as many units as lines");
+        self.free = self.units[index as usize].next;
+        let head = self.head_of(set, number);
+        self.units[index as usize] = DirtyUnit {
+            set,
+            number,
+            state: UnitState::Waiting,
+            lines: LineList::EMPTY,
+            sectors: 0,
+            since: now,
+            epoch,
+            urgent: false,
+            waiters: NONE,
+            previous: NONE,
+            next: NONE,
+            chain: self.heads[head],
+        };
+        self.heads[head] = index;
+        self.push(index, UnitState::Waiting);
+        index
+    }
+
+    /// Nothing is dirty in it any more.
+    pub(crate) fn free(&mut self, index: u32) {
+        let unit = self.units[index as usize];
+        debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
+        self.pull(index);
+        let head = self.head_of(unit.set, unit.number);
+        if self.heads[head] == index {
+            self.heads[head] = unit.chain;
+        } else {
+            let mut at = self.heads[head];
+            while self.units[at as usize].chain != index {
+                at = self.units[at as usize].chain;
+            }
+            self.units[at as usize].chain = unit.chain;
+        }
+        let unit = &mut self.units[index as usize];
+        unit.state = UnitState::Free;
+        unit.next = self.free;
+        self.free = index;
+    }
+
+    /// Change its state; it goes to the end of the list of those that are in it.
+    pub(crate) fn set_state(&mut self, index: u32, state: UnitState) {
+        self.pull(index);
+        self.push(index, state);
+    }
+
+    fn list(&mut self, state: UnitState) -> Option<&mut UnitList> {
+        match state {
+            UnitState::Waiting => Some(&mut self.waiting),
+            UnitState::Ready => Some(&mut self.ready),
+            UnitState::Writing | UnitState::Held | UnitState::Free => None,
+        }
+    }
+
+    fn push(&mut self, index: u32, state: UnitState) {
+        self.units[index as usize].state = state;
+        let Some(list) = self.list(state) else { return };
+        let tail = core::mem::replace(&mut list.tail, index);
+        if tail == NONE {
+            list.head = index;
+        } else {
+            self.units[tail as usize].next = index;
+        }
+        let unit = &mut self.units[index as usize];
+        (unit.previous, unit.next) = (tail, NONE);
+    }
+
+    fn pull(&mut self, index: u32) {
+        let DirtyUnit { previous, next, state, .. } = self.units[index as usize];
+        let Some(list) = self.list(state) else { return };
+        if previous == NONE {
+            list.head = next;
+        }
+        if next == NONE {
+            list.tail = previous;
+        }
+        if previous != NONE {
+            self.units[previous as usize].next = next;
+        }
+        if next != NONE {
+            self.units[next as usize].previous = previous;
+        }
+    }
+
+    /// The first that is ready.
+    pub(crate) fn first_ready(&self) -> Option<u32> {
+        Some(self.ready.head).filter(|index| *index != NONE)
+    }
+    /// The one that waits since longest.
+    pub(crate) fn first_waiting(&self) -> Option<u32> {
+        Some(self.waiting.head).filter(|index| *index != NONE)
+    }
+}

@@ -1,0 +1,143 @@
+//! The controller's cache: whatever is taken into it reads as it was written, is on the members after a flush, and
+//! costs the members no more than it must.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health, Policy, WriteCache};
+use openraid_core::events::RequestKind;
+use openraid_core::limits::Limits;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{Bytes, Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+/// A cache of this many bytes beside the rest.
+fn options(seed: u64, cache: u64) -> RigOptions {
+    let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
+    let small = Limits::small();
+    options.world.limits = Limits { pool: small.pool + Bytes(cache), cache: Bytes(cache), ..small };
+    options
+}
+
+/// A few stripes, a part of the array, more than the array.
+const SIZES: [u64; 3] = [128 << 10, 512 << 10, 16 << 20];
+
+#[test]
+fn every_level_holds_what_was_written_into_the_cache() {
+    for seed in seeds(1, 20) {
+        for (number, shape) in Shape::all().into_iter().enumerate() {
+            let cache = SIZES[number % 3];
+            let _case = Case::new(seed, format!("{shape}, cache of {cache} bytes"));
+            let mut rig = Rig::new(shape, options(seed, cache));
+            let whole = Workload::mixed(rig.session.capacity());
+            for (depth, len_max, align, requests) in
+                [(1, 64 << 10, 1, 30), (32, 256 << 10, 512, 80), (8, 4096, 4096, 100), (16, 700, 1, 60)]
+            {
+                let load = Workload { depth, len_max, align, ..whole.clone() };
+                rig.session.run(&mut rig.world, &load, requests);
+            }
+            let narrow = Workload { range: 0..96 << 10, ..whole };
+            rig.session.run(&mut rig.world, &narrow, 100);
+            rig.session.look_at_all(&mut rig.world);
+            rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_a_power_cut_and_the_rest_is_old_or_new() {
+    for seed in seeds(2, 30) {
+        let shapes: Vec<_> = Shape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect();
+        for shape in Shape::some(shapes, seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { cuts: true, ..options(seed, SIZES[1]) });
+            // All over the array, or all on a few units, so that flushes meet units that are being written.
+            let range = if rig.random.chance(1, 2) { 0..96 << 10 } else { 0..rig.session.capacity() };
+            let mix = [1, 6, 2, 0, 0];
+            let load = Workload { len_max: 16 << 10, range, mix, ..Workload::mixed(rig.session.capacity()) };
+            for _ in 0..3 {
+                rig.session.run_on(&mut rig.world, &load, 60);
+                let steps = u32::try_from(rig.random.below(200)).unwrap();
+                rig.rest_or(steps);
+                rig.cut_and_boot();
+                let array = rig.array;
+                let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
+                rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+                rig.session.look_at_all(&mut rig.world);
+            }
+            rig.rest();
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn members_are_lost_while_much_is_dirty_and_nothing_is_lost_with_them() {
+    for seed in seeds(2, 20) {
+        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
+        for shape in Shape::some(shapes, seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, options(seed, SIZES[1]));
+            let load = Workload { len_max: 64 << 10, depth: 16, ..Workload::mixed(rig.session.capacity()) };
+            rig.session.run_on(&mut rig.world, &load, 80);
+            let how = *rig.random.pick(&Loss::ALL);
+            rig.lose(Slot(0), how);
+            rig.session.run_on(&mut rig.world, &load, 80);
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+            rig.session.run(&mut rig.world, &load, 40);
+            rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+            rig.rest();
+            rig.session.look_at_all(&mut rig.world);
+            rig.run_for(Nanos::from_secs(20));
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn an_array_that_is_stopped_leaves_nothing_dirty_behind() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64))] {
+        let mut rig = Rig::new(shape, options(3, SIZES[2]));
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..Workload::mixed(rig.session.capacity()) };
+        rig.session.run(&mut rig.world, &load, 100);
+        rig.restart();
+        rig.session.look_at_all(&mut rig.world);
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.judge();
+    }
+}
+
+#[test]
+fn small_writes_in_order_become_whole_stripes() {
+    for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
+        for depth in [1, 32] {
+            let mut rig = Rig::new(shape, options(1, 4 << 20));
+            rig.rest();
+            let before = rig.status();
+            let total = 4 << 20;
+            let mut begun = 0;
+            while begun < total || rig.session.outstanding() > 0 {
+                while begun < total && rig.session.outstanding() < depth {
+                    rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, begun..begun + 4096);
+                    begun += 4096;
+                }
+                rig.session.step(&mut rig.world);
+            }
+            rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+            rig.rest();
+            let after = rig.status();
+            let sum = |status: &openraid_core::admin::ArrayStatus,
+                       of: fn(&openraid_core::admin::MemberStatus) -> u64| {
+                status.members.iter().map(of).sum::<u64>()
+            };
+            let reads = sum(&after, |m| m.reads) - sum(&before, |m| m.reads);
+            let written = (sum(&after, |m| m.sectors_written) - sum(&before, |m| m.sectors_written)) * 512;
+            let ideal = total * u64::from(shape.members) / data;
+            assert_eq!(reads, 0, "{shape}, depth {depth}");
+            assert!(written <= ideal + ideal / 50, "{shape}, depth {depth}: {written} bytes for {ideal}");
+            rig.judge();
+        }
+    }
+}
