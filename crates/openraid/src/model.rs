@@ -141,6 +141,10 @@ pub struct SettingsModel {
     pub write_partial: String,
     /// `background.depth`.
     pub background_depth: u32,
+    /// `write.cache`: `through` or `volatile`.
+    pub write_cache: String,
+    /// `read.cache`.
+    pub read_cache: bool,
 }
 
 /// How often a decision was taken.

@@ -477,3 +477,49 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
         server.stop();
     }
 }
+
+#[test]
+fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_stopped() {
+    if !has("qemu-io") {
+        return support::missing("qemu-io is not installed (package qemu-utils)");
+    }
+    let lab = Lab::new("cached");
+    lab.line("create data --level 5 --chunk 64K --file-size 32M --assume-clean d0 d1 d2 d3").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.line("set data write.cache=volatile --yes").refused(2, &["--cache"]);
+    server.stop();
+    let server = lab.serve(&["data", "--cache", "8M"]);
+    lab.line("set data write.cache=volatile").refused(64, &["--yes", "flush"]);
+    lab.line("set data write.cache=volatile --yes").expect(0);
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
+    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let io = |words: &[&str]| {
+        let mut command = Command::new("qemu-io");
+        command.args(["-f", "raw", "-t", "writeback"]);
+        for word in words {
+            command.args(["-c", word]);
+        }
+        let ran = command.arg(&uri).output().expect("qemu-io runs");
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success() && !said.contains("failed"), "{said}");
+    };
+    // More than the cache holds, small and large, over each other, read back at once.
+    io(&["write -P 1 0 40M", "write -P 2 1M 4k", "write -P 3 20M 1M", "write -P 4 20991k 1k", "flush"]);
+    io(&["read -P 2 1M 4k", "read -P 3 20M 500k", "read -P 4 20991k 1k", "read -P 1 2M 18M"]);
+    let explained = lab.line("explain data --json").expect(0).json();
+    let reasons = explained["reasons"].as_array().expect("reasons").clone();
+    let count = |name: &str| {
+        reasons.iter().find(|own| own["reason"] == name).map_or(0, |own| own["count"].as_u64().expect("a count"))
+    };
+    assert!(count("WriteCached") > 0 && count("ReadCached") > 0 && count("FullStripe") > 100, "{explained:#}");
+    io(&["write -P 5 3M 64k"]);
+    server.stop();
+    let out = lab.line("copy-out data").expect(0).out;
+    let is =
+        |from: usize, len: usize, byte: u8| assert!(out[from..from + len].iter().all(|own| *own == byte), "{from}");
+    is(0, 1 << 20, 1);
+    is(1 << 20, 4096, 2);
+    is(3 << 20, 64 << 10, 5);
+    is(20 << 20, 500 << 10, 3);
+    is(20_991 << 10, 1024, 4);
+}

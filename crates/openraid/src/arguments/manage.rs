@@ -32,6 +32,9 @@ Settings:
   rebuild.rate=50M       upper bound of rebuild and resync, of each member a second; none: no bound
   scrub.rate=20M         upper bound of check and repair
   write.partial=fewest   how part of a stripe is written: fewest (member I/Os) or rmw (always read-modify-write)
+  write.cache=through    when writes are acknowledged: through (on the members), or volatile (in the server's cache,
+                         which forgets what was not flushed when the power goes; wants --yes, and serve --cache)
+  read.cache=on          whether what was read is kept in the server's cache
   background.depth=8     rows in work at once in the background
 
 They last until the server ends. Without a setting, all of them are shown.
@@ -44,6 +47,9 @@ pub struct SetArguments {
     /// Settings
     #[arg(value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Accept what a setting puts at risk
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// An array and one of its members.

@@ -49,6 +49,9 @@ pub struct ServeArguments {
     /// Memory for payload
     #[arg(long, value_name = "SIZE", default_value = "160M", value_parser = quantity::size)]
     pub memory: Bytes,
+    /// Memory for the controller's cache, besides; `set` says what an array does with it
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = quantity::size)]
+    pub cache: Bytes,
     /// Take remote members whose server knows no flush: what they answer must be durable by itself
     #[arg(long)]
     pub without_flush: bool,

@@ -93,6 +93,10 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
         NoticeKind::Degraded => ("DegradedArray", "degraded: redundancy is reduced".into()),
         NoticeKind::Failed => ("FailedArray", "FAILED: data are not to be had any more".into()),
         NoticeKind::Timeout => ("Timeout", "a command was not answered in time".into()),
+        NoticeKind::DirtyLost { sectors } => (
+            "DirtyLost",
+            format!("{sectors} sectors that had been acknowledged were still in the cache and could not be written"),
+        ),
         NoticeKind::FlushInDoubt => (
             "FlushInDoubt",
             "a flush failed and the array cannot do without this member: no flush succeeds until the array is stopped \

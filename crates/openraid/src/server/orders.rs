@@ -1,6 +1,6 @@
 //! The commands that change something, carried out one at a time.
 
-use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy};
+use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy, WriteCache};
 use openraid_runtime::service::Nesting;
 use openraid_units::{ArrayId, DriveId};
 
@@ -210,9 +210,24 @@ fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
             policy.background_depth =
                 depth.ok_or_else(|| format!("background.depth={value}: use a number from 1 to {DEPTH_MAX}"))?;
         }
+        "write.cache" => {
+            policy.write_cache = match value {
+                "through" => WriteCache::Through,
+                "volatile" => WriteCache::Volatile,
+                _ => return Err(format!("write.cache={value}: use through or volatile")),
+            };
+        }
+        "read.cache" => {
+            policy.read_cache = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err(format!("read.cache={value}: use on or off")),
+            };
+        }
         _ => {
             return Err(format!(
-                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial and background.depth"
+                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache and \
+                 background.depth"
             ))
         }
     }
@@ -227,10 +242,12 @@ fn policy_text(policy: &Policy) -> String {
     let rate =
         |bytes: u64| if bytes == 0 { "none".into() } else { format!("{}/s", human(openraid_units::Bytes(bytes))) };
     format!(
-        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nbackground.depth={}",
+        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nwrite.cache={}\nread.cache={}\nbackground.depth={}",
         rate(settings.rebuild_rate),
         rate(settings.scrub_rate),
         settings.write_partial,
+        settings.write_cache,
+        if settings.read_cache { "on" } else { "off" },
         settings.background_depth
     )
 }

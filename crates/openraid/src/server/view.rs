@@ -1,7 +1,7 @@
 //! What the service tells, in the words and with the names that people have.
 
 use openraid_core::admin::{
-    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, TaskKind, TaskStatus,
+    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, TaskKind, TaskStatus, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
@@ -274,6 +274,11 @@ pub fn settings(policy: &Policy) -> SettingsModel {
             PartialWritePolicy::ReadModifyWrite => "rmw".into(),
         },
         background_depth: policy.background_depth,
+        write_cache: match policy.write_cache {
+            WriteCache::Through => "through".into(),
+            WriteCache::Volatile => "volatile".into(),
+        },
+        read_cache: policy.read_cache,
     }
 }
 

@@ -58,7 +58,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
     let wanted = wanted(arguments, context)?;
     let listen = listens(arguments)?;
-    let limits = limits(arguments.memory)?;
+    let limits = limits(arguments.memory, arguments.cache)?;
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
     let service = Service::start(config).map_err(Failure::failed)?;
     let server = Server::new(ServerOptions {
@@ -178,11 +178,14 @@ fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
     listen.iter().map(one).collect()
 }
 
-fn limits(memory: Bytes) -> Result<Limits, Failure> {
+fn limits(memory: Bytes, cache: Bytes) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
-    let pool = memory.round_down(frame);
-    let limits = Limits { pool, work: (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame), ..Limits::default() };
-    limits.check().map_err(|error| Failure::usage(format!("--memory {}: {error}; give more", human(memory))))?;
+    let (pool, cache) = (memory.round_down(frame), cache.round_down(frame));
+    let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
+    let limits = Limits { pool: pool + cache, work, cache, ..Limits::default() };
+    limits.check().map_err(|error| {
+        Failure::usage(format!("--memory {}, --cache {}: {error}; give more", human(memory), human(cache)))
+    })?;
     Ok(limits)
 }
 
