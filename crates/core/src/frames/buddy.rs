@@ -15,6 +15,11 @@ const ORDER_MAX: u32 = 13;
 /// The largest run.
 pub(crate) const RUN_BYTES_MAX: Bytes = Bytes(FRAME_BYTES << ORDER_MAX);
 const ORDERS: usize = ORDER_MAX as usize + 1;
+/// Runs below this order (up to 32 KiB) are kept ready when they come back, not merged at once only to be split
+/// again: that is most of what small requests would cost here.
+const READY_ORDERS: usize = 4;
+/// So many of each.
+const READY_MAX: usize = 64;
 
 /// A run of frames, in hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +35,8 @@ enum State {
     Inside,
     /// First frame of a free run of this order.
     Free(u8),
+    /// First frame of a free run that is kept ready.
+    Ready,
     /// First frame of a run that is held this often.
     Held { order: u8, holds: u16 },
 }
@@ -43,6 +50,7 @@ pub(super) struct Buddy {
     next: Vec<u32>,
     previous: Vec<u32>,
     heads: [u32; ORDERS],
+    ready: [Vec<u32>; READY_ORDERS],
     free_frames: u32,
 }
 
@@ -59,6 +67,7 @@ impl Buddy {
             next: alloc::vec![NONE; n],
             previous: alloc::vec![NONE; n],
             heads: [NONE; ORDERS],
+            ready: core::array::from_fn(|_| Vec::with_capacity(READY_MAX)),
             free_frames: frames as u32,
         };
         let mut at = 0u32;
@@ -117,6 +126,19 @@ impl Buddy {
         let frames = bytes.div_ceil(FRAME_BYTES).max(1);
         let order = frames.next_power_of_two().trailing_zeros();
         assert!(order <= ORDER_MAX, "no run is larger than 32 MiB");
+        let ready = self.ready.get_mut(order as usize).and_then(Vec::pop);
+        let frame = match ready.or_else(|| self.split(order)) {
+            Some(frame) => frame,
+            None if self.merge_ready() => self.split(order)?,
+            None => return None,
+        };
+        self.states[frame as usize] = State::Held { order: order as u8, holds: 1 };
+        self.free_frames -= 1 << order;
+        Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order as u8 })
+    }
+
+    /// Take a run of this order out of the lists, as part of a larger one if need be.
+    fn split(&mut self, order: u32) -> Option<u32> {
         let mut from = order;
         while self.heads[from as usize] == NONE {
             from += 1;
@@ -130,9 +152,19 @@ impl Buddy {
             from -= 1;
             self.link(frame + (1 << from), from);
         }
-        self.states[frame as usize] = State::Held { order: order as u8, holds: 1 };
-        self.free_frames -= 1 << order;
-        Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order as u8 })
+        Some(frame)
+    }
+
+    /// Merge what is kept ready; false where there is nothing.
+    fn merge_ready(&mut self) -> bool {
+        let mut any = false;
+        for order in 0..READY_ORDERS {
+            while let Some(frame) = self.ready[order].pop() {
+                any = true;
+                self.merge(frame, order as u32);
+            }
+        }
+        any
     }
 
     #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
@@ -152,7 +184,7 @@ impl Buddy {
     /// Let go of `run`; true where that was the last hold and its frames are free now.
     #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     pub fn release(&mut self, run: Run) -> bool {
-        let mut frame = self.frame_of(run);
+        let frame = self.frame_of(run);
         match &mut self.states[frame as usize] {
             State::Held { order, holds } => {
                 assert_eq!(*order, run.order);
@@ -163,8 +195,20 @@ impl Buddy {
             }
             other => panic!("released a run that is not in hand: {other:?}"),
         }
-        let mut order = u32::from(run.order);
-        self.free_frames += 1 << order;
+        self.free_frames += 1 << run.order;
+        match self.ready.get_mut(usize::from(run.order)) {
+            Some(ready) if ready.len() < READY_MAX => {
+                ready.push(frame);
+                self.states[frame as usize] = State::Ready;
+            }
+            _ => self.merge(frame, u32::from(run.order)),
+        }
+        true
+    }
+
+    /// Give a run back to the lists, as one with its neighbours that are free.
+    #[allow(clippy::cast_possible_truncation)] // orders are at most ORDER_MAX
+    fn merge(&mut self, mut frame: u32, mut order: u32) {
         while order < ORDER_MAX {
             let buddy = frame ^ (1 << order);
             if self.states.get(buddy as usize) != Some(&State::Free(order as u8)) {
@@ -176,7 +220,6 @@ impl Buddy {
             order += 1;
         }
         self.link(frame, order);
-        true
     }
 }
 
