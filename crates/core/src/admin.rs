@@ -356,6 +356,9 @@ pub struct ArrayStatus {
     pub array: ArrayId,
     /// Size.
     pub capacity: Sectors,
+    /// From its start up to here the array has all the redundancy that its level gives: everything of an optimal
+    /// array, nothing of a degraded one, and what a rebuild has restored so far where that is a stretch.
+    pub whole_to: Sectors,
     /// In one word.
     pub health: Health,
     /// Members by slot, then spares and the faulty. Of a nested array, none: ask its legs.

@@ -239,3 +239,32 @@ fn levels_without_redundancy_refuse_what_needs_it() {
         assert!(rig.world.admin(AdminCommand::Scrub { array, repair: true }).is_err(), "{shape}");
     }
 }
+
+#[test]
+fn what_a_rebuild_has_restored_is_told_as_whole_and_no_more() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64))] {
+        let mut rig = Rig::new(shape, RigOptions::new(5));
+        rig.rest();
+        let capacity = Sectors(rig.session.capacity() / 512);
+        assert_eq!(rig.status().whole_to, capacity);
+        rig.lose(Slot(1), Loss::Failed);
+        rig.rest();
+        assert_eq!(rig.status().whole_to, Sectors::ZERO);
+        let policy = Policy { rebuild_rate: Sectors::kib(128), background_depth: 1, ..Policy::default() };
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).unwrap();
+        let drive = rig.new_drive();
+        rig.world.add_member(rig.array, drive).unwrap();
+        let mut last = Sectors::ZERO;
+        while let Some(task) = rig.status().task {
+            let whole = rig.status().whole_to;
+            // As much of the array as of the member, to a stripe.
+            let share = u128::from(task.done.get()) * u128::from(capacity.get()) / u128::from(task.total.get());
+            assert!(whole >= last && whole <= capacity, "{shape}: {whole} after {last}");
+            assert!(u128::from(whole.get()).abs_diff(share) <= 1024, "{shape}: {whole} of {capacity} at {task:?}");
+            last = whole;
+            rig.run_for(Nanos::from_millis(500));
+        }
+        assert!(last > Sectors::ZERO);
+        assert_eq!(rig.status().whole_to, capacity);
+    }
+}

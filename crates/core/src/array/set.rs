@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use openraid_format::Superblock;
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
-use crate::admin::{Health, MemberState, Policy};
+use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
@@ -236,6 +236,19 @@ impl Set {
     /// Is what some working member promised to keep in doubt, because a flush of it failed?
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.members.iter().any(|m| m.in_doubt && m.is_active())
+    }
+
+    /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in
+    /// sync, and members' sectors follow each other as the set's do.
+    pub(crate) fn restored_to(&self) -> Sectors {
+        let open = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        let filling = self.task.as_ref().filter(|t| t.kind == TaskKind::Rebuild && t.slot == open.first());
+        let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
+        match &self.geometry {
+            Geometry::Parity(parity) => parity.full_stripe() * task.position,
+            Geometry::Mirror(mirror) if mirror.chunk().is_none() => task.done_sectors(),
+            _ => Sectors::ZERO,
+        }
     }
 
     /// Is there a copy or parity to restore a member from?

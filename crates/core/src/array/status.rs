@@ -30,6 +30,11 @@ impl Controller {
         Some(ArrayStatus {
             array: id,
             capacity: array.capacity,
+            whole_to: match (health, direct) {
+                (Health::Optimal, _) => array.capacity,
+                (_, Some(set)) => set.restored_to().min(array.capacity),
+                _ => Sectors::ZERO,
+            },
             health,
             members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
             legs: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },

@@ -158,10 +158,10 @@ impl Buddy {
     /// Merge what is kept ready; false where there is nothing.
     fn merge_ready(&mut self) -> bool {
         let mut any = false;
-        for order in 0..READY_ORDERS {
-            while let Some(frame) = self.ready[order].pop() {
+        for (order, kept) in (0..).zip(0..READY_ORDERS) {
+            while let Some(frame) = self.ready[kept].pop() {
                 any = true;
-                self.merge(frame, order as u32);
+                self.merge(frame, order);
             }
         }
         any

@@ -111,25 +111,29 @@ impl Connection {
 /// What was known of the arrays a moment ago: clients may ask as often as they like.
 #[derive(Debug, Default)]
 pub struct StatusCache {
-    known: Vec<(ArrayId, Instant, u32)>,
+    known: Vec<(ArrayId, Instant, ArrayExtent)>,
 }
 
-/// The state of a whole array, as one extent.
+/// The state of an array, as two extents: whole so far, and the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayExtent {
-    degraded: u32,
+    /// Bytes that have all their redundancy.
+    whole: u64,
+    /// What is to be said of the rest.
+    rest: u32,
 }
 
 impl StatusCache {
     /// What there is to say of an array.
     pub fn extents(&mut self, array: ArrayId, control: &Control, now: Instant) -> ArrayExtent {
         self.known.retain(|(_, at, _)| now.since(*at) < STATUS_AGE_MAX && STATUS_AGE_MAX > Nanos::ZERO);
-        if let Some((_, _, degraded)) = self.known.iter().find(|(known, _, _)| *known == array) {
-            return ArrayExtent { degraded: *degraded };
+        if let Some((_, _, extent)) = self.known.iter().find(|(known, _, _)| *known == array) {
+            return *extent;
         }
-        let degraded = flags(array, control);
-        self.known.push((array, now, degraded));
-        ArrayExtent { degraded }
+        let whole = control.status(array).map_or(0, |status| status.whole_to.bytes().get());
+        let extent = ArrayExtent { whole, rest: flags(array, control) };
+        self.known.push((array, now, extent));
+        extent
     }
 }
 
@@ -150,11 +154,37 @@ impl ArrayExtent {
         let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
         let count = session.contexts.iter().count();
         for (number, context) in session.contexts.iter().enumerate() {
-            let status = match context {
-                MetaContext::Allocation => 0,
-                MetaContext::Degraded => self.degraded,
-            };
-            chunk_status(out, request, context, [Extent { length, status }], number + 1 == count);
+            let last = number + 1 == count;
+            match context {
+                MetaContext::Allocation => chunk_status(out, request, context, [Extent { length, status: 0 }], last),
+                MetaContext::Degraded => {
+                    chunk_status(out, request, context, self.degraded(request.offset.get(), length), last);
+                }
+            }
         }
+    }
+
+    /// The two extents of a range; one of them may be empty.
+    fn degraded(self, offset: u64, length: u32) -> [Extent; 2] {
+        let whole = self.whole.saturating_sub(offset).min(u64::from(length));
+        let whole = u32::try_from(whole).expect("no more than a length");
+        [Extent { length: whole, status: 0 }, Extent { length: length - whole, status: self.rest }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_whole_up_to_where_the_rebuild_is_and_degraded_behind() {
+        let state = ArrayExtent { whole: 1000, rest: Extent::DEGRADED };
+        let lengths = |offset, length| state.degraded(offset, length).map(|extent| extent.length);
+        assert_eq!(lengths(0, 1000), [1000, 0]);
+        assert_eq!(lengths(0, 1001), [1000, 1]);
+        assert_eq!(lengths(999, 7), [1, 6]);
+        assert_eq!(lengths(1000, 7), [0, 7]);
+        assert_eq!(lengths(5000, 7), [0, 7]);
+        assert_eq!(state.degraded(0, 1).map(|extent| extent.status), [0, Extent::DEGRADED]);
     }
 }
