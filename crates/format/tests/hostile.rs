@@ -8,8 +8,8 @@ mod common;
 
 use common::{fix_checksum, golden, Member, Random};
 use openraid_format::{
-    detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapHeader, MinorVersion, PplHeader, Stretch,
-    Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
+    detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapError, BitmapHeader, MinorVersion,
+    PplHeader, Stretch, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, Sectors};
 use std::collections::BTreeMap;
@@ -249,6 +249,50 @@ fn bitmaps_logs_and_signatures_of_random_bytes_never_panic() {
         accepted += 1;
     }
     assert!(accepted > 100, "the mutations never got past the checksum");
+}
+
+/// A short name of what the bitmap parser makes of some bytes.
+fn bitmap_verdict(bytes: &[u8]) -> String {
+    let Err(error) = BitmapHeader::decode(bytes) else { return String::from("accepted") };
+    assert!(!error.to_string().is_empty());
+    let debug = format!("{error:?}");
+    let name = debug.split([' ', '(', '{']).next().unwrap().to_string();
+    match error {
+        BitmapError::BadCount { field, .. } => format!("{name}-{field}"),
+        _ => name,
+    }
+}
+
+/// `tests/corpus/bitmap` keeps one header for each verdict that mutations reached, as `tests/corpus` does of superblocks.
+#[test]
+fn every_bitmap_of_the_corpus_gets_the_verdict_it_is_named_after() {
+    let folder = corpus().join("bitmap");
+    if std::env::var_os("OPENRAID_CORPUS").is_some() {
+        fs::create_dir_all(&folder).unwrap();
+        let mut good = [0; 256];
+        BitmapHeader::new(Uuid([1; 16]), 5, Sectors(1 << 20), 1 << 16).encode(&mut good);
+        let mut random = Random(11);
+        for round in 0..200_000 {
+            let mut bytes = good;
+            mutate(&mut bytes[if round % 2 == 0 { 0 } else { 4 }..80], &mut random);
+            let length = if round % 50 == 0 { random.below(256) } else { 256 };
+            let path = folder.join(format!("{}.txt", bitmap_verdict(&bytes[..length])));
+            if !path.exists() {
+                let hex = |row: &[u8]| row.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
+                fs::write(path, bytes[..length].chunks(32).map(hex).collect::<String>()).unwrap();
+            }
+        }
+    }
+    let mut seen = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let digits: Vec<u8> = fs::read(&path).unwrap().into_iter().filter(u8::is_ascii_hexdigit).collect();
+        let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+        assert_eq!(bitmap_verdict(&bytes), path.file_stem().unwrap().to_string_lossy(), "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 7, "the corpus is missing");
 }
 
 /// CRC-32C by long division over the reversed message, the other way round than the library does it.
