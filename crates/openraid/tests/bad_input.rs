@@ -188,7 +188,7 @@ fn what_cannot_be_created_is_refused_before_the_first_write() {
     let refused = |line: &str, code: i32, words: &[&str]| create_refused(&lab, &names, line, code, words);
     refused("--level 5 a b a", 2, &["a:", "already in use here"]);
     refused("--level 5 a b link", 2, &["link:", "already in use here", "name each member once"]);
-    refused("--level 5 a b hard", 2, &["already in use here", "name each member once"]);
+    refused("--level 5 a b hard", 2, &["hard:", "already in use here"]);
     refused("--level 5 a b ./c ../nothing/here", 2, &["there is no such file"]);
     refused("--level 5 a b dangling", 2, &["dangling:", "there is no such file"]);
     refused("--level 5 a b empty", 2, &["empty:", "make it larger"]);

@@ -351,16 +351,24 @@ impl Opening {
 /// For each member that cannot be used, why.
 pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(OpenedMember, ProbedMember), OpenError>> {
     let remote = |spec: &MemberSpec| matches!(spec.place, Place::Remote(_));
-    let openings: Vec<_> = (0..specs.len())
+    let remotes: Vec<_> = (0..specs.len())
         .map(|nth| {
             let spec = &specs[nth];
             // Files and devices are told apart by what they are, whatever the path; addresses only by their text.
-            let twice = remote(spec) && specs[..nth].iter().any(|other| other.place == spec.place);
-            if twice {
-                return Err(OpenError::Twice { member: spec.text.clone() });
-            }
-            begin(spec, options)
+            let twice = specs[..nth].iter().any(|other| other.place == spec.place);
+            remote(spec).then(|| {
+                if twice {
+                    Err(OpenError::Twice { member: spec.text.clone() })
+                } else {
+                    begin(spec, options)
+                }
+            })
         })
         .collect();
-    openings.into_iter().map(|opening| opening?.wait()).collect()
+    // Servers are asked at once; what is here is opened in its order, so that of two names of one thing it is always
+    // the later that is refused.
+    let opened: Vec<_> =
+        specs.iter().map(|spec| (!remote(spec)).then(|| begin(spec, options).and_then(Opening::wait))).collect();
+    let waited = remotes.into_iter().map(|begun| begun.map(|opening| opening.and_then(Opening::wait)));
+    opened.into_iter().zip(waited).map(|(here, there)| here.or(there).expect("it is one of both")).collect()
 }
