@@ -235,7 +235,7 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     let theirs = devices(&mut guest, &files);
     guest.script(&format!(
         "create theirs --level=5 --chunk=16 --bitmap=internal --bitmap-chunk=64K --assume-clean --raid-devices=3 {all}\n\
-         stamp theirs write {SEED}\nsleep 12\nmdadm ${{md[theirs]}} --fail {out} --remove {out}\n\
+         stamp theirs write {SEED}\nsleep 17\nmdadm ${{md[theirs]}} --fail {out} --remove {out}\n\
          dd if=/dev/zero of=${{md[theirs]}} bs=64K count=4 seek=8 oflag=direct status=none\nstop theirs",
         all = theirs.join(" "),
         out = theirs[1]

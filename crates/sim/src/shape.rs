@@ -24,6 +24,8 @@ pub struct Shape {
     pub blocks: Blocks,
     /// Are the members of unequal size?
     pub unequal: bool,
+    /// The data area of the smallest member.
+    pub data: Sectors,
 }
 
 /// Logical blocks of the members.
@@ -41,7 +43,7 @@ impl Shape {
     /// An array on 512-byte blocks.
     #[must_use]
     pub const fn new(level: Level, layout: u32, members: u16, chunk: Sectors) -> Self {
-        Self { level, layout, members, chunk, blocks: Blocks::Small, unequal: false }
+        Self { level, layout, members, chunk, blocks: Blocks::Small, unequal: false, data: MEMBER_DATA }
     }
     /// RAID 5, left-symmetric.
     #[must_use]
@@ -79,10 +81,11 @@ impl Shape {
     #[must_use]
     pub fn member_data(&self, slot: u16) -> Sectors {
         if self.unequal {
-            // Each step is no multiple of any chunk.
-            MEMBER_DATA + Sectors::kib(292) * u64::from(slot % 3)
+            // Each step is no multiple of any chunk: 292 KiB for members of ordinary size.
+            let step = (self.data * 73 / 384).round_down(Sectors::kib(4)).get().max(8);
+            self.data + Sectors(step) * u64::from(slot % 3)
         } else {
-            MEMBER_DATA
+            self.data
         }
     }
 
@@ -191,10 +194,13 @@ impl Shape {
 
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { level, layout, members, chunk, blocks, unequal } = self;
+        let Self { level, layout, members, chunk, blocks, unequal, data } = self;
         write!(f, "{level} layout {layout:#x} on {members}, chunk {chunk}, blocks {blocks:?}")?;
         if *unequal {
             f.write_str(", unequal")?;
+        }
+        if *data != MEMBER_DATA {
+            write!(f, ", {data} each")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use openraid_core::events::DriveError;
-use openraid_units::{DriveLba, Sectors};
+use openraid_units::{DriveLba, Nanos, Sectors};
 
 /// Whether writing heals a bad sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +12,49 @@ pub enum Defect {
     UntilWritten,
     /// The sector takes no write either.
     Permanent,
+}
+
+/// What becomes of a write that the drive answers well and does not carry out as it was told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Silent {
+    /// Nothing reaches the medium.
+    Lost,
+    /// It goes to another place.
+    Misdirected {
+        /// Where it goes instead.
+        to: DriveLba,
+    },
+}
+
+/// A fault that waits for the next write of which every sector lies within a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trap {
+    /// Start of the window.
+    pub from: DriveLba,
+    /// Its length.
+    pub len: Sectors,
+    /// What becomes of the write.
+    pub silent: Silent,
+}
+
+/// A place that silently holds what it should not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrong {
+    /// First sector.
+    pub lba: DriveLba,
+    /// Sectors.
+    pub len: Sectors,
+    /// What should be there.
+    pub right: Box<[u8]>,
+}
+
+/// Commands that take longer than a drive of this kind should, and less than anybody's patience.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// One command in so many.
+    pub one_in: u64,
+    /// The longest delay.
+    pub most: Nanos,
 }
 
 /// The faults of one drive. All off is a good drive.
@@ -29,12 +72,30 @@ pub struct Faults {
     pub flushes: bool,
     /// Every read ends with a media error at its first sector.
     pub reads: bool,
+    /// Some answers are late.
+    pub late: Option<Late>,
+    /// The next write into this window goes wrong without a word.
+    pub trap: Option<Trap>,
+    /// What has gone wrong without a word.
+    pub wrong: Vec<Wrong>,
 }
 
 impl Faults {
     /// Make a range bad.
     pub fn add_defects(&mut self, lba: DriveLba, len: Sectors, defect: Defect) {
         self.defects.extend((lba.get()..(lba + len).get()).map(|sector| (sector, defect)));
+    }
+    /// The trap that a write runs into, once.
+    pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors) -> Option<Silent> {
+        let hit = |trap: &Trap| trap.from <= lba && lba + len <= trap.from + trap.len;
+        let trap = self.trap.filter(hit)?;
+        self.trap = None;
+        Some(trap.silent)
+    }
+    /// Is anything switched on that takes the drive out of service sooner or later?
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.gone || self.hang || self.writes.is_some() || self.flushes || self.reads
     }
     /// Make every sector good.
     pub fn clear_defects(&mut self) {

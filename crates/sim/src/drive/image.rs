@@ -12,6 +12,9 @@ use crate::random::mix;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 << 10;
 
+/// Bytes that are carried from image to image in one go; less than a page.
+const COPY_BYTES: usize = 4096;
+
 /// What is read where nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fresh {
@@ -68,6 +71,19 @@ impl Image {
         for_each_piece(lba.offset().bytes(), bytes.len(), |page, within, range| {
             self.page_mut(page)[within..within + range.len()].copy_from_slice(&bytes[range]);
         });
+    }
+
+    /// Make a range hold what it holds on `other`.
+    pub fn copy_from(&mut self, other: &Self, lba: DriveLba, len: Sectors) {
+        let mut piece = [0; COPY_BYTES];
+        let (mut at, end) = (lba, lba + len);
+        while at < end {
+            let bytes = (end - at).bytes().get().min(COPY_BYTES as u64);
+            let piece = &mut piece[..within_page(bytes)];
+            other.read(at, piece);
+            self.write(at, piece);
+            at += Bytes(bytes).sectors_floor();
+        }
     }
 
     /// Make a range read as zero, of any length.

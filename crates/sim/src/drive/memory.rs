@@ -8,6 +8,9 @@
 //!   changed in between mean that somebody gave the frames away;
 //! - it fills a read's frames with junk when the command is issued, so that nobody can use them too early.
 //!
+//! Beside faults that it reports it has those that it does not: a write that is lost or goes elsewhere, a bit that
+//! flips. It keeps a list of what it got wrong that way, for the oracle only.
+//!
 //! A power cut keeps or loses every sector that was not flushed by a coin of its own, whatever the order in which
 //! the writes came: torn and reordered at sector grain. A flush covers the writes that completed before it was
 //! issued, and no other.
@@ -18,7 +21,7 @@ use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_core::events::DriveError;
 use openraid_units::{DriveLba, Nanos, Sectors, Tag, SECTOR_BYTES};
 
-use super::fault::Faults;
+use super::fault::{Faults, Silent, Wrong};
 use super::image::{Fresh, Image};
 use super::DriveSpec;
 use crate::random::Random;
@@ -190,7 +193,15 @@ impl MemoryDrive {
         if stuck {
             Issue::Never
         } else {
-            Issue::After(self.spec.latency.draw(&mut self.random))
+            Issue::After(self.service_time())
+        }
+    }
+
+    fn service_time(&mut self) -> Nanos {
+        let usual = self.spec.latency.draw(&mut self.random);
+        match self.faults.late {
+            Some(late) if self.random.chance(1, late.one_in) => usual + Nanos(self.random.below(late.most.get())),
+            _ => usual,
         }
     }
 
@@ -277,7 +288,18 @@ impl MemoryDrive {
         }
         // A write that fails may have happened all the same.
         let refused = self.faults.write_over(command.lba, command.len);
-        let written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
+        let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
+        if let Some(silent) = self.faults.spring(command.lba, command.len) {
+            self.go_wrong(&written);
+            match silent {
+                Silent::Lost => return Ok(()),
+                Silent::Misdirected { to } => {
+                    let last = DriveLba((self.spec.capacity - command.len).get());
+                    written.lba = to.min(last);
+                    self.remember(written.lba, written.len);
+                }
+            }
+        }
         self.sequence += 1;
         written.apply(&mut self.current);
         if fua || !self.spec.volatile_cache {
@@ -293,6 +315,36 @@ impl MemoryDrive {
         }
         let refused = refused.map(|lba| DriveError::Media { lba });
         failed.or(refused).map_or(Ok(()), Err)
+    }
+
+    /// These bytes should have been written where the command said.
+    fn go_wrong(&mut self, write: &Cached) {
+        let mut meant = Image::new(Fresh::Zeroes);
+        write.apply(&mut meant);
+        let mut right = vec![0; byte_count(write.len)].into_boxed_slice();
+        meant.read(write.lba, &mut right);
+        self.faults.wrong.push(Wrong { lba: write.lba, len: write.len, right });
+    }
+
+    /// What is there now should have stayed.
+    fn remember(&mut self, lba: DriveLba, len: Sectors) {
+        let mut right = vec![0; byte_count(len)].into_boxed_slice();
+        self.current.read(lba, &mut right);
+        self.faults.wrong.push(Wrong { lba, len, right });
+    }
+
+    /// Put right what went wrong without a word, the last first.
+    pub fn mend(&mut self) {
+        while let Some(wrong) = self.faults.wrong.pop() {
+            self.poke(wrong.lba, &wrong.right);
+        }
+    }
+
+    /// Ranges that a power cut now may leave old or new: written and not flushed, or in flight.
+    pub fn in_doubt(&self) -> impl Iterator<Item = (DriveLba, Sectors)> + '_ {
+        let writes = self.outstanding().filter(|other| !matches!(other.op, DriveOp::Read | DriveOp::Flush));
+        let cached = self.cached.iter().map(|cached| (cached.lba, cached.len));
+        cached.chain(writes.map(|command| (command.lba, command.len)))
     }
 
     fn flush(&mut self, covers: u64) -> Result<(), DriveError> {
@@ -368,36 +420,53 @@ impl MemoryDrive {
 
     /// The power goes: every command is forgotten, and every sector that was not flushed is there or not.
     pub fn cut_power(&mut self) {
-        for issued in std::mem::take(&mut self.issued).into_values() {
+        self.interrupt();
+        self.issued.clear();
+        self.faults.hang = false;
+    }
+
+    /// The drive alone loses its power and is gone: what it had in flight and all that comes ends with an error.
+    /// Returns the tags of what was stuck, to be finished.
+    pub fn vanish(&mut self) -> Vec<Tag> {
+        self.interrupt();
+        self.pull()
+    }
+
+    /// Writes in flight join those that a power cut may undo, and the power goes.
+    fn interrupt(&mut self) {
+        for issued in self.issued.values() {
             let command = issued.command;
             let content = match command.op {
                 DriveOp::Read | DriveOp::Flush => continue,
-                DriveOp::Write { .. } => Content::Bytes(issued.bytes.expect("a write has bytes")),
+                DriveOp::Write { .. } => Content::Bytes(issued.bytes.clone().expect("a write has bytes")),
                 DriveOp::WriteZeroes { .. } | DriveOp::Discard => Content::Zeroes,
             };
             self.cached.push(Cached { sequence: self.sequence, lba: command.lba, len: command.len, content });
             self.sequence += 1;
         }
         self.lose_cached();
-        self.faults.hang = false;
     }
 
     /// Each sector of the cache reaches the medium or does not. How many do is drawn first, so that all and
     /// none happen too.
     fn lose_cached(&mut self) {
         let kept = *self.random.pick(&[0, 1, 4, 7, 8]);
-        for cached in std::mem::take(&mut self.cached) {
+        let cached = std::mem::take(&mut self.cached);
+        for cached in &cached {
             for sector in 0..cached.len.get() {
                 if self.random.chance(kept, 8) {
                     cached.part(cached.lba + Sectors(sector), Sectors(1)).apply(&mut self.durable);
                 }
             }
         }
-        self.current = self.durable.clone();
+        for cached in &cached {
+            self.current.copy_from(&self.durable, cached.lba, cached.len);
+        }
     }
 
     /// Turn over bits of one byte on the medium, silently.
     pub fn flip(&mut self, lba: DriveLba, byte: usize, mask: u8) {
+        self.remember(lba, Sectors(1));
         for image in [&mut self.current, &mut self.durable] {
             let mut sector = [0; SECTOR_LEN];
             image.read(lba, &mut sector);

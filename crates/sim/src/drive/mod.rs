@@ -9,7 +9,7 @@ use openraid_core::events::DriveInfo;
 use openraid_units::{BlockSize, Nanos, Sectors};
 
 use crate::random::Random;
-pub use fault::{Defect, Faults};
+pub use fault::{Defect, Faults, Late, Silent, Trap, Wrong};
 pub use image::{Fresh, Image};
 pub use memory::MemoryDrive;
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::events::RequestKind;
-use openraid_units::{ArrayId, Token};
+use openraid_units::{ArrayId, Token, SECTOR_BYTES};
 
 use super::content::{stamped, Content};
-use super::versions::{VersionId, Versions};
+use super::versions::{Mismatch, VersionId, Versions};
 use crate::random::Random;
 use crate::world::{Finished, World};
 
@@ -57,6 +57,8 @@ pub struct Session {
     next_stamp: u64,
     /// Errors are answers like others; otherwise they end the test.
     pub tolerate_errors: bool,
+    /// Wrong reads are kept here; where there is no such list, they end the test.
+    pub wrong: Option<Vec<Mismatch>>,
     /// Requests that ended with an error.
     pub errors: u64,
     /// Requests that ended.
@@ -80,6 +82,7 @@ impl Session {
             random: Random::derived(seed, 1),
             next_stamp: seed << 32 | 1,
             tolerate_errors: false,
+            wrong: None,
             errors: 0,
             answers: 0,
             trimmed: Content::Zeroes,
@@ -154,15 +157,24 @@ impl Session {
             assert!(self.tolerate_errors, "{:?} ended with {:?}\n{}", finished.request, finished.status, world.dump());
         }
         match asked {
-            Asked::Read { begun } if ok => {
-                if let Err(wrong) = self.versions.end_read(begun, finished.request.offset.get(), &finished.payload) {
-                    panic!("{:?} read what cannot be: {}\n{}", finished.request, wrong.text, world.dump());
-                }
-            }
+            Asked::Read { begun } if ok => self.compare(world, begun, finished),
             Asked::Read { begun } => self.versions.drop_read(begun),
             Asked::Flush { begun } if ok => self.versions.end_flush(begun),
             Asked::Flush { .. } => {}
             Asked::Write { id, range, fua, sure } => self.versions.end_write(id, range, sure && ok, fua && ok && sure),
+        }
+    }
+
+    fn compare(&mut self, world: &World, begun: u64, finished: &Finished) {
+        let offset = finished.request.offset.get();
+        let mut at = 0;
+        while let Err(wrong) = self.versions.end_read(begun, offset + at as u64, &finished.payload[at..]) {
+            let Some(list) = &mut self.wrong else {
+                panic!("{:?} read what cannot be: {}\n{}", finished.request, wrong.text, world.dump());
+            };
+            let next = (wrong.offset / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            list.push(wrong);
+            at = usize::try_from(next - offset).map_or(finished.payload.len(), |next| next.min(finished.payload.len()));
         }
     }
 
@@ -259,6 +271,12 @@ impl Session {
         world.cut_power();
         self.asked.clear();
         self.versions.cut();
+    }
+
+    /// Nobody hears what becomes of the requests that are inside; what that means for the bytes is for the caller to
+    /// say, to [`Session::versions_mut`].
+    pub fn forget(&mut self) {
+        self.asked.clear();
     }
 
     /// The service is killed, the drives keep their power.

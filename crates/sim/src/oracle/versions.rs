@@ -315,6 +315,31 @@ impl Versions {
 
     /// The power went: what was not durable is there or not, for each sector by itself.
     pub fn cut(&mut self) {
+        self.fall_back(true);
+    }
+
+    /// As [`Versions::cut`], but what is there now is not durable either: a part of the drives kept its power, or
+    /// the cache that was lost was not a drive's.
+    pub fn cut_in_part(&mut self) {
+        self.fall_back(false);
+    }
+
+    /// Whoever carried out the writes is gone, and what it had answered stays as it is: on the drives, durable only
+    /// where it was flushed. What it had not answered was written or not.
+    pub fn kill(&mut self) {
+        let now = self.tick();
+        self.reads.clear();
+        let open = (0..self.versions.len()).filter(|id| self.versions[*id].ended.is_none());
+        for id in open.collect::<Vec<_>>() {
+            self.versions[id].ended = Some(now);
+            if !self.durable_on_end {
+                self.undurable.push(VersionId::try_from(id).expect("a run has fewer than 2^32 writes"));
+            }
+            self.versions[id].durable = self.durable_on_end;
+        }
+    }
+
+    fn fall_back(&mut self, durable: bool) {
         let now = self.tick();
         self.reads.clear();
         self.undurable.clear();
@@ -328,6 +353,12 @@ impl Versions {
             let left: Vec<VersionId> = extent.versions.iter().copied().filter(survives).collect();
             let versions = left.into_iter().map(|id| self.rename(id, now, &mut renamed)).collect();
             self.extents.insert(start, Extent { end: extent.end, versions });
+        }
+        if !durable {
+            for id in renamed.into_values() {
+                self.versions[id as usize].durable = false;
+                self.undurable.push(id);
+            }
         }
         self.merge(0..self.capacity);
     }

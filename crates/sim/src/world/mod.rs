@@ -258,7 +258,7 @@ impl World {
         let stuck = self.drive_mut(drive).release();
         self.soon(&stuck);
     }
-    fn soon(&mut self, tags: &[Tag]) {
+    pub(super) fn soon(&mut self, tags: &[Tag]) {
         let stuck = |action: &InFlight| matches!(action, InFlight::Drive(command) if tags.contains(&command.tag));
         let tickets: Vec<Ticket> =
             self.in_flight.iter().filter(|(_, action)| stuck(action)).map(|(ticket, _)| *ticket).collect();

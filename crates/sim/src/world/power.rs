@@ -1,10 +1,9 @@
 //! Power: cut and back.
 
-use openraid_core::actions::Actions;
 use openraid_core::Controller;
 use openraid_units::{DriveId, Token};
 
-use super::{new_pool, Host, World};
+use super::{Host, World};
 use crate::record::Record;
 
 impl World {
@@ -15,6 +14,24 @@ impl World {
             drive.cut_power();
         }
         self.forget()
+    }
+
+    /// The power of some drives goes, and the controller with it; the others keep theirs.
+    pub fn cut_power_of(&mut self, mut goes: impl FnMut(DriveId) -> bool) -> Vec<(Token, Host)> {
+        for (number, drive) in (0..).map(DriveId).zip(&mut self.drives) {
+            match drive {
+                Some(drive) if goes(number) => drive.cut_power(),
+                Some(drive) => drive.forget_commands(),
+                None => {}
+            }
+        }
+        self.forget()
+    }
+
+    /// One drive loses its power and is gone, with what it had not made durable.
+    pub fn vanish(&mut self, drive: DriveId) {
+        let stuck = self.drive_mut(drive).vanish();
+        self.soon(&stuck);
     }
 
     /// The controller's process is killed, the drives keep their power: only what was in flight is in doubt.
@@ -49,8 +66,8 @@ impl World {
         self.claims.clear();
         let limits = self.spec.limits.clone();
         self.controller = Controller::new(limits.clone()).unwrap_or_else(|error| panic!("{error}"));
-        self.actions = Actions::new(&limits);
-        self.pool = new_pool(&limits);
+        // The memory is what it was: nobody may rely on what stands there.
+        self.actions.clear();
         self.record = self.record.is_some().then(|| Record::new(limits));
         self.set_wall_clock();
         for index in 0..self.drives.len() {
