@@ -29,6 +29,11 @@ const TABLE: &[Imports] = &[
         external: &["serde", "toml"],
     },
     Imports {
+        package: "openraid-lab",
+        own: &["openraid-units", "openraid-core", "openraid-models", "openraid-nbd", "openraid-sim", "openraid-sys"],
+        external: &[],
+    },
+    Imports {
         package: "openraid-runtime",
         own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-nbd", "openraid-sys"],
         external: &[],

@@ -1,0 +1,578 @@
+//! What a report is made of: plain data, independent of how results came to be.
+//!
+//! Whoever measured or simulated something fills these in; [`super::render`] and [`super::text`] read them and
+//! nothing else. Numbers are in the unit that their axis or column names. A number that is not finite is shown
+//! as missing, never drawn. Nothing here is checked: every string may hold anything and is escaped when written.
+
+use core::fmt;
+
+/// Everything that one report shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Review {
+    /// Heading of the page.
+    pub title: String,
+    /// The results in sentences, first thing below the heading. May be empty.
+    pub summary: Vec<String>,
+    /// Test bed: drives, bus, cache, firmware or commit, chunk, seed, simulated or real.
+    pub bed: Vec<Fact>,
+    /// What was asked and found, in the order of showing.
+    pub sections: Vec<Section>,
+    /// Results as files beside the report: what it is, and its name relative to the report.
+    pub files: Vec<Fact>,
+    /// Words that readers may not know: the word and what it means.
+    pub glossary: Vec<Fact>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fact {
+    /// For instance `bus`.
+    pub name: String,
+    /// For instance `PCIe 1.0 x4, 700 to 800 MB/s`.
+    pub value: String,
+}
+
+impl Fact {
+    /// Both parts at once.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
+/// The results of one method.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// The method by number and name: `M01 Database`.
+    pub method: String,
+    /// The question that the section answers; its heading.
+    pub question: String,
+    /// The answer as a sentence. Empty: none is shown.
+    pub answer: String,
+    /// How it was measured; shown behind the results.
+    pub how: Vec<String>,
+    /// Charts.
+    pub panels: Vec<Panel>,
+    /// Tables that belong to no chart.
+    pub tables: Vec<Table>,
+    /// Sentences that explain what is seen.
+    pub findings: Vec<Finding>,
+    /// What was not done, and why.
+    pub absent: Vec<Absent>,
+}
+
+/// Something that has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// For instance `RAID 6, 4 drives`.
+    pub what: String,
+    /// For instance `the 9650SE asks for five drives`.
+    pub reason: String,
+}
+
+/// One chart, its question and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// The question that this chart answers; its title.
+    pub question: String,
+    /// The answer as a sentence above the chart. Empty: made from the data.
+    pub answer: String,
+    /// Panels of one section with the same group share their range of y. Empty: no group.
+    pub group: String,
+    /// What is drawn.
+    pub chart: Chart,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chart {
+    /// Lines over a numeric axis.
+    Lines(Lines),
+    /// Horizontal bars.
+    Bars(Bars),
+    /// Shares by two axes.
+    Heat(Heat),
+}
+
+/// Lines over a numeric axis. More than [`super::LINES_MAX`] series are shown as several charts side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lines {
+    /// What changes.
+    pub x: Axis,
+    /// What was measured.
+    pub y: Axis,
+    /// One line each.
+    pub series: Vec<Series>,
+    /// Thin lines to compare with: ideal scaling, limits.
+    pub guides: Vec<Guide>,
+}
+
+/// An axis of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it is: `requests outstanding`.
+    pub name: String,
+    /// How numbers are written.
+    pub unit: Unit,
+    /// How numbers are placed.
+    pub scale: Scale,
+    /// Which end is good, where one is.
+    pub better: Better,
+}
+
+impl Axis {
+    /// An axis without a good end.
+    pub fn new(name: impl Into<String>, unit: Unit, scale: Scale) -> Self {
+        Self { name: name.into(), unit, scale, better: Better::Neither }
+    }
+
+    /// The same axis with a good end.
+    #[must_use]
+    pub fn better(self, better: Better) -> Self {
+        Self { better, ..self }
+    }
+}
+
+/// How the numbers of an axis are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Without unit: depths, counts, ratios.
+    None,
+    /// Bytes, written in B, KiB, MiB.
+    Bytes,
+    /// Percent; 100 is all.
+    Percent,
+    /// A unit that follows the number: `MB/s`, `IOPS`, `ms`.
+    Named(String),
+}
+
+impl Unit {
+    /// A unit by its name.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+/// How numbers are placed on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// In proportion. A y axis begins at zero.
+    Linear,
+    /// By powers of two: depths, block sizes.
+    Log2,
+    /// By powers of ten: latencies.
+    Log10,
+    /// Percentiles by the number of nines: 0, 90, 99, 99.9 are equally far from each other.
+    Nines,
+}
+
+/// Which end of an axis is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither is.
+    Neither,
+}
+
+/// Level of an array; it decides the colour everywhere in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// One drive.
+    Single,
+    /// Drives side by side, each on its own.
+    Jbod,
+    /// Drives one behind the other.
+    Linear,
+    /// Stripes.
+    Raid0,
+    /// Copies.
+    Raid1,
+    /// Copies over any number of drives.
+    Raid1e,
+    /// Stripes over pairs.
+    Raid10,
+    /// One parity.
+    Raid5,
+    /// Stripes over sets with one parity.
+    Raid50,
+    /// Two parities.
+    Raid6,
+    /// Stripes over sets with two parities.
+    Raid60,
+}
+
+impl Level {
+    /// All levels, in the order of showing.
+    pub const ALL: [Self; 11] = [
+        Self::Single,
+        Self::Jbod,
+        Self::Linear,
+        Self::Raid0,
+        Self::Raid1,
+        Self::Raid1e,
+        Self::Raid10,
+        Self::Raid5,
+        Self::Raid50,
+        Self::Raid6,
+        Self::Raid60,
+    ];
+
+    /// The name as in `raid5x4`; also the class of the style sheet.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Jbod => "jbod",
+            Self::Linear => "linear",
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid1e => "raid1e",
+            Self::Raid10 => "raid10",
+            Self::Raid5 => "raid5",
+            Self::Raid50 => "raid50",
+            Self::Raid6 => "raid6",
+            Self::Raid60 => "raid60",
+        }
+    }
+
+    /// Does it survive the loss of any one member?
+    #[must_use]
+    pub const fn redundant(self) -> bool {
+        !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid0)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Single => "single",
+            Self::Jbod => "JBOD",
+            Self::Linear => "linear",
+            Self::Raid0 => "RAID 0",
+            Self::Raid1 => "RAID 1",
+            Self::Raid1e => "RAID 1E",
+            Self::Raid10 => "RAID 10",
+            Self::Raid5 => "RAID 5",
+            Self::Raid50 => "RAID 50",
+            Self::Raid6 => "RAID 6",
+            Self::Raid60 => "RAID 60",
+        })
+    }
+}
+
+/// What was measured: an array, and what sets it apart from others of its shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Level.
+    pub level: Level,
+    /// Members.
+    pub members: u16,
+    /// What else sets it apart: `degraded`, `write-through`, `measured`. Often empty.
+    pub variant: String,
+}
+
+impl Subject {
+    /// An array without anything special.
+    #[must_use]
+    pub const fn new(level: Level, members: u16) -> Self {
+        Self { level, members, variant: String::new() }
+    }
+
+    /// The same array with something special.
+    #[must_use]
+    pub fn variant(self, variant: impl Into<String>) -> Self {
+        Self { variant: variant.into(), ..self }
+    }
+
+    /// From a name as in `raid5x4`, `single`, `jbodx6`; `None` for anything else.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        if name == Level::Single.key() {
+            return Some(Self::new(Level::Single, 1));
+        }
+        let (level, members) = name.rsplit_once('x')?;
+        let level = Level::ALL.into_iter().find(|known| known.key() == level)?;
+        let members: u16 = members.parse().ok().filter(|&n| n > 0)?;
+        Some(Self::new(level, members))
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            Level::Single => write!(f, "single")?,
+            level => write!(f, "{level} x{}", self.members)?,
+        }
+        if self.variant.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", {}", self.variant)
+    }
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A line through its points, the spread as a band.
+    Line,
+    /// Points alone, the spread as whiskers: what was measured, over what was predicted.
+    Points,
+}
+
+/// The results of one subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Whose.
+    pub subject: Subject,
+    /// How it is drawn.
+    pub mark: Mark,
+    /// In rising order of x.
+    pub points: Vec<Point>,
+    /// Places without a result, with the reason.
+    pub absent: Vec<AbsentPoint>,
+}
+
+impl Series {
+    /// A line through points.
+    #[must_use]
+    pub const fn line(subject: Subject, points: Vec<Point>) -> Self {
+        Self { subject, mark: Mark::Line, points, absent: Vec::new() }
+    }
+}
+
+/// A place of a series that has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AbsentPoint {
+    /// Where.
+    pub x: f64,
+    /// Why.
+    pub reason: String,
+}
+
+/// One result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// Median of the runs.
+    pub y: f64,
+    /// Lowest run, or the lower end of the interval.
+    pub low: f64,
+    /// Highest run, or the upper end of the interval.
+    pub high: f64,
+    /// How many runs.
+    pub runs: u32,
+    /// What the machine did at the time, where it is known.
+    pub evidence: Option<Evidence>,
+}
+
+impl Point {
+    /// A result of one run, without spread.
+    #[must_use]
+    pub const fn exact(x: f64, y: f64) -> Self {
+        Self { x, y, low: y, high: y, runs: 1, evidence: None }
+    }
+
+    /// A result of several runs.
+    #[must_use]
+    pub const fn spread(x: f64, y: f64, low: f64, high: f64, runs: u32) -> Self {
+        Self { x, y, low, high, runs, evidence: None }
+    }
+
+    /// The same result with what the machine did at the time.
+    #[must_use]
+    pub fn with(self, evidence: Evidence) -> Self {
+        Self { evidence: Some(evidence), ..self }
+    }
+}
+
+/// What a machine did while a result was taken. Sentences about causes are made from this alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// How busy each part was.
+    pub loads: Vec<Load>,
+    /// What happened how often, per host request: `read-modify-write` 0.97, `read-ahead hit` 0.5.
+    pub rates: Vec<Rate>,
+}
+
+/// How busy a part of the machine was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Which part.
+    pub part: Part,
+    /// Share of the time, 0 to 1.
+    pub busy: f64,
+}
+
+/// A part of a machine that can be the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The busiest member drive.
+    Drives,
+    /// A bus or link by its name.
+    Bus(String),
+    /// The controller's processor.
+    ControllerCpu,
+    /// The parity engine.
+    Parity,
+    /// The write cache: share of the time in which no room was left.
+    Cache,
+    /// The host's processor.
+    HostCpu,
+    /// The load generator itself: then the array was not what was measured.
+    Generator,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drives => f.write_str("the busiest drive"),
+            Self::Bus(name) => f.write_str(name),
+            Self::ControllerCpu => f.write_str("the controller's processor"),
+            Self::Parity => f.write_str("the parity engine"),
+            Self::Cache => f.write_str("the write cache"),
+            Self::HostCpu => f.write_str("the host's processor"),
+            Self::Generator => f.write_str("the load generator"),
+        }
+    }
+}
+
+/// How often something happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// What, as a noun: `read-modify-write`.
+    pub what: String,
+    /// Times per host request.
+    pub per_request: f64,
+}
+
+/// A thin line to compare with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guide {
+    /// What it is: `4 x single`, `PCI 64/66: 528 MB/s`.
+    pub label: String,
+    /// What kind.
+    pub kind: GuideKind,
+    /// Corners in rising order of x; one corner means a level line over the whole chart.
+    pub corners: Vec<(f64, f64)>,
+}
+
+/// What a guide means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuideKind {
+    /// What perfect scaling would give.
+    Ideal,
+    /// What a part cannot exceed.
+    Limit,
+}
+
+/// Horizontal bars, sorted best to worst when drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What was measured.
+    pub value: Axis,
+    /// One bar each.
+    pub bars: Vec<Bar>,
+    /// The formula of the value where it is a rating; shown below. Often empty.
+    pub formula: String,
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// Whose.
+    pub subject: Subject,
+    /// The value; `x` is not used.
+    pub value: Point,
+}
+
+/// Shares by two axes: how responses are distributed at each load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heat {
+    /// Name of the horizontal axis.
+    pub x: String,
+    /// Name of the vertical axis.
+    pub y: String,
+    /// Labels of the columns.
+    pub columns: Vec<String>,
+    /// Labels of the rows, lowest first.
+    pub rows: Vec<String>,
+    /// `shares[row][column]`, percent.
+    pub shares: Vec<Vec<f64>>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Heading of the first column.
+    pub corner: String,
+    /// Headings of the others.
+    pub columns: Vec<String>,
+    /// Rows.
+    pub rows: Vec<Row>,
+    /// The formula behind the numbers. Often empty.
+    pub formula: String,
+    /// Sentences below the table.
+    pub notes: Vec<String>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Heading of the row.
+    pub head: String,
+    /// Level for a patch of its colour.
+    pub level: Option<Level>,
+    /// As many as there are columns.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A number.
+    Number(f64),
+    /// A number with its lowest and highest run.
+    Spread {
+        /// Median.
+        value: f64,
+        /// Lowest.
+        low: f64,
+        /// Highest.
+        high: f64,
+    },
+    /// A ratio to 1: above is better (blue, triangle upwards), below is worse (red, triangle downwards).
+    Ratio(f64),
+    /// A change in percent, with its sign.
+    Change(f64),
+    /// Words.
+    Text(String),
+    /// No result, with the reason.
+    NotApplicable(String),
+}
+
+/// A sentence that explains what is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it is to be taken.
+    pub kind: FindingKind,
+    /// The sentence.
+    pub text: String,
+}
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingKind {
+    /// The result may not mean what it seems to: noise, a cache, the generator.
+    Warning,
+    /// What holds the speed down.
+    Limit,
+    /// Why a line has the shape that it has.
+    Shape,
+    /// How results compare.
+    Comparison,
+}
