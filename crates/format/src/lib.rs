@@ -20,6 +20,7 @@ mod create;
 mod feature;
 mod foreign;
 mod identity;
+mod journal;
 mod layout_words;
 mod le;
 mod level;
@@ -41,6 +42,14 @@ pub use foreign::{
     detect as detect_foreign, Finding, Findings, ForeignKind, Stretch, FINDINGS_MAX, FOREIGN_HEAD, FOREIGN_TAIL,
 };
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
+pub use journal::{
+    choose_journal_mirror, entry_sectors as journal_entry_sectors, journal_superblock_lba, scan_ring, ArrayState,
+    EntryFault, EntryHeader, EntryKind, JournalArray, JournalEntry, JournalError, JournalRecord, JournalRing,
+    JournalScan, JournalSuperblock, LogPlace, NewestCopy, RingSector, ScanNeed, ScanOutcome, SuperblockCopy,
+    JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_LBA_END, JOURNAL_MIRRORS_MAX,
+    JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX, JOURNAL_RING_MIN, JOURNAL_RING_START,
+    JOURNAL_VERSION,
+};
 pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 pub use ppl::{ppl_signature, PplEntry, PplError, PplHeader, PPL_ENTRIES_MAX, PPL_HEADER_BYTES};

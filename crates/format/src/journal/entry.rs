@@ -1,0 +1,345 @@
+//! The header of an entry: one group commit.
+//!
+//! ```text
+//!    0  magic "ORAIDJEN"     8  version      12  checksum      16  journal uuid
+//!   32  sequence            40  epoch        48  position      56  promised
+//!   64  tail_sequence       72  tail_position
+//!   80  payload_sectors     84  payload_crc  88  kind          90  record count     92  zero
+//!  256  120 records of 32 bytes, the unused ones zero
+//! ```
+//!
+//! It stands at a multiple of [`JOURNAL_ALIGN`](super::JOURNAL_ALIGN) of the ring; its payload follows, and the
+//! next header at the next multiple. It must never be believed without its checksum: it is larger than what a
+//! drive writes in one piece.
+
+use super::error::EntryFault;
+use super::record::{JournalRecord, RECORD_BYTES};
+use super::ring::{entry_sectors, JournalRing, LogPlace, RingSector};
+use super::{crc32c, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES, JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX};
+use super::{JOURNAL_RECORDS_MAX as RECORDS, JOURNAL_VERSION};
+use crate::identity::Uuid;
+use crate::le;
+use openraid_units::Sectors;
+
+const MAGIC: [u8; 8] = *b"ORAIDJEN";
+const KIND_COMMIT: u8 = 1;
+const KIND_WRAP: u8 = 2;
+
+mod at {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const CHECKSUM: usize = 12;
+    pub const JOURNAL: usize = 16;
+    pub const SEQUENCE: usize = 32;
+    pub const EPOCH: usize = 40;
+    pub const POSITION: usize = 48;
+    pub const PROMISED: usize = 56;
+    pub const TAIL_SEQUENCE: usize = 64;
+    pub const TAIL_POSITION: usize = 72;
+    pub const PAYLOAD_SECTORS: usize = 80;
+    pub const PAYLOAD_CRC: usize = 84;
+    pub const KIND: usize = 88;
+    pub const PAD_89: usize = 89;
+    pub const COUNT: usize = 90;
+    pub const PAD_92: usize = 92;
+    pub const RECORDS: usize = 256;
+}
+const _: () = assert!(at::RECORDS + RECORDS * RECORD_BYTES == JOURNAL_BLOCK_BYTES);
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EntryKind {
+    /// A group commit.
+    Commit,
+    /// A filler to the end of the ring; the next entry stands at its start.
+    Wrap,
+}
+
+/// The fixed part of an entry's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryHeader {
+    /// Number of the entry, one more than its predecessor's.
+    pub sequence: u64,
+    /// The writer's epoch, see [`JournalSuperblock::epoch`](super::JournalSuperblock::epoch).
+    pub epoch: u64,
+    /// Where this header stands.
+    pub position: RingSector,
+    /// Every entry up to this number was durable when this header was made, so that it may have been promised.
+    /// Less than `sequence`.
+    pub promised: u64,
+    /// The first entry that is still needed, when this header was made; the entry itself if no older one is.
+    pub tail: LogPlace,
+    /// What the entry is.
+    pub kind: EntryKind,
+    /// Length of the payload; the rest up to the next header means nothing.
+    pub payload: Sectors,
+    /// CRC-32C of the payload; 0 without one.
+    pub payload_crc: u32,
+}
+
+/// An entry's header with its records, all of them checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalEntry<'a> {
+    /// The fixed part.
+    pub header: EntryHeader,
+    records: &'a [[u8; RECORD_BYTES]],
+}
+
+/// What says which entry this is, and keeps its place in every version to come.
+pub(super) struct Envelope<'a> {
+    bytes: &'a [u8; JOURNAL_BLOCK_BYTES],
+    pub version: u32,
+    pub sequence: u64,
+    pub epoch: u64,
+}
+
+impl EntryHeader {
+    /// Sectors from this header to the next one.
+    #[must_use]
+    pub const fn sectors(&self, ring: &JournalRing) -> Sectors {
+        match self.kind {
+            EntryKind::Commit => entry_sectors(self.payload),
+            EntryKind::Wrap => ring.to_end(self.position),
+        }
+    }
+
+    /// Where the next header stands.
+    #[must_use]
+    pub const fn next(&self, ring: &JournalRing) -> LogPlace {
+        LogPlace { sequence: self.sequence + 1, position: ring.behind(self.position, self.sectors(ring)) }
+    }
+
+    /// Where the payload begins; `None` without one.
+    #[must_use]
+    pub const fn payload_at(&self) -> Option<RingSector> {
+        if self.payload.is_zero() {
+            None
+        } else {
+            Some(RingSector(self.position.0 + JOURNAL_ALIGN.0))
+        }
+    }
+
+    /// Write the header with its records, checksum included.
+    ///
+    /// # Panics
+    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a bug
+    /// is to be found before it is on disk.
+    pub fn encode(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
+        assert!(records.len() <= JOURNAL_RECORDS_MAX, "the group commit has too many records");
+        self.check(ring, records.len()).unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
+        let out: &mut [u8; JOURNAL_BLOCK_BYTES] = out.first_chunk_mut().expect("room for a whole header");
+        let count = u16::try_from(records.len()).expect("at most 120 records");
+        let payload = u32::try_from(self.payload.get()).expect("at most 1 MiB");
+        let kind = match self.kind {
+            EntryKind::Commit => KIND_COMMIT,
+            EntryKind::Wrap => KIND_WRAP,
+        };
+        out.fill(0);
+        le::put(out, at::MAGIC, &MAGIC);
+        le::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
+        le::put(out, at::JOURNAL, &ring.journal.0);
+        le::put(out, at::SEQUENCE, &self.sequence.to_le_bytes());
+        le::put(out, at::EPOCH, &self.epoch.to_le_bytes());
+        le::put(out, at::POSITION, &self.position.0.to_le_bytes());
+        le::put(out, at::PROMISED, &self.promised.to_le_bytes());
+        le::put(out, at::TAIL_SEQUENCE, &self.tail.sequence.to_le_bytes());
+        le::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
+        le::put(out, at::PAYLOAD_SECTORS, &payload.to_le_bytes());
+        le::put(out, at::KIND, &[kind]);
+        le::put(out, at::COUNT, &count.to_le_bytes());
+        let (slots, _) = out[at::RECORDS..].as_chunks_mut::<RECORD_BYTES>();
+        for (index, (slot, record)) in slots.iter_mut().zip(records).enumerate() {
+            self.check_record(ring, record, index)
+                .unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
+            record.encode(slot);
+        }
+        Self::seal(out, self.payload_crc);
+    }
+
+    /// Put the payload's checksum into a header that was encoded before the payload was known, and renew the
+    /// header's own.
+    ///
+    /// # Panics
+    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`].
+    pub fn seal(out: &mut [u8], payload_crc: u32) {
+        let out: &mut [u8; JOURNAL_BLOCK_BYTES] = out.first_chunk_mut().expect("room for a whole header");
+        le::put(out, at::PAYLOAD_CRC, &payload_crc.to_le_bytes());
+        let checksum = checksum(out);
+        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+    }
+
+    /// What can be wrong under a right checksum.
+    fn check(&self, ring: &JournalRing, records: usize) -> Result<(), EntryFault> {
+        let bad = |field, value| Err(EntryFault::BadField { field, value });
+        if self.sequence == 0 || self.sequence >= JOURNAL_NUMBER_END {
+            return bad("sequence", self.sequence);
+        }
+        if self.epoch == 0 || self.epoch >= JOURNAL_NUMBER_END {
+            return bad("epoch", self.epoch);
+        }
+        if !ring.holds(self.position) {
+            return bad("position", self.position.0);
+        }
+        if self.tail.sequence == 0 || self.tail.sequence > self.sequence {
+            return bad("tail_sequence", self.tail.sequence);
+        }
+        if !ring.holds(self.tail.position) || !self.tail_is_reachable(ring) {
+            return bad("tail_position", self.tail.position.0);
+        }
+        // What the tail has passed was promised.
+        if self.promised >= self.sequence || self.promised < self.tail.sequence - 1 {
+            return bad("promised", self.promised);
+        }
+        let fits = match self.kind {
+            EntryKind::Commit => self.payload <= JOURNAL_PAYLOAD_MAX && !ring.needs_wrap(self.position, self.payload),
+            EntryKind::Wrap => self.payload.is_zero(),
+        };
+        if !fits {
+            return bad("payload_sectors", self.payload.get());
+        }
+        if self.payload.is_zero() && self.payload_crc != 0 {
+            return bad("payload_crc", self.payload_crc.into());
+        }
+        if self.kind == EntryKind::Wrap && self.position.0 == 0 {
+            return bad("kind", KIND_WRAP.into());
+        }
+        if self.kind == EntryKind::Wrap && records > 0 {
+            return bad("record_count", records as u64);
+        }
+        Ok(())
+    }
+
+    /// Is there room for the entries between the tail and this one? Each has a header at least.
+    fn tail_is_reachable(&self, ring: &JournalRing) -> bool {
+        let between = self.sequence - self.tail.sequence;
+        let distance = ring.distance(self.tail.position, self.position);
+        match between.checked_mul(JOURNAL_ALIGN.0) {
+            Some(0) => distance.is_zero(),
+            Some(least) => least <= distance.0,
+            None => false,
+        }
+    }
+
+    fn check_record(&self, ring: &JournalRing, record: &JournalRecord, index: usize) -> Result<(), EntryFault> {
+        let log = ring.distance(self.tail.position, self.position);
+        record.check(index, self.payload, |at, len| {
+            let inside = at.0 < ring.sectors.0 && len <= ring.to_end(at);
+            inside && ring.distance(self.tail.position, at).checked_add(len).is_some_and(|end| end <= log)
+        })
+    }
+}
+
+impl<'a> JournalEntry<'a> {
+    /// Read the header that was found at `position` of the ring, with all its records.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; see [`EntryFault`]. Whether it is the entry that was to follow, and whether
+    /// its payload is whole, is another question ([`JournalScan`](super::JournalScan) asks it).
+    pub fn decode(bytes: &'a [u8], ring: &JournalRing, position: RingSector) -> Result<Self, EntryFault> {
+        Envelope::open(bytes, ring, position)?.entry(ring, position)
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Are there no records?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The records, in the order in which they count.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = JournalRecord> + 'a {
+        let decode = |(index, bytes)| JournalRecord::decode(bytes, index).expect("checked when the entry was decoded");
+        self.records.iter().enumerate().map(decode)
+    }
+}
+
+impl<'a> Envelope<'a> {
+    /// Is there a whole header of this journal that belongs here?
+    pub fn open(bytes: &'a [u8], ring: &JournalRing, position: RingSector) -> Result<Self, EntryFault> {
+        let bytes: &[u8; JOURNAL_BLOCK_BYTES] = bytes.first_chunk().ok_or(EntryFault::Truncated(bytes.len()))?;
+        if bytes[at::MAGIC..at::VERSION] != MAGIC {
+            return Err(EntryFault::NotAnEntry);
+        }
+        let stored = le::u32_at(bytes, at::CHECKSUM);
+        let computed = checksum(bytes);
+        if stored != computed {
+            return Err(EntryFault::HeaderChecksum { stored, computed });
+        }
+        let journal = Uuid(le::array(bytes, at::JOURNAL));
+        if journal != ring.journal {
+            return Err(EntryFault::OtherJournal(journal));
+        }
+        let stands = RingSector(le::u64_at(bytes, at::POSITION));
+        if stands != position {
+            return Err(EntryFault::OtherPosition(stands));
+        }
+        let version = le::u32_at(bytes, at::VERSION);
+        let (sequence, epoch) = (le::u64_at(bytes, at::SEQUENCE), le::u64_at(bytes, at::EPOCH));
+        Ok(Self { bytes, version, sequence, epoch })
+    }
+
+    /// Everything else that the header says.
+    pub fn entry(&self, ring: &JournalRing, position: RingSector) -> Result<JournalEntry<'a>, EntryFault> {
+        let bytes = self.bytes;
+        let bad = |field, value| EntryFault::BadField { field, value };
+        match self.version {
+            JOURNAL_VERSION => {}
+            0 => return Err(bad("version", 0)),
+            newer => return Err(EntryFault::NewerVersion(newer)),
+        }
+        let kind = match bytes[at::KIND] {
+            KIND_COMMIT => EntryKind::Commit,
+            KIND_WRAP => EntryKind::Wrap,
+            other => return Err(bad("kind", other.into())),
+        };
+        let count = usize::from(le::u16_at(bytes, at::COUNT));
+        if count > JOURNAL_RECORDS_MAX {
+            return Err(bad("record_count", count as u64));
+        }
+        let header = EntryHeader {
+            sequence: self.sequence,
+            epoch: self.epoch,
+            position,
+            promised: le::u64_at(bytes, at::PROMISED),
+            tail: LogPlace {
+                sequence: le::u64_at(bytes, at::TAIL_SEQUENCE),
+                position: RingSector(le::u64_at(bytes, at::TAIL_POSITION)),
+            },
+            kind,
+            payload: Sectors(le::u32_at(bytes, at::PAYLOAD_SECTORS).into()),
+            payload_crc: le::u32_at(bytes, at::PAYLOAD_CRC),
+        };
+        header.check(ring, count)?;
+        let (all, _) = bytes[at::RECORDS..].as_chunks::<RECORD_BYTES>();
+        let (records, unused) = all.split_at(count);
+        let pad = bytes[at::PAD_89] == 0 && is_zero(&bytes[at::PAD_92..at::RECORDS]);
+        if !pad || !is_zero(unused.as_flattened()) {
+            return Err(EntryFault::UnknownContent);
+        }
+        for (index, bytes) in records.iter().enumerate() {
+            let record = JournalRecord::decode(bytes, index)?;
+            header.check_record(ring, &record, index)?;
+        }
+        Ok(JournalEntry { header, records })
+    }
+}
+
+/// CRC-32C of the header with the checksum's field taken as zero.
+fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
+    let before = crc32c::update(!0, &bytes[..at::CHECKSUM]);
+    let field = crc32c::update(before, &[0; 4]);
+    let used = usize::from(le::u16_at(bytes, at::COUNT)).min(RECORDS);
+    let (body, unused) = bytes.split_at(at::RECORDS + used * RECORD_BYTES);
+    let register = crc32c::update(field, &body[at::JOURNAL..]);
+    // The short way gives the same number, as long as the unused records are zero.
+    !if is_zero(unused) { crc32c::zeroes(register, RECORDS - used) } else { crc32c::update(register, unused) }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |any, byte| any | byte) == 0
+}

@@ -1,0 +1,316 @@
+//! What can be wrong with a journal, in words for whoever has to act on it.
+
+use super::ring::RingSector;
+use super::superblock::SuperblockCopy;
+use super::{JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_VERSION};
+use crate::identity::Uuid;
+use core::fmt;
+use openraid_units::{BlockSize, DriveLba, Sectors};
+
+/// Why the bytes at a place of the ring are not the entry that would follow there. At the end of the log this is
+/// what is to be expected; before it, it is damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryFault {
+    /// Nothing more is needed: the journal was closed when it was empty, or the whole ring has been read.
+    EndOfLog,
+    /// Fewer bytes than a header has.
+    Truncated(usize),
+    /// The bytes do not begin as a header does.
+    NotAnEntry,
+    /// The header's checksum does not match.
+    HeaderChecksum {
+        /// What the header says.
+        stored: u32,
+        /// What its bytes give.
+        computed: u32,
+    },
+    /// The payload's checksum does not match.
+    PayloadChecksum {
+        /// What the header says.
+        stored: u32,
+        /// What the payload gives.
+        computed: u32,
+    },
+    /// The device could not read it.
+    Unreadable,
+    /// An entry of another journal.
+    OtherJournal(Uuid),
+    /// An entry that says it stands elsewhere.
+    OtherPosition(RingSector),
+    /// An entry with another number; usually one of an earlier round of the ring.
+    OtherSequence(u64),
+    /// An entry that a crash left behind before the journal was opened again.
+    OlderEpoch(u64),
+    /// Written by a newer program.
+    NewerVersion(u32),
+    /// A field that cannot have this value under a right checksum.
+    BadField {
+        /// Its name in `docs/on-disk.md`.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A field of a record that cannot have this value under a right checksum.
+    BadRecord {
+        /// Which record.
+        index: usize,
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// Bytes that are zero in this version are not.
+    UnknownContent,
+}
+
+impl EntryFault {
+    /// Is this an entry that was written whole and cannot be used, so that nothing may be concluded from its
+    /// place in the log?
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, Self::NewerVersion(_) | Self::BadField { .. } | Self::BadRecord { .. } | Self::UnknownContent)
+    }
+}
+
+impl fmt::Display for EntryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::EndOfLog => f.write_str("the log ends here"),
+            Self::Truncated(have) => write!(f, "only {have} of {JOURNAL_BLOCK_BYTES} bytes of its header are there"),
+            Self::NotAnEntry => f.write_str("there is no entry"),
+            Self::HeaderChecksum { stored, computed } => {
+                write!(f, "its header is damaged (checksum {stored:08x}, its bytes give {computed:08x})")
+            }
+            Self::PayloadChecksum { stored, computed } => {
+                write!(f, "its payload is damaged (checksum {stored:08x}, its bytes give {computed:08x})")
+            }
+            Self::Unreadable => f.write_str("the device cannot read it"),
+            Self::OtherJournal(uuid) => write!(f, "an entry of another journal ({uuid}) stands there"),
+            Self::OtherPosition(position) => {
+                write!(f, "an entry that belongs to sector {} of the ring stands there", position.0)
+            }
+            Self::OtherSequence(sequence) => write!(f, "entry {sequence} stands there"),
+            Self::OlderEpoch(epoch) => write!(f, "an entry of epoch {epoch}, from before a crash, stands there"),
+            Self::NewerVersion(version) => write!(
+                f,
+                "it has version {version}, this program reads version {JOURNAL_VERSION}; use the newer openraid that \
+                 wrote it"
+            ),
+            Self::BadField { field, value } => {
+                write!(f, "{field} is {value}, which cannot be; a newer openraid may have written it")
+            }
+            Self::BadRecord { index, field, value } => {
+                write!(
+                    f,
+                    "in its record {index}, {field} is {value}, which cannot be; a newer openraid may have \
+                           written it"
+                )
+            }
+            Self::UnknownContent => {
+                f.write_str("it has content that is not known here; a newer openraid may have written it")
+            }
+        }
+    }
+}
+
+/// Why a journal cannot be used. Nothing has been changed on it in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JournalError {
+    /// Fewer bytes than a superblock has.
+    Truncated(usize),
+    /// The device does not begin as a journal does.
+    NotAJournal,
+    /// Written by a newer program.
+    NewerVersion(u32),
+    /// The superblock's checksum does not match.
+    Checksum {
+        /// What the superblock says.
+        stored: u32,
+        /// What its bytes give.
+        computed: u32,
+    },
+    /// A field of the superblock that cannot have this value under a right checksum.
+    BadField {
+        /// Its name in `docs/on-disk.md`.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// An entry of the superblock's table of arrays that cannot be.
+    BadArray {
+        /// Its index.
+        index: usize,
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// Bytes that are zero in this version are not.
+    UnknownContent,
+    /// The device is too small for a journal.
+    TooSmall(Sectors),
+    /// The device is larger than any address that can be written down.
+    TooLarge(Sectors),
+    /// The device has become smaller than it was.
+    DeviceTruncated {
+        /// Sectors when the journal was made.
+        made: Sectors,
+        /// Sectors now.
+        now: Sectors,
+    },
+    /// The device's blocks are larger than the journal's entries allow.
+    LargerBlocks {
+        /// Block size the journal was made for.
+        made: BlockSize,
+        /// Block size now.
+        now: BlockSize,
+    },
+    /// The journal of another controller.
+    OtherController {
+        /// Whose it is.
+        owner: Uuid,
+        /// Who asked.
+        own: Uuid,
+    },
+    /// The two superblocks of one device belong to different journals.
+    TwoJournals {
+        /// The journal of the first superblock.
+        first: Uuid,
+        /// The journal of the last one.
+        last: Uuid,
+    },
+    /// The two superblocks of one device have the same generation, but not the same content.
+    CopiesDiffer(u64),
+    /// Two devices that are no mirrors of each other.
+    NotMirrors {
+        /// The journal of one.
+        one: Uuid,
+        /// The journal of the other.
+        other: Uuid,
+    },
+    /// Two devices that both say they are the same copy of the journal.
+    SameMirror(u8),
+    /// An entry that was promised cannot be read, or one was written that this program does not know.
+    Damaged {
+        /// The entry that is missing.
+        sequence: u64,
+        /// The highest entry that is known to have been promised.
+        promised: u64,
+        /// Where it should begin on the device.
+        at: DriveLba,
+        /// Sectors that are damaged, as far as that is known: those of the header at least.
+        sectors: Sectors,
+        /// What stands there.
+        fault: EntryFault,
+    },
+    /// All places of the table of arrays are taken.
+    TableFull,
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Truncated(have) => write!(
+                f,
+                "only {have} of {JOURNAL_BLOCK_BYTES} bytes of the journal's superblock could be read; check the device"
+            ),
+            Self::NotAJournal => f.write_str(
+                "this is not an openraid journal; give the device that carries it, or make one with: openraid journal \
+                 create",
+            ),
+            Self::NewerVersion(version) => write!(
+                f,
+                "the journal has version {version}, this program reads version {JOURNAL_VERSION}; use the newer \
+                 openraid that wrote it"
+            ),
+            Self::Checksum { stored, computed } => write!(
+                f,
+                "the journal's superblock is damaged (checksum {stored:08x}, its bytes give {computed:08x}); if the \
+                 journal is mirrored, attach the other device"
+            ),
+            Self::BadField { field, value } => {
+                write!(f, "the journal's superblock cannot be used: {field} is {value}, which cannot be{OTHER}")
+            }
+            Self::BadArray { index, field } => {
+                write!(f, "the journal's superblock cannot be used: array {index} has a {field} that cannot be{OTHER}")
+            }
+            Self::UnknownContent => write!(f, "the journal's superblock has content that is not known here{OTHER}"),
+            Self::TooSmall(have) => write!(
+                f,
+                "{} bytes are too small for a journal; give a device of {} MiB at least",
+                u128::from(have.get()) * 512,
+                JOURNAL_BYTES_MIN.get() >> 20
+            ),
+            Self::TooLarge(have) => {
+                write!(f, "a device of {have} is too large for a journal; give a partition of it")
+            }
+            Self::DeviceTruncated { made, now } => write!(
+                f,
+                "the journal's device has shrunk: it had {made} and has {now}; give it its size back before anything \
+                 else, for promised data may lie behind its end"
+            ),
+            Self::LargerBlocks { made, now } => write!(
+                f,
+                "the journal was made for blocks of {} bytes, the device now has {}; attach it as it was before",
+                made.bytes().get(),
+                now.bytes().get()
+            ),
+            Self::OtherController { owner, own } => write!(
+                f,
+                "this journal belongs to another controller ({owner}, this one is {own}) and may hold promised data; \
+                 attach it there, or adopt or discard it by name"
+            ),
+            Self::TwoJournals { first, last } => write!(
+                f,
+                "the device carries the superblocks of two journals ({first} at its start, {last} at its end): making \
+                 one of them was interrupted; make it again if nothing on it is needed"
+            ),
+            Self::CopiesDiffer(generation) => write!(
+                f,
+                "the journal's two superblocks contradict each other in generation {generation}: another program wrote \
+                 to the device; find out which before you use it"
+            ),
+            Self::NotMirrors { one, other } => write!(
+                f,
+                "these devices carry different journals ({one} and {other}); attach the two of the same journal, or \
+                 one alone"
+            ),
+            Self::SameMirror(mirror) => write!(
+                f,
+                "both devices say they are copy {mirror} of the journal: one is a duplicate of the other; detach the \
+                 one that was not in use last"
+            ),
+            Self::Damaged { sequence, promised, at, sectors, fault } => {
+                let first = u128::from(at.get()) * 512;
+                let end = first + u128::from(sectors.get()) * 512;
+                write!(
+                    f,
+                    "the journal is damaged: entry {sequence} should stand at bytes {first} to {end} of the \
+                           device, but {fault}. "
+                )?;
+                if promised >= sequence {
+                    write!(f, "Entries up to {promised} hold promised data. ")?;
+                }
+                f.write_str(
+                    "If the journal is mirrored, attach the other device. Otherwise see: openraid journal show, and \
+                     give up what is lost with: openraid journal discard ARRAY --lost",
+                )
+            }
+            Self::TableFull => write!(
+                f,
+                "{JOURNAL_ARRAYS_MAX} arrays use this journal already; detach one, or give this array another journal"
+            ),
+        }
+    }
+}
+impl core::error::Error for JournalError {}
+
+const OTHER: &str = "; a newer openraid may have written it, or the device is failing; if the journal is mirrored, \
+                     attach the other device";
+
+impl fmt::Display for SuperblockCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "at the start of the device",
+            Self::Last => "at the end of the device",
+        })
+    }
+}

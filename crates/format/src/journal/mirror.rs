@@ -1,0 +1,32 @@
+//! Which of two devices that carry the same journal counts.
+//!
+//! A device of an older epoch has missed something and never counts beside one of a newer epoch. Of the same epoch,
+//! the log that reaches further does: every promised entry was durable on both, so the shorter one ends at an entry
+//! that was never promised, or is damaged there. What either of them knows to have been promised must be in the log
+//! that is taken.
+
+use super::error::JournalError;
+use super::scan::ScanOutcome;
+use super::superblock::JournalSuperblock;
+
+/// The index of the device whose log counts; the other one is to be brought up to date from it.
+///
+/// # Errors
+/// [`JournalError::NotMirrors`] and [`JournalError::SameMirror`] where the devices do not belong together,
+/// [`JournalError::Damaged`] where promised entries are missing on the better one too.
+pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -> Result<usize, JournalError> {
+    let [(one, found_one), (other, found_other)] = devices;
+    if one.journal != other.journal || one.controller != other.controller {
+        return Err(JournalError::NotMirrors { one: one.journal, other: other.journal });
+    }
+    if one.mirror == other.mirror {
+        return Err(JournalError::SameMirror(one.mirror));
+    }
+    let rank = |(superblock, found): (&JournalSuperblock, &ScanOutcome)| {
+        (superblock.epoch, found.head.sequence, superblock.generation)
+    };
+    let best = usize::from(rank(devices[1]) > rank(devices[0]));
+    let promised = found_one.promised.max(found_other.promised);
+    devices[best].1.verdict_with(promised)?;
+    Ok(best)
+}

@@ -1,0 +1,72 @@
+//! openraid's own journal: host data and redo records that are promised before the members have them.
+//!
+//! ```text
+//!  superblock (4 KiB, first and last of the device)   whose journal, where the ring is, where the log begins
+//!  ring                                               entry, entry, ..., each one group commit
+//!    entry    header (4 KiB): number, epoch, tail, records     then the payload they point to
+//! ```
+//!
+//! What must never happen, and what prevents it:
+//!
+//! - **An entry that was never whole counts.** Header and payload have checksums, and each header carries the
+//!   journal's identity, its own place and its number.
+//! - **What an earlier crash left behind comes back to life behind a new entry.** Whoever opens a journal to write
+//!   raises its *epoch* first; from the superblock's `epoch_start` on, entries of an older epoch do not count.
+//! - **A promised entry is missing and nobody notices.** Each header says up to which number everything had been
+//!   promised when it was made. A log that ends below the highest such number is damaged, and is not served.
+//! - **The log cannot be followed from the superblock.** The ring before the superblock's tail (in both copies, and
+//!   durable) is never written over.
+//!
+//! Reading and writing is the caller's; nothing here allocates. Drawn to the byte in `docs/on-disk.md`.
+
+mod crc32c;
+mod entry;
+mod error;
+mod mirror;
+mod record;
+mod ring;
+mod scan;
+mod superblock;
+
+pub use entry::{EntryHeader, EntryKind, JournalEntry};
+pub use error::{EntryFault, JournalError};
+pub use mirror::choose_journal_mirror;
+pub use record::JournalRecord;
+pub use ring::{entry_sectors, JournalRing, LogPlace, RingSector};
+pub use scan::{scan_ring, JournalScan, ScanNeed, ScanOutcome};
+pub use superblock::{journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, NewestCopy, SuperblockCopy};
+
+use openraid_units::{Bytes, Sectors};
+
+/// Bytes of a journal's superblock, and of an entry's header.
+pub const JOURNAL_BLOCK_BYTES: usize = 4096;
+/// Headers stand at multiples of this, whatever the device's block size is.
+pub const JOURNAL_ALIGN: Sectors = Sectors(8);
+/// The smallest device that becomes a journal. Below that a few large writes would fill it.
+pub const JOURNAL_BYTES_MIN: Bytes = Bytes::mib(8);
+/// The shortest ring that is accepted: three of the largest entries, and a filler.
+pub const JOURNAL_RING_MIN: Sectors = Sectors::mib(4);
+/// Where the ring of a new journal begins: on the boundary that partitioning tools and flash like.
+pub const JOURNAL_RING_START: Sectors = Sectors::mib(1);
+/// The largest payload of one entry.
+pub const JOURNAL_PAYLOAD_MAX: Sectors = Sectors::mib(1);
+/// Records of one entry at most.
+pub const JOURNAL_RECORDS_MAX: usize = 120;
+/// Arrays (redundancy sets) that share one journal at most.
+pub const JOURNAL_ARRAYS_MAX: usize = 64;
+/// Devices that carry the same journal at most.
+pub const JOURNAL_MIRRORS_MAX: u8 = 2;
+/// Entry numbers, epochs and generations stay below this, so that adding one can never overflow. At a million
+/// entries a second it is reached in 146,000 years.
+pub const JOURNAL_NUMBER_END: u64 = 1 << 62;
+/// Addresses and lengths in sectors end here: their bytes still fit into 64 bits.
+pub const JOURNAL_LBA_END: u64 = 1 << 55;
+/// The version that is written and read.
+pub const JOURNAL_VERSION: u32 = 1;
+
+const _: () = assert!(JOURNAL_BLOCK_BYTES as u64 == JOURNAL_ALIGN.bytes().0);
+const _: () = assert!(JOURNAL_RING_MIN.0 >= 3 * entry_sectors(JOURNAL_PAYLOAD_MAX).0 + JOURNAL_ALIGN.0);
+const _: () = assert!(
+    JOURNAL_BYTES_MIN.sectors_floor().0 >= JOURNAL_RING_START.0 + JOURNAL_RING_MIN.0 + JOURNAL_ALIGN.0,
+    "a new journal on the smallest device has the shortest ring at least"
+);

@@ -1,0 +1,282 @@
+//! One record of an entry: what it promises, in 32 bytes.
+//!
+//! ```text
+//!  0 kind u8 | 1 array u8 | 2 slot u16 | 4 payload_at u32 | 8 lba u64 | 16 sectors u64 | 24 ring_sector u64
+//! ```
+//!
+//! A field that its kind does not have is zero, and a kind that is not known is refused with the whole journal:
+//! passing over a record would be losing what it promises.
+
+use super::error::EntryFault;
+use super::ring::RingSector;
+use super::{JOURNAL_ARRAYS_MAX, JOURNAL_LBA_END, JOURNAL_PAYLOAD_MAX};
+use crate::le;
+use crate::role::ROLES_MAX;
+use openraid_units::{MemberLba, Sectors, SetLba, Slot};
+
+/// Bytes of a record.
+pub(super) const RECORD_BYTES: usize = 32;
+
+mod at {
+    pub const KIND: usize = 0;
+    pub const ARRAY: usize = 1;
+    pub const SLOT: usize = 2;
+    pub const PAYLOAD_AT: usize = 4;
+    pub const LBA: usize = 8;
+    pub const SECTORS: usize = 16;
+    pub const RING_SECTOR: usize = 24;
+}
+const _: () = assert!(at::RING_SECTOR + 8 == RECORD_BYTES);
+
+/// What an entry says about one range. `array` is an index in the table of the journal's superblock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum JournalRecord {
+    /// Host data that are promised.
+    Data {
+        /// Array the range belongs to.
+        array: u8,
+        /// First sector of the range in the array's data.
+        set_lba: SetLba,
+        /// Length of the range.
+        sectors: Sectors,
+        /// Where its bytes are: sectors from the start of this entry's payload.
+        payload_at: Sectors,
+    },
+    /// Bytes (data, P or Q) that a member gets.
+    Redo {
+        /// Array the member belongs to.
+        array: u8,
+        /// The member.
+        slot: Slot,
+        /// First sector in the member's data area.
+        member_lba: MemberLba,
+        /// Length of the range.
+        sectors: Sectors,
+        /// Where the bytes are: sectors from the start of this entry's payload.
+        payload_at: Sectors,
+    },
+    /// As `Redo`, the bytes being in the payload of an older entry that the tail has not passed.
+    RedoRef {
+        /// Array the member belongs to.
+        array: u8,
+        /// The member.
+        slot: Slot,
+        /// First sector in the member's data area.
+        member_lba: MemberLba,
+        /// Length of the range.
+        sectors: Sectors,
+        /// Where the bytes are in the ring.
+        at: RingSector,
+    },
+    /// From here on the range reads as zeroes.
+    Zero {
+        /// Array the range belongs to.
+        array: u8,
+        /// First sector of the range in the array's data.
+        set_lba: SetLba,
+        /// Length of the range.
+        sectors: Sectors,
+    },
+    /// Older entries say nothing about the range any more.
+    Revoke {
+        /// Array the range belongs to.
+        array: u8,
+        /// First sector of the range in the array's data.
+        set_lba: SetLba,
+        /// Length of the range.
+        sectors: Sectors,
+    },
+    /// Everything older of this array is durable on its members.
+    Release {
+        /// The array.
+        array: u8,
+    },
+}
+
+/// The fields of a record as they stand on disk, before they mean anything.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Raw {
+    kind: u8,
+    array: u8,
+    slot: u16,
+    payload_at: u32,
+    lba: u64,
+    sectors: u64,
+    ring_sector: u64,
+}
+
+const DATA: u8 = 1;
+const REDO: u8 = 2;
+const REDO_REF: u8 = 3;
+const ZERO: u8 = 4;
+const REVOKE: u8 = 5;
+const RELEASE: u8 = 6;
+
+impl JournalRecord {
+    /// The array that the record is about.
+    #[must_use]
+    pub const fn array(&self) -> u8 {
+        match *self {
+            Self::Data { array, .. }
+            | Self::Redo { array, .. }
+            | Self::RedoRef { array, .. }
+            | Self::Zero { array, .. }
+            | Self::Revoke { array, .. }
+            | Self::Release { array } => array,
+        }
+    }
+
+    /// The stretch of this entry's payload that the record points to, as sectors from the payload's start and a
+    /// length; `None` for records without bytes of their own.
+    #[must_use]
+    pub const fn payload(&self) -> Option<(Sectors, Sectors)> {
+        match *self {
+            Self::Data { payload_at, sectors, .. } | Self::Redo { payload_at, sectors, .. } => {
+                Some((payload_at, sectors))
+            }
+            Self::RedoRef { .. } | Self::Zero { .. } | Self::Revoke { .. } | Self::Release { .. } => None,
+        }
+    }
+
+    /// Write the record.
+    ///
+    /// # Panics
+    /// A place in the payload that no payload has.
+    pub(super) fn encode(&self, out: &mut [u8; RECORD_BYTES]) {
+        let raw = self.raw();
+        out.fill(0);
+        le::put(out, at::KIND, &[raw.kind]);
+        le::put(out, at::ARRAY, &[raw.array]);
+        le::put(out, at::SLOT, &raw.slot.to_le_bytes());
+        le::put(out, at::PAYLOAD_AT, &raw.payload_at.to_le_bytes());
+        le::put(out, at::LBA, &raw.lba.to_le_bytes());
+        le::put(out, at::SECTORS, &raw.sectors.to_le_bytes());
+        le::put(out, at::RING_SECTOR, &raw.ring_sector.to_le_bytes());
+    }
+
+    /// Read the record with this index of an entry. Whether its ranges fit the entry is [`Self::check`]'s.
+    pub(super) fn decode(bytes: &[u8; RECORD_BYTES], index: usize) -> Result<Self, EntryFault> {
+        let raw = Raw {
+            kind: bytes[at::KIND],
+            array: bytes[at::ARRAY],
+            slot: le::u16_at(bytes, at::SLOT),
+            payload_at: le::u32_at(bytes, at::PAYLOAD_AT),
+            lba: le::u64_at(bytes, at::LBA),
+            sectors: le::u64_at(bytes, at::SECTORS),
+            ring_sector: le::u64_at(bytes, at::RING_SECTOR),
+        };
+        let Some(record) = raw.meaning() else {
+            return Err(EntryFault::BadRecord { index, field: "kind", value: raw.kind.into() });
+        };
+        let back = record.raw();
+        let unused = [
+            ("slot", raw.slot.into(), back.slot.into()),
+            ("payload_at", raw.payload_at.into(), u64::from(back.payload_at)),
+            ("lba", raw.lba, back.lba),
+            ("sectors", raw.sectors, back.sectors),
+            ("ring_sector", raw.ring_sector, back.ring_sector),
+        ];
+        match unused.into_iter().find(|(_, stored, meant)| stored != meant) {
+            Some((field, value, _)) => Err(EntryFault::BadRecord { index, field, value }),
+            None => Ok(record),
+        }
+    }
+
+    /// Can the record stand in an entry with this payload? `reachable` says whether a stretch of the ring lies
+    /// between the entry's tail and the entry itself.
+    pub(super) fn check(
+        &self,
+        index: usize,
+        payload: Sectors,
+        reachable: impl Fn(RingSector, Sectors) -> bool,
+    ) -> Result<(), EntryFault> {
+        let bad = |field, value| Err(EntryFault::BadRecord { index, field, value });
+        let raw = self.raw();
+        if usize::from(raw.array) >= JOURNAL_ARRAYS_MAX {
+            return bad("array", raw.array.into());
+        }
+        if usize::from(raw.slot) >= ROLES_MAX {
+            return bad("slot", raw.slot.into());
+        }
+        if matches!(self, Self::Release { .. }) {
+            return Ok(());
+        }
+        let end = raw.lba.checked_add(raw.sectors);
+        if raw.sectors == 0 || end.is_none_or(|end| end > JOURNAL_LBA_END) {
+            return bad("sectors", raw.sectors);
+        }
+        if let Some((start, len)) = self.payload() {
+            if start.checked_add(len).is_none_or(|end| end > payload) {
+                return bad("payload_at", start.get());
+            }
+        }
+        if let Self::RedoRef { at, sectors, .. } = *self {
+            if sectors > JOURNAL_PAYLOAD_MAX {
+                return bad("sectors", sectors.get());
+            }
+            if !reachable(at, sectors) {
+                return bad("ring_sector", at.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn raw(&self) -> Raw {
+        let payload_at = |at: Sectors| u32::try_from(at.get()).expect("no payload is that long");
+        match *self {
+            Self::Data { array, set_lba, sectors, payload_at: place } => Raw {
+                kind: DATA,
+                array,
+                payload_at: payload_at(place),
+                lba: set_lba.0,
+                sectors: sectors.0,
+                ..Raw::default()
+            },
+            Self::Redo { array, slot, member_lba, sectors, payload_at: place } => Raw {
+                kind: REDO,
+                array,
+                slot: slot.0,
+                payload_at: payload_at(place),
+                lba: member_lba.0,
+                sectors: sectors.0,
+                ..Raw::default()
+            },
+            Self::RedoRef { array, slot, member_lba, sectors, at } => Raw {
+                kind: REDO_REF,
+                array,
+                slot: slot.0,
+                lba: member_lba.0,
+                sectors: sectors.0,
+                ring_sector: at.0,
+                ..Raw::default()
+            },
+            Self::Zero { array, set_lba, sectors } => {
+                Raw { kind: ZERO, array, lba: set_lba.0, sectors: sectors.0, ..Raw::default() }
+            }
+            Self::Revoke { array, set_lba, sectors } => {
+                Raw { kind: REVOKE, array, lba: set_lba.0, sectors: sectors.0, ..Raw::default() }
+            }
+            Self::Release { array } => Raw { kind: RELEASE, array, ..Raw::default() },
+        }
+    }
+}
+
+impl Raw {
+    /// What the fields say, those that the kind does not have left out.
+    fn meaning(&self) -> Option<JournalRecord> {
+        let array = self.array;
+        let slot = Slot(self.slot);
+        let (set_lba, member_lba) = (SetLba(self.lba), MemberLba(self.lba));
+        let sectors = Sectors(self.sectors);
+        let payload_at = Sectors(self.payload_at.into());
+        Some(match self.kind {
+            DATA => JournalRecord::Data { array, set_lba, sectors, payload_at },
+            REDO => JournalRecord::Redo { array, slot, member_lba, sectors, payload_at },
+            REDO_REF => JournalRecord::RedoRef { array, slot, member_lba, sectors, at: RingSector(self.ring_sector) },
+            ZERO => JournalRecord::Zero { array, set_lba, sectors },
+            REVOKE => JournalRecord::Revoke { array, set_lba, sectors },
+            RELEASE => JournalRecord::Release { array },
+            _ => return None,
+        })
+    }
+}

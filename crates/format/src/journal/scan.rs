@@ -1,0 +1,399 @@
+//! Follow the log from its tail to its head, and say whether it ends where it may.
+//!
+//! ```text
+//!   Header --fits, no payload--> Header          Sweep --a later tail is found--> Header (once)
+//!     | \--fits--> Payload --matches--> Header     \--otherwise--> Done
+//!     |               |
+//!     +--does not fit-+--does not match--> Sweep
+//! ```
+//!
+//! The log ends at the first place where the next entry does not stand whole. That alone does not tell a torn last
+//! entry, which nobody was promised, from damage in the middle. So the rest of the ring is swept for headers of this
+//! journal: each says how far entries had been promised when it was made. A log that ends below that is damaged. If
+//! a header says that its tail lies behind the end that was found, the superblock's tail is out of date or the
+//! damage no longer matters, and the log is followed from that tail.
+//!
+//! The scan reads nothing: it says what it needs, and takes it in whatever pieces the caller has. It must never take
+//! a payload for a header while it follows the log; in the sweep it looks at every 4 KiB, for what lies there is
+//! not known.
+
+use super::entry::{EntryHeader, Envelope, JournalEntry};
+use super::error::{EntryFault, JournalError};
+use super::ring::{JournalRing, LogPlace, RingSector};
+use super::superblock::JournalSuperblock;
+use super::{crc32c, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
+use openraid_units::Sectors;
+
+/// What a scan wants next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanNeed {
+    /// The [`JOURNAL_BLOCK_BYTES`] at this place, given to [`JournalScan::header`].
+    Header(RingSector),
+    /// The CRC-32C of this stretch, given to [`JournalScan::payload`].
+    Payload {
+        /// Where it begins.
+        at: RingSector,
+        /// Its length.
+        sectors: Sectors,
+    },
+    /// This stretch in pieces of whole headers, from its start, given to [`JournalScan::sweep`].
+    Sweep {
+        /// Where it begins.
+        at: RingSector,
+        /// Its length; it does not reach over the end of the ring.
+        sectors: Sectors,
+    },
+    /// Nothing: [`JournalScan::outcome`] is ready.
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Header,
+    Payload(EntryHeader),
+    Sweep,
+    Done,
+}
+
+/// A scan of one journal device.
+#[derive(Clone, Debug)]
+pub struct JournalScan {
+    ring: JournalRing,
+    epoch: u64,
+    epoch_start: u64,
+    phase: Phase,
+    /// The entry that must follow.
+    next: LogPlace,
+    /// Sectors that entries which fit take up.
+    walked: Sectors,
+    entries: u64,
+    /// The highest tail so far.
+    tail: LogPlace,
+    /// Tail and epoch of the entry before.
+    before: (u64, u64),
+    epoch_seen: u64,
+    promised: u64,
+    highest: u64,
+    stop: EntryFault,
+    /// Sectors of the entry that did not fit, as far as that is known.
+    stop_sectors: Sectors,
+    sweep_at: RingSector,
+    sweep_left: Sectors,
+    /// The highest tail that the sweep has seen.
+    later_tail: LogPlace,
+    restarted: bool,
+}
+
+/// What a scan has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScanOutcome {
+    /// The ring that was scanned.
+    pub ring: JournalRing,
+    /// The first entry that counts. Entries with smaller numbers that the scan handed out are to be forgotten.
+    pub tail: LogPlace,
+    /// Where the next entry is to be written.
+    pub head: LogPlace,
+    /// Entries that fit, from where the log was followed.
+    pub entries: u64,
+    /// The highest epoch of superblock and entries. The next writer uses a higher one.
+    pub epoch: u64,
+    /// The highest entry that is known to have been promised.
+    pub promised: u64,
+    /// The highest number of any header that was seen, whole entry or not. A log that is given up goes on behind it.
+    pub highest: u64,
+    /// Why the log ends at `head`.
+    pub stop: EntryFault,
+    /// Sectors from `head` that this is about: those of the header, or of the whole entry where its header is good.
+    pub stop_sectors: Sectors,
+    /// The log could not be followed from the superblock's tail, and did not have to be.
+    pub restarted: bool,
+}
+
+impl JournalScan {
+    /// Begin at the superblock's tail.
+    ///
+    /// # Panics
+    /// A superblock that [`JournalSuperblock::decode`] would not give out: a ring without whole headers, or a tail
+    /// outside of it. Rings that are shorter than decode accepts are fine here.
+    #[must_use]
+    pub fn new(superblock: &JournalSuperblock) -> Self {
+        let ring = superblock.ring();
+        let tail = superblock.tail;
+        assert!(!ring.sectors.is_zero() && (ring.sectors % JOURNAL_ALIGN).is_zero(), "a ring of whole headers");
+        assert!(ring.holds(tail.position) && tail.sequence > 0, "a tail in the ring");
+        Self {
+            ring,
+            epoch: superblock.epoch,
+            epoch_start: superblock.epoch_start,
+            phase: if superblock.clean { Phase::Done } else { Phase::Header },
+            next: tail,
+            walked: Sectors::ZERO,
+            entries: 0,
+            tail,
+            before: (0, 0),
+            epoch_seen: superblock.epoch,
+            promised: tail.sequence - 1,
+            highest: tail.sequence - 1,
+            stop: EntryFault::EndOfLog,
+            stop_sectors: Sectors::ZERO,
+            sweep_at: RingSector(0),
+            sweep_left: Sectors::ZERO,
+            later_tail: tail,
+            restarted: false,
+        }
+    }
+
+    /// What is wanted next.
+    #[must_use]
+    pub fn need(&self) -> ScanNeed {
+        match self.phase {
+            Phase::Header => ScanNeed::Header(self.next.position),
+            Phase::Payload(header) => {
+                let at = header.payload_at().expect("asked for only where there is one");
+                ScanNeed::Payload { at, sectors: header.payload }
+            }
+            Phase::Sweep => {
+                let to_end = self.ring.to_end(self.sweep_at);
+                ScanNeed::Sweep { at: self.sweep_at, sectors: to_end.min(self.sweep_left) }
+            }
+            Phase::Done => ScanNeed::Done,
+        }
+    }
+
+    /// Take the header that was asked for; `None` where it cannot be read.
+    ///
+    /// Gives the entry if it is the one that must follow. Without a payload it counts; with one it counts as soon as
+    /// [`JournalScan::payload`] says so, which is asked for next.
+    ///
+    /// # Panics
+    /// No header was asked for.
+    pub fn header<'a>(&mut self, bytes: Option<&'a [u8]>) -> Option<JournalEntry<'a>> {
+        assert!(self.phase == Phase::Header, "no header was asked for");
+        let entry = match bytes.ok_or(EntryFault::Unreadable).and_then(|bytes| self.judge(bytes)) {
+            Ok(entry) => entry,
+            Err(fault) => {
+                self.stop_at(fault, JOURNAL_ALIGN);
+                return None;
+            }
+        };
+        if entry.header.payload.is_zero() {
+            self.accept(entry.header);
+        } else {
+            self.phase = Phase::Payload(entry.header);
+        }
+        Some(entry)
+    }
+
+    /// Take the CRC-32C of the payload that was asked for; `None` where it cannot be read. Says whether the entry
+    /// counts.
+    ///
+    /// # Panics
+    /// No payload was asked for.
+    pub fn payload(&mut self, crc: Option<u32>) -> bool {
+        let Phase::Payload(header) = self.phase else { panic!("no payload was asked for") };
+        let fault = match crc {
+            Some(computed) if computed == header.payload_crc => {
+                self.accept(header);
+                return true;
+            }
+            Some(computed) => EntryFault::PayloadChecksum { stored: header.payload_crc, computed },
+            None => EntryFault::Unreadable,
+        };
+        self.stop_at(fault, header.sectors(&self.ring));
+        false
+    }
+
+    /// Take a piece from the start of the stretch that was asked for.
+    ///
+    /// # Panics
+    /// No stretch was asked for, or the piece is empty, longer than it, or not made of whole headers.
+    pub fn sweep(&mut self, piece: &[u8]) {
+        let (blocks, rest) = piece.as_chunks::<JOURNAL_BLOCK_BYTES>();
+        assert!(rest.is_empty(), "pieces are made of whole headers");
+        let start = self.sweep_at;
+        for (block, position) in blocks.iter().zip((start.0..).step_by(JOURNAL_BLOCK_BYTES / 512)) {
+            self.notice(block, RingSector(position));
+        }
+        self.swept(JOURNAL_ALIGN * blocks.len() as u64);
+    }
+
+    /// Pass over a piece of the stretch that was asked for, because it cannot be read.
+    ///
+    /// # Panics
+    /// As [`JournalScan::sweep`].
+    pub fn sweep_unreadable(&mut self, sectors: Sectors) {
+        assert!((sectors % JOURNAL_ALIGN).is_zero(), "pieces are made of whole headers");
+        self.swept(sectors);
+    }
+
+    /// What was found.
+    ///
+    /// # Panics
+    /// The scan is not done.
+    #[must_use]
+    pub fn outcome(&self) -> ScanOutcome {
+        assert!(self.phase == Phase::Done, "the scan is not done");
+        ScanOutcome {
+            ring: self.ring,
+            tail: self.tail,
+            head: self.next,
+            entries: self.entries,
+            epoch: self.epoch_seen,
+            promised: self.promised,
+            highest: self.highest,
+            stop: self.stop,
+            stop_sectors: self.stop_sectors,
+            restarted: self.restarted,
+        }
+    }
+
+    /// Is this the entry that must follow?
+    fn judge<'a>(&self, bytes: &'a [u8]) -> Result<JournalEntry<'a>, EntryFault> {
+        let envelope = Envelope::open(bytes, &self.ring, self.next.position)?;
+        if envelope.sequence != self.next.sequence {
+            return Err(EntryFault::OtherSequence(envelope.sequence));
+        }
+        let (tail_before, epoch_before) = self.before;
+        let current = envelope.sequence < self.epoch_start || envelope.epoch >= self.epoch;
+        if !current || envelope.epoch < epoch_before {
+            return Err(EntryFault::OlderEpoch(envelope.epoch));
+        }
+        let entry = envelope.entry(&self.ring, self.next.position)?;
+        if entry.header.tail.sequence < tail_before {
+            return Err(EntryFault::BadField { field: "tail_sequence", value: entry.header.tail.sequence });
+        }
+        let sectors = entry.header.sectors(&self.ring);
+        if self.walked + sectors > self.ring.sectors {
+            return Err(EntryFault::BadField { field: "payload_sectors", value: entry.header.payload.get() });
+        }
+        Ok(entry)
+    }
+
+    fn accept(&mut self, header: EntryHeader) {
+        self.claims(&header);
+        self.entries += 1;
+        self.walked += header.sectors(&self.ring);
+        self.before = (header.tail.sequence, header.epoch);
+        if header.tail.sequence > self.tail.sequence {
+            self.tail = header.tail;
+        }
+        self.next = header.next(&self.ring);
+        self.phase = Phase::Header;
+        if self.walked == self.ring.sectors {
+            self.stop_at(EntryFault::EndOfLog, Sectors::ZERO);
+        }
+    }
+
+    fn claims(&mut self, header: &EntryHeader) {
+        self.promised = self.promised.max(header.promised);
+        self.highest = self.highest.max(header.sequence);
+        self.epoch_seen = self.epoch_seen.max(header.epoch);
+    }
+
+    fn stop_at(&mut self, fault: EntryFault, sectors: Sectors) {
+        self.stop = fault;
+        self.stop_sectors = sectors;
+        self.sweep_at = self.next.position;
+        self.sweep_left = self.ring.sectors - self.walked;
+        // What is left of the ring has been seen in the first round.
+        let nothing_left = self.restarted || self.sweep_left.is_zero();
+        self.phase = if nothing_left { Phase::Done } else { Phase::Sweep };
+    }
+
+    /// Note what a header beyond the end says, if it is one.
+    fn notice(&mut self, block: &[u8; JOURNAL_BLOCK_BYTES], position: RingSector) {
+        let Ok(entry) = JournalEntry::decode(block, &self.ring, position) else { return };
+        if entry.header.sequence < self.next.sequence {
+            return;
+        }
+        self.claims(&entry.header);
+        if entry.header.tail.sequence > self.later_tail.sequence {
+            self.later_tail = entry.header.tail;
+        }
+    }
+
+    fn swept(&mut self, sectors: Sectors) {
+        let ScanNeed::Sweep { sectors: wanted, .. } = self.need() else { panic!("no stretch was asked for") };
+        assert!(!sectors.is_zero() && sectors <= wanted, "a piece of what was asked for");
+        self.sweep_at = self.ring.behind(self.sweep_at, sectors);
+        self.sweep_left -= sectors;
+        if !self.sweep_left.is_zero() {
+            return;
+        }
+        if self.later_tail.sequence > self.next.sequence {
+            self.restarted = true;
+            self.next = self.later_tail;
+            self.tail = self.later_tail;
+            self.walked = Sectors::ZERO;
+            self.entries = 0;
+            self.before = (0, 0);
+            self.phase = Phase::Header;
+        } else {
+            self.phase = Phase::Done;
+        }
+    }
+}
+
+impl ScanOutcome {
+    /// May the log end where it does?
+    ///
+    /// # Errors
+    /// [`JournalError::Damaged`]: entries that were promised are missing, or the next entry was written whole by a
+    /// program that knows more.
+    pub fn verdict(&self) -> Result<(), JournalError> {
+        self.verdict_with(self.promised)
+    }
+
+    /// As [`ScanOutcome::verdict`], when it is known from elsewhere how far entries were promised.
+    pub(super) fn verdict_with(&self, promised: u64) -> Result<(), JournalError> {
+        if promised < self.head.sequence && !self.stop.is_refusal() {
+            return Ok(());
+        }
+        Err(JournalError::Damaged {
+            sequence: self.head.sequence,
+            promised,
+            at: self.ring.drive_lba(self.head.position),
+            sectors: self.stop_sectors,
+            fault: self.stop,
+        })
+    }
+}
+
+/// Scan a ring that is in memory, and give every entry that fits to `found`, with its payload. Of what was given out
+/// only entries from [`ScanOutcome::tail`] on count. Bytes that `ring` does not have are taken as unreadable.
+pub fn scan_ring<'a>(
+    superblock: &JournalSuperblock,
+    ring: &'a [u8],
+    mut found: impl FnMut(JournalEntry<'a>, &'a [u8]),
+) -> ScanOutcome {
+    let bytes = |at: RingSector, sectors: Sectors| {
+        let start = usize::try_from(at.0.checked_mul(512)?).ok()?;
+        let len = usize::try_from(sectors.0.checked_mul(512)?).ok()?;
+        ring.get(start..start.checked_add(len)?)
+    };
+    let mut scan = JournalScan::new(superblock);
+    let mut waiting = None;
+    loop {
+        match scan.need() {
+            ScanNeed::Header(at) => {
+                let entry = scan.header(bytes(at, JOURNAL_ALIGN));
+                match entry {
+                    Some(entry) if entry.header.payload.is_zero() => found(entry, &[]),
+                    other => waiting = other,
+                }
+            }
+            ScanNeed::Payload { at, sectors } => {
+                let payload = bytes(at, sectors);
+                let counts = scan.payload(payload.map(|payload| !crc32c::update(!0, payload)));
+                if let (true, Some(entry), Some(payload)) = (counts, waiting, payload) {
+                    found(entry, payload);
+                }
+            }
+            ScanNeed::Sweep { at, .. } => match bytes(at, JOURNAL_ALIGN) {
+                Some(block) => scan.sweep(block),
+                None => scan.sweep_unreadable(JOURNAL_ALIGN),
+            },
+            ScanNeed::Done => return scan.outcome(),
+        }
+    }
+}
