@@ -1,0 +1,384 @@
+//! Logs that run round rings of many sizes, are cut off at any point, and are damaged, against a list of entries.
+//!
+//! The oracle keeps what was meant to be written, entry by entry, and compares bytes; it knows no checksums, no
+//! headers and no ring arithmetic but "the next place, or the start if it does not fit".
+
+#[path = "common/journal.rs"]
+mod journal;
+
+use journal::{commit, put, small, wrap, Random, CONTROLLER, JOURNAL};
+use openraid_format::{
+    choose_journal_mirror, scan_ring, EntryFault, JournalError, JournalSuperblock, LogPlace, RingSector, ScanOutcome,
+    Uuid,
+};
+use openraid_units::Sectors;
+
+/// One entry as it was meant.
+#[derive(Clone)]
+struct Meant {
+    sequence: u64,
+    position: u64,
+    /// Header and payload, and what is left over to the next header.
+    bytes: Vec<u8>,
+    len: u64,
+    tail: LogPlace,
+    promised: u64,
+    filler: bool,
+}
+
+/// A writer that keeps the rules, and a medium.
+struct Model {
+    random: Random,
+    superblock: JournalSuperblock,
+    /// The superblock as it stood some time ago in this epoch.
+    stale: JournalSuperblock,
+    image: Vec<u8>,
+    /// From the superblock's tail to the head.
+    log: Vec<Meant>,
+    head: LogPlace,
+    promised: u64,
+}
+
+impl Model {
+    fn new(sectors: u64, seed: u64) -> Self {
+        let superblock = small(sectors);
+        let mut random = Random(seed);
+        // What was on the device before means nothing.
+        let image = random.bytes(usize::try_from(sectors * 512).unwrap());
+        let head = superblock.tail;
+        Self { random, stale: superblock.clone(), superblock, image, log: Vec::new(), head, promised: 0 }
+    }
+
+    fn sectors(&self) -> u64 {
+        self.superblock.ring_sectors.get()
+    }
+
+    fn tail(&self) -> LogPlace {
+        self.log.last().map_or(self.superblock.tail, |last| last.tail)
+    }
+
+    /// The tail a new entry may have: any durable entry's place, not before the last tail.
+    fn new_tail(&mut self) -> LogPlace {
+        let old = self.tail();
+        let places: Vec<LogPlace> = self
+            .log
+            .iter()
+            .filter(|meant| meant.sequence >= old.sequence && meant.sequence <= self.promised)
+            .map(|meant| LogPlace { sequence: meant.sequence, position: RingSector(meant.position) })
+            .chain((self.promised + 1 == self.head.sequence).then_some(self.head))
+            .filter(|place| place.sequence >= old.sequence)
+            .collect();
+        match self.random.below(3) {
+            0 if !places.is_empty() => places[usize::try_from(self.random.below(places.len() as u64)).unwrap()],
+            _ => old,
+        }
+    }
+
+    /// Room from the head to the superblock's tail.
+    fn room(&self) -> u64 {
+        self.sectors() - self.log.iter().map(|meant| meant.len).sum::<u64>()
+    }
+
+    /// Make an entry; `None` where the ring has no room for it.
+    fn make(&mut self) -> Option<Meant> {
+        let most = (self.sectors() / 3).min(40);
+        let payload = self.random.below(most + 1);
+        let ring = self.superblock.ring();
+        let left = self.sectors() - self.head.position.0;
+        let whole = 8 + payload.div_ceil(8) * 8;
+        let filler = whole > left;
+        let len = if filler { left } else { whole };
+        if len > self.room() {
+            return None;
+        }
+        let tail = self.new_tail();
+        let epoch = self.superblock.epoch;
+        let bytes = if filler {
+            wrap(&ring, self.head, epoch, self.promised, tail).1
+        } else {
+            let payload = self.random.bytes(usize::try_from(payload * 512).unwrap());
+            commit(&ring, self.head, epoch, self.promised, tail, &payload).1
+        };
+        let LogPlace { sequence, position } = self.head;
+        self.head = LogPlace { sequence: sequence + 1, position: RingSector((position.0 + len) % self.sectors()) };
+        Some(Meant { sequence, position: position.0, bytes, len, tail, promised: self.promised, filler })
+    }
+
+    /// Put a later tail into the superblock, so that the ring before it can be used again.
+    fn move_superblock_tail(&mut self) {
+        let tail = self.tail();
+        if tail.sequence > self.superblock.tail.sequence {
+            self.superblock.tail = tail;
+            self.superblock.generation += 1;
+            self.log.retain(|meant| meant.sequence >= tail.sequence);
+        }
+    }
+
+    /// Write some entries one after another, all of them durable and promised.
+    fn write(&mut self, count: u64) {
+        for _ in 0..count {
+            let Some(meant) = self.make() else {
+                self.release();
+                continue;
+            };
+            put(&mut self.image, RingSector(meant.position), &meant.bytes);
+            self.promised = meant.sequence;
+            self.log.push(meant);
+            if self.random.below(4) == 0 {
+                self.move_superblock_tail();
+            }
+        }
+    }
+
+    /// The ring is full: everything is destaged, which the superblock alone can say. An older one would lead to
+    /// entries that are about to be written over.
+    fn release(&mut self) {
+        self.superblock.tail = self.head;
+        self.superblock.generation += 1;
+        self.log.clear();
+        self.stale = self.superblock.clone();
+    }
+
+    /// Write some entries at the same time and cut the power: each sector of them is old or new.
+    fn cut(&mut self) {
+        let count = self.random.below(4);
+        for _ in 0..count {
+            let Some(meant) = self.make() else { break };
+            let chance = self.random.below(4);
+            for (sector, bytes) in meant.bytes.chunks(512).enumerate() {
+                if chance == 0 || self.random.below(8) < chance * 2 {
+                    put(&mut self.image, RingSector(meant.position + sector as u64), bytes);
+                }
+            }
+            self.log.push(meant);
+        }
+    }
+
+    fn on_medium(&self, meant: &Meant, len: usize) -> bool {
+        let at = usize::try_from(meant.position * 512).unwrap();
+        self.image[at..at + len] == meant.bytes[..len]
+    }
+
+    /// How many entries of the list stand whole on the medium before the first that does not.
+    fn whole(&self) -> usize {
+        self.log.iter().take_while(|meant| self.on_medium(meant, meant.bytes.len())).count()
+    }
+
+    fn scan(&self, superblock: &JournalSuperblock) -> (ScanOutcome, Vec<(u64, u64, Vec<u8>)>) {
+        let mut found = Vec::new();
+        let outcome = scan_ring(superblock, &self.image, |entry, payload| {
+            let (sequence, position) = (entry.header.sequence, entry.header.position.0);
+            found.push((sequence, position, payload.to_vec()));
+        });
+        found.retain(|&(sequence, ..)| sequence >= outcome.tail.sequence);
+        (outcome, found)
+    }
+
+    fn expect(&self, from: u64, count: usize) -> Vec<(u64, u64, Vec<u8>)> {
+        let needed = self.log[..count].iter().filter(|meant| meant.sequence >= from);
+        needed.map(|meant| (meant.sequence, meant.position, meant.bytes[4096..].to_vec())).collect()
+    }
+
+    /// An older superblock of this epoch leads to the same head, whatever was written over the place it points to.
+    fn check_from_stale(&self, head: LogPlace, whole: usize) {
+        let (outcome, mut found) = self.scan(&self.stale);
+        assert_eq!((outcome.head, outcome.verdict()), (head, Ok(())));
+        // What the newer superblock has passed may be found too; the list does not have it any more.
+        found.retain(|&(sequence, ..)| sequence >= self.superblock.tail.sequence);
+        assert!(found == self.expect(outcome.tail.sequence, whole), "other entries than were meant before {head:?}");
+    }
+
+    /// The log after a cut must be the list up to the first entry that is not whole. Then open it again.
+    fn check_and_open(&mut self) {
+        let whole = self.whole();
+        let (outcome, found) = self.scan(&self.superblock);
+        let tail = self.log[..whole].last().map_or(self.superblock.tail, |last| last.tail);
+        let head = self
+            .log
+            .get(whole)
+            .map_or(self.head, |torn| LogPlace { sequence: torn.sequence, position: RingSector(torn.position) });
+        assert_eq!((outcome.head, outcome.tail, outcome.entries), (head, tail, whole as u64));
+        assert!(!outcome.restarted);
+        assert_eq!(outcome.verdict(), Ok(()));
+        assert!(found == self.expect(tail.sequence, whole), "other entries than were meant before {head:?}");
+        self.check_from_stale(head, whole);
+
+        self.log.truncate(whole);
+        self.head = head;
+        self.promised = head.sequence - 1;
+        self.superblock.epoch = outcome.epoch + 1;
+        self.superblock.epoch_start = head.sequence;
+        self.superblock.generation += 1;
+        self.stale = self.superblock.clone();
+    }
+}
+
+#[test]
+fn after_any_cut_the_log_is_what_was_written_whole() {
+    let mut cuts = 0;
+    let mut fillers = 0;
+    for sectors in (24..=400).step_by(8) {
+        let mut model = Model::new(sectors, sectors);
+        for _ in 0..120 {
+            let count = model.random.below(12);
+            model.write(count);
+            fillers += model.log.iter().filter(|meant| meant.filler).count();
+            model.cut();
+            model.check_and_open();
+            cuts += 1;
+        }
+        let rounds = model.head.sequence * 8 / sectors;
+        assert!(rounds >= 3, "the ring of {sectors} sectors was written {rounds} times at most");
+    }
+    assert!(cuts > 5_000 && fillers > 500, "{cuts} cuts, {fillers} fillers");
+}
+
+#[test]
+fn a_promised_entry_that_is_missing_is_named_unless_no_later_header_needs_it() {
+    let (mut named, mut passed, mut last) = (0, 0, 0);
+    for seed in 0..3_000 {
+        let mut model = Model::new(24 + 8 * (seed % 60), seed);
+        let count = 1 + model.random.below(30);
+        model.write(count);
+        if model.log.is_empty() {
+            continue;
+        }
+        let victim = usize::try_from(model.random.below(model.log.len() as u64)).unwrap();
+        let lost = model.log[victim].clone();
+        let bit = model.random.below(lost.bytes.len() as u64 * 8);
+        let at = usize::try_from(lost.position * 512 + bit / 8).unwrap();
+        match model.random.below(3) {
+            0 => model.image[at / 512 * 512..][..512].fill(0),
+            _ => model.image[at] ^= 1 << (bit % 8),
+        }
+        if model.on_medium(&lost, lost.bytes.len()) {
+            continue;
+        }
+        let (outcome, found) = model.scan(&model.superblock);
+        let after = &model.log[victim + 1..];
+        let needed = after.iter().all(|later| later.tail.sequence <= lost.sequence);
+        let promised = after.iter().any(|later| later.promised >= lost.sequence);
+        match (needed, promised) {
+            (true, true) => {
+                let Err(JournalError::Damaged { sequence, at, sectors, .. }) = outcome.verdict() else {
+                    panic!("seed {seed}: entry {} is missing and {outcome:?}", lost.sequence)
+                };
+                assert_eq!((sequence, at.get()), (lost.sequence, lost.position + 8));
+                assert!(sectors >= Sectors(8) && sectors.get() <= lost.len);
+                named += 1;
+            }
+            (false, _) => {
+                assert!(outcome.restarted, "seed {seed}");
+                assert_eq!((outcome.head, outcome.verdict()), (model.head, Ok(())));
+                assert!(found == model.expect(outcome.tail.sequence, model.log.len()), "seed {seed}");
+                passed += 1;
+            }
+            (true, false) => {
+                assert_eq!((outcome.head.sequence, outcome.verdict()), (lost.sequence, Ok(())));
+                last += 1;
+            }
+        }
+    }
+    assert!(named > 500 && passed > 50 && last > 50, "{named} named, {passed} passed over, {last} at the end");
+}
+
+#[test]
+fn a_device_cut_off_at_any_sector_loses_entries_from_the_end_and_says_so() {
+    let mut model = Model::new(400, 1);
+    while let Some(meant) = model.make().filter(|meant| !meant.filler) {
+        put(&mut model.image, RingSector(meant.position), &meant.bytes);
+        model.promised = meant.sequence;
+        model.log.push(meant);
+    }
+    let first = model.log[0].sequence;
+    assert!(model.log.len() > 5);
+    for sectors in 0..400usize {
+        let mut count = 0;
+        let outcome = scan_ring(&model.superblock, &model.image[..sectors * 512], |_, _| count += 1);
+        let whole = model
+            .log
+            .iter()
+            .take_while(|meant| usize::try_from(meant.position).unwrap() * 512 + meant.bytes.len() <= sectors * 512);
+        let whole = whole.count();
+        assert_eq!((count, outcome.head.sequence), (whole, first + whole as u64));
+        if whole < model.log.len() {
+            assert_eq!(outcome.stop, EntryFault::Unreadable);
+        }
+        // What is behind the cut cannot be known here; the device's size tells (see the superblock's tests).
+        assert_eq!(outcome.verdict(), Ok(()));
+    }
+}
+
+/// A second device with the same journal.
+fn mirror_of(superblock: &JournalSuperblock) -> (JournalSuperblock, JournalSuperblock) {
+    let mut one = superblock.clone();
+    one.mirrors = 2;
+    let other = JournalSuperblock { mirror: 1, ..one.clone() };
+    (one, other)
+}
+
+#[test]
+fn of_two_mirrors_the_one_that_reaches_further_counts_and_damage_on_one_costs_nothing() {
+    let mut helped = 0;
+    for seed in 0..400 {
+        let mut model = Model::new(200, seed);
+        let count = 2 + model.random.below(20);
+        model.write(count);
+        let Some(last) = model.log.last().cloned() else { continue };
+        let (one, other) = mirror_of(&model.superblock);
+        let whole = model.scan(&one).0;
+        let victim = usize::try_from(model.random.below(model.log.len() as u64)).unwrap();
+        put(&mut model.image, RingSector(model.log[victim].position), &[0; 512]);
+        let damaged = model.scan(&other).0;
+        assert_eq!(choose_journal_mirror([(&one, &whole), (&other, &damaged)]), Ok(0));
+        let expected = usize::from(whole.head.sequence > damaged.head.sequence);
+        assert_eq!(choose_journal_mirror([(&other, &damaged), (&one, &whole)]), Ok(expected));
+        helped += usize::from(damaged.verdict().is_err());
+        // The last entry is missing here, and the first device is stale: the promise is known nowhere.
+        let mut stale = one.clone();
+        stale.epoch += 1;
+        put(&mut model.image, RingSector(last.position), &[0; 512]);
+        let short = model.scan(&stale).0;
+        let verdict = choose_journal_mirror([(&stale, &short), (&other, &whole)]);
+        if short.verdict().is_ok() && short.head.sequence == whole.head.sequence - 1 {
+            assert_eq!(verdict, Ok(0), "whoever missed an epoch never counts");
+        } else {
+            assert!(matches!(verdict, Err(JournalError::Damaged { .. }) | Ok(0)));
+        }
+    }
+    assert!(helped > 50, "{helped} damaged mirrors");
+}
+
+#[test]
+fn a_mirror_that_knows_of_a_promise_convicts_one_that_does_not_have_it() {
+    let mut model = Model::new(200, 5);
+    let (one, other) = mirror_of(&model.superblock);
+    while model.log.len() < 4 {
+        model.write(1);
+    }
+    let third = model.log[2].clone();
+    let after = model.log[3].clone();
+    // One device has lost the third entry and the fourth, the other one the third only.
+    put(&mut model.image, RingSector(third.position), &[0; 4096]);
+    let knows = model.scan(&other).0;
+    put(&mut model.image, RingSector(after.position), &[0; 4096]);
+    let ignorant = model.scan(&one).0;
+    assert_eq!(ignorant.verdict(), Ok(()));
+    let verdict = choose_journal_mirror([(&one, &ignorant), (&other, &knows)]);
+    assert!(matches!(verdict, Err(JournalError::Damaged { sequence, .. }) if sequence == third.sequence));
+}
+
+#[test]
+fn devices_that_do_not_belong_together_are_refused() {
+    let model = Model::new(200, 5);
+    let (one, other) = mirror_of(&model.superblock);
+    let found = model.scan(&one).0;
+    assert_eq!(choose_journal_mirror([(&one, &found), (&one, &found)]), Err(JournalError::SameMirror(0)));
+    let mut strange = other.clone();
+    strange.journal = Uuid([9; 16]);
+    let error = JournalError::NotMirrors { one: JOURNAL, other: Uuid([9; 16]) };
+    assert_eq!(choose_journal_mirror([(&one, &found), (&strange, &found)]), Err(error));
+    assert!(error.to_string().contains("different journals"));
+    let own = Uuid([1; 16]);
+    assert_eq!(one.check_controller(own), Err(JournalError::OtherController { owner: CONTROLLER, own }));
+}
