@@ -426,4 +426,9 @@ fn a_full_table_of_arrays_takes_no_other_and_knows_its_own() {
     }
     assert_eq!(superblock.enter(array(64)), Err(JournalError::TableFull));
     assert_eq!(superblock.enter(array(5)), Ok(5));
+    let mut twice = golden_device("wrapped");
+    twice.copy_within(256..272, 256 + 64);
+    fix_checksum(&mut twice[..4096]);
+    let error = JournalError::BadArray { index: 2, field: "set_uuid" };
+    assert_eq!(JournalSuperblock::decode(&twice, SuperblockCopy::First), Err(error));
 }
