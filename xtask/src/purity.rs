@@ -31,7 +31,7 @@ const TABLE: &[Imports] = &[
     Imports {
         package: "openraid-lab",
         own: &["openraid-units", "openraid-core", "openraid-models", "openraid-nbd", "openraid-sim", "openraid-sys"],
-        external: &[],
+        external: &["serde", "serde_json"],
     },
     Imports {
         package: "openraid-runtime",
@@ -48,6 +48,8 @@ const TABLE: &[Imports] = &[
             "openraid-nbd",
             "openraid-sys",
             "openraid-sim",
+            "openraid-models",
+            "openraid-lab",
             "openraid-runtime",
         ],
         external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],

@@ -1,5 +1,24 @@
-//! Benchmark methods over simulated and real arrays, and the report of what they found.
+//! The reviews' laboratory: the same methods on a simulated machine, on a file, a drive or an export.
+//!
+//! ```text
+//!  method   M01 to M33: what to vary, what to measure
+//!    | cells {system, subject, pattern, axes}
+//!  cell     one measurement, found again by its identity
+//!    |
+//!  load     access patterns, closed and open loops, traces      reader   fio jobs, Iometer files, traces
+//!    |
+//!  target   simulated machine, io_uring, NBD, null
+//!    |
+//!  metrics  histograms, ratings, fio's JSON                     run      many cells on both cores, kept in files
+//! ```
+//!
+//! It must never write to a target that was not opened for destruction by name, and never take the outcome of a cell
+//! from anything but what the cell's identity names: the same identity gives the same bytes on a simulated target.
 
 #![forbid(unsafe_code)]
 
+pub mod cell;
+pub mod load;
+pub mod metrics;
 pub mod report;
+pub mod target;

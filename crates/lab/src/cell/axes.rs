@@ -1,0 +1,371 @@
+//! What a cell may vary besides array and pattern: the axes of the claims' language, each with the range it has there.
+//!
+//! An absent axis takes the pattern's value, and where that has none, the system's.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
+        }
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// As it is written.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+            /// The one that is written so.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.word() == word)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+words! {
+    /// Which way the data goes.
+    Direction {
+        /// From the target.
+        Read = "read",
+        /// To the target.
+        Write = "write",
+    }
+}
+words! {
+    /// A step of the file-copy test.
+    FileStep {
+        /// Make all files.
+        Create = "create",
+        /// Read all files.
+        Read = "read",
+        /// Copy them within the partition.
+        CopySame = "copy_same",
+        /// Copy them to the second partition.
+        CopyOther = "copy_other",
+    }
+}
+words! {
+    /// A set of files.
+    FileSet {
+        /// An installation: large and small files.
+        Install = "install",
+        /// Few very large files.
+        Iso = "iso",
+        /// Files of some megabytes.
+        Mp3 = "mp3",
+        /// Many small files.
+        Programs = "programs",
+        /// Many small files.
+        Windows = "windows",
+    }
+}
+words! {
+    /// How files are laid out.
+    FileSystem {
+        /// After NTFS.
+        Ntfs = "ntfs",
+        /// After FAT32.
+        Fat32 = "fat32",
+    }
+}
+words! {
+    /// An application whose requests are imitated.
+    TraceApp {
+        /// The sum of office and workstation programs.
+        Winmark99 = "winmark99",
+        /// Large images.
+        Photoshop40 = "photoshop40",
+        /// Large audio files.
+        Soundforge40 = "soundforge40",
+        /// A compiler.
+        Visualcpp50 = "visualcpp50",
+    }
+}
+words! {
+    /// What happens to writes.
+    CacheMode {
+        /// They are acknowledged from memory.
+        WriteBack = "wb",
+        /// They are acknowledged from the drives.
+        WriteThrough = "wt",
+    }
+}
+words! {
+    /// Which part of the array is used.
+    ZoneChoice {
+        /// All of it.
+        Full = "full",
+        /// Its first 32 GB.
+        First32g = "32g",
+    }
+}
+words! {
+    /// Where on the transfer graph.
+    Place {
+        /// Its first places.
+        Begin = "begin",
+        /// Its last places.
+        End = "end",
+    }
+}
+words! {
+    /// What was done between the random load and the measurement.
+    Recreated {
+        /// The array was made anew; the controller stayed on.
+        Recreate = "recreate",
+        /// The array was made anew after a power cycle.
+        PowerCycle = "power_cycle",
+    }
+}
+words! {
+    /// A cycle of the order test.
+    Cycle {
+        /// Random loads before sequential ones.
+        First = "1",
+        /// Files and sequential loads first.
+        Second = "2",
+    }
+}
+
+/// The axes. Everything is optional.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Axes {
+    /// Percent of reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rd: Option<u8>,
+    /// Outstanding requests of each worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qd: Option<u32>,
+    /// Outstanding requests of all workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oio: Option<u32>,
+    /// Generator threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u16>,
+    /// Users of an application trace at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<u16>,
+    /// Bytes of one request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bs: Option<u32>,
+    /// Sequential clients on disjoint zones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub th: Option<u16>,
+    /// Which way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub op: Option<Direction>,
+    /// Step of the file-copy test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<FileStep>,
+    /// Set of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<FileSet>,
+    /// Layout of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fs: Option<FileSystem>,
+    /// Application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<TraceApp>,
+    /// Controller and drive caches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheMode>,
+    /// Size of the controller's cache, MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_mib: Option<u32>,
+    /// Another controller with the same drives: a profile's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ctl: Option<String>,
+    /// Another host bus: a profile's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+    /// Other drives: a profile's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<String>,
+    /// Bytes of a chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<u32>,
+    /// Part of the array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneChoice>,
+    /// Cycle of the order test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cyc: Option<Cycle>,
+    /// How the array was made anew after the random load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Recreated>,
+    /// Seconds of load of the same kind before the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_s: Option<u32>,
+    /// Seconds of the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secs: Option<u32>,
+    /// One member is a slow drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<bool>,
+    /// Speed of the host's processor, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_speed_percent: Option<u32>,
+    /// Number of the repetition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rep: Option<u32>,
+}
+
+/// Limits of the axes: least and most.
+mod range {
+    pub const QD: (u32, u32) = (1, 4096);
+    pub const OIO: (u32, u32) = (1, 65_536);
+    pub const WORKERS: (u16, u16) = (1, 256);
+    pub const TH: (u16, u16) = (1, 64);
+    pub const BS: (u32, u32) = (512, 16 << 20);
+    pub const SECS: (u32, u32) = (1, 86_400);
+    pub const CACHE_MIB: (u32, u32) = (0, 1 << 20);
+    pub const HOST_SPEED: (u32, u32) = (1, 10_000);
+}
+
+/// An axis with a value that it cannot have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AxisError {
+    /// The axis.
+    pub axis: &'static str,
+    /// What is wrong and what to write.
+    pub reason: String,
+}
+
+impl fmt::Display for AxisError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.axis, self.reason)
+    }
+}
+
+impl std::error::Error for AxisError {}
+
+fn within<T: PartialOrd + fmt::Display + Copy>(
+    axis: &'static str,
+    value: Option<T>,
+    (least, most): (T, T),
+) -> Result<(), AxisError> {
+    match value {
+        Some(value) if value < least || value > most => {
+            Err(AxisError { axis, reason: format!("{value} is not possible; give {least} to {most}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Axes {
+    /// Are all values within their ranges?
+    ///
+    /// # Errors
+    /// The first axis that is not, with its range.
+    pub fn check(&self) -> Result<(), AxisError> {
+        within("rd", self.rd, (0, 100))?;
+        within("qd", self.qd, range::QD)?;
+        within("oio", self.oio, range::OIO)?;
+        within("workers", self.workers, range::WORKERS)?;
+        within("users", self.users, range::WORKERS)?;
+        within("th", self.th, range::TH)?;
+        within("bs", self.bs, range::BS)?;
+        within("secs", self.secs, range::SECS)?;
+        within("warm_s", self.warm_s, (0, range::SECS.1))?;
+        within("cache_mib", self.cache_mib, range::CACHE_MIB)?;
+        within("host_speed", self.host_speed_percent, range::HOST_SPEED)?;
+        if self.bs.is_some_and(|bs| !bs.is_multiple_of(512)) {
+            return Err(AxisError { axis: "bs", reason: "give a whole number of 512-byte sectors".into() });
+        }
+        if let (Some(oio), Some(workers)) = (self.oio, self.workers) {
+            if !oio.is_multiple_of(u32::from(workers)) {
+                let reason = format!("{oio} outstanding requests cannot be shared evenly by {workers} workers");
+                return Err(AxisError { axis: "oio", reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// These axes, and where they say nothing, the others.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        let other = other.clone();
+        Self {
+            rd: self.rd.or(other.rd),
+            qd: self.qd.or(other.qd),
+            oio: self.oio.or(other.oio),
+            workers: self.workers.or(other.workers),
+            users: self.users.or(other.users),
+            bs: self.bs.or(other.bs),
+            th: self.th.or(other.th),
+            op: self.op.or(other.op),
+            step: self.step.or(other.step),
+            set: self.set.or(other.set),
+            fs: self.fs.or(other.fs),
+            app: self.app.or(other.app),
+            cache: self.cache.or(other.cache),
+            cache_mib: self.cache_mib.or(other.cache_mib),
+            ctl: self.ctl.or(other.ctl),
+            bus: self.bus.or(other.bus),
+            drive: self.drive.or(other.drive),
+            chunk: self.chunk.or(other.chunk),
+            zone: self.zone.or(other.zone),
+            cyc: self.cyc.or(other.cyc),
+            after: self.after.or(other.after),
+            warm_s: self.warm_s.or(other.warm_s),
+            secs: self.secs.or(other.secs),
+            slow: self.slow.or(other.slow),
+            host_speed_percent: self.host_speed_percent.or(other.host_speed_percent),
+            rep: self.rep.or(other.rep),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written_and_serialised_so() {
+        for step in FileStep::ALL {
+            assert_eq!(FileStep::from_word(step.word()), Some(*step));
+            assert_eq!(serde_json::to_string(step).unwrap(), format!("{:?}", step.word()));
+        }
+        assert_eq!(CacheMode::from_word("wb"), Some(CacheMode::WriteBack));
+        assert_eq!(Cycle::from_word("3"), None);
+    }
+
+    #[test]
+    fn absent_axes_are_not_written_and_fall_back_to_others() {
+        let own = Axes { qd: Some(4), ..Axes::default() };
+        assert_eq!(serde_json::to_string(&own).unwrap(), r#"{"qd":4}"#);
+        let both = own.or(&Axes { qd: Some(16), bs: Some(4096), ..Axes::default() });
+        assert_eq!((both.qd, both.bs), (Some(4), Some(4096)));
+        assert!(serde_json::from_str::<Axes>(r#"{"depth":4}"#).is_err());
+    }
+
+    #[test]
+    fn values_outside_their_range_are_refused_with_the_range() {
+        let bad = [
+            (Axes { rd: Some(101), ..Axes::default() }, "rd: 101 is not possible; give 0 to 100"),
+            (Axes { qd: Some(0), ..Axes::default() }, "qd: 0 is not possible; give 1 to 4096"),
+            (Axes { bs: Some(1000), ..Axes::default() }, "bs: give a whole number of 512-byte sectors"),
+            (
+                Axes { oio: Some(3), workers: Some(2), ..Axes::default() },
+                "oio: 3 outstanding requests cannot be shared evenly by 2 workers",
+            ),
+        ];
+        for (axes, text) in bad {
+            assert_eq!(axes.check().unwrap_err().to_string(), text);
+        }
+        assert_eq!(Axes::default().check(), Ok(()));
+    }
+}

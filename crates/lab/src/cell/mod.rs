@@ -1,0 +1,15 @@
+//! A cell: one measurement of one load on one array, described so that its outcome follows from the description.
+
+mod axes;
+mod pattern;
+mod result;
+mod spec;
+mod subject;
+
+pub use axes::{
+    Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
+};
+pub use pattern::{Defaults, Pattern};
+pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
+pub use spec::{ArrayState, CellSpec, Effort};
+pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};

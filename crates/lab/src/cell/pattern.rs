@@ -1,0 +1,191 @@
+//! The kinds of load that a cell can carry, with the values that each has where the cell does not say otherwise.
+//!
+//! Sizes and depths are those of the reviews' methods: Database 8 KiB, sequential at depth 4, response time with
+//! single sectors, clients of 64 KiB, SSDs by two workers with 128 KiB and 4 KiB.
+
+use super::axes::Direction;
+use crate::load::AccessSpec;
+use serde::{Deserialize, Serialize};
+
+/// A kind of load.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Random requests of one size, reads and writes mixed.
+    Database,
+    /// One client, one place after the other.
+    Sequential,
+    /// Random requests of one size, all reads or all writes.
+    Random,
+    /// The File-Server mix.
+    FileServer,
+    /// The Web-Server mix.
+    WebServer,
+    /// The Workstation mix.
+    Workstation,
+    /// Sequential clients, each with a zone of its own.
+    MultiThreaded,
+    /// Single sectors, one at a time.
+    ResponseTime,
+    /// 128 KiB in sequence by several workers.
+    SsdSequential,
+    /// 4 KiB at random by several workers.
+    SsdRandom,
+    /// The latency of each request: 4 KiB at random.
+    Latency,
+    /// Files made, read and copied.
+    FcTest,
+    /// The whole array read from begin to end.
+    TransferGraph,
+    /// An application's requests, imitated.
+    Application,
+    /// An access specification of the user's.
+    Custom(AccessSpec),
+}
+
+/// What a pattern has where the cell says nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Defaults {
+    /// Bytes of a request, where the pattern has one size.
+    pub bs: u32,
+    /// Percent of reads, where direction does not say.
+    pub rd: u8,
+    /// Workers.
+    pub workers: u16,
+    /// Outstanding requests of each worker.
+    pub qd: u32,
+}
+
+impl Pattern {
+    /// All patterns without a specification of their own.
+    pub const ALL: [Self; 14] = [
+        Self::Database,
+        Self::Sequential,
+        Self::Random,
+        Self::FileServer,
+        Self::WebServer,
+        Self::Workstation,
+        Self::MultiThreaded,
+        Self::ResponseTime,
+        Self::SsdSequential,
+        Self::SsdRandom,
+        Self::Latency,
+        Self::FcTest,
+        Self::TransferGraph,
+        Self::Application,
+    ];
+
+    /// The pattern of the axis `pat`, with the direction that the word carries.
+    #[must_use]
+    pub fn from_axis(word: &str) -> Option<(Self, Option<Direction>)> {
+        Some(match word {
+            "db" => (Self::Database, None),
+            "sr" => (Self::Sequential, Some(Direction::Read)),
+            "sw" => (Self::Sequential, Some(Direction::Write)),
+            "rr" => (Self::Random, Some(Direction::Read)),
+            "rw" => (Self::Random, Some(Direction::Write)),
+            "fs" => (Self::FileServer, None),
+            "web" => (Self::WebServer, None),
+            "ws" | "wk" => (Self::Workstation, None),
+            "mt" => (Self::MultiThreaded, None),
+            "rt" => (Self::ResponseTime, None),
+            "seqssd" => (Self::SsdSequential, None),
+            "rndssd" => (Self::SsdRandom, None),
+            _ => return None,
+        })
+    }
+
+    /// The pattern that a claim's workload names, with the direction that the word carries.
+    #[must_use]
+    pub fn from_workload(word: &str) -> Option<(Self, Option<Direction>)> {
+        Some(match word {
+            "database" => (Self::Database, None),
+            "sequential" => (Self::Sequential, None),
+            "random-read-by-block" => (Self::Random, Some(Direction::Read)),
+            "random-write-by-block" => (Self::Random, Some(Direction::Write)),
+            "random" => (Self::Random, None),
+            "file-server" => (Self::FileServer, None),
+            "web-server" => (Self::WebServer, None),
+            "workstation" => (Self::Workstation, None),
+            "multithreaded" | "multi-threaded" => (Self::MultiThreaded, None),
+            "response-time" => (Self::ResponseTime, None),
+            "rst-sequential" => (Self::SsdSequential, None),
+            "rst-random" => (Self::SsdRandom, None),
+            "latency" => (Self::Latency, None),
+            "fc-test" => (Self::FcTest, None),
+            "winbench99-transfer-graph" | "transfer-graph" => (Self::TransferGraph, None),
+            "winbench99" | "application" => (Self::Application, None),
+            _ => return None,
+        })
+    }
+
+    /// A short name, as in results and file names.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Database => "database",
+            Self::Sequential => "sequential",
+            Self::Random => "random",
+            Self::FileServer => "file-server",
+            Self::WebServer => "web-server",
+            Self::Workstation => "workstation",
+            Self::MultiThreaded => "multi-threaded",
+            Self::ResponseTime => "response-time",
+            Self::SsdSequential => "rst-sequential",
+            Self::SsdRandom => "rst-random",
+            Self::Latency => "latency",
+            Self::FcTest => "fc-test",
+            Self::TransferGraph => "transfer-graph",
+            Self::Application => "application",
+            Self::Custom(spec) => spec.name(),
+        }
+    }
+
+    /// What it has where the cell says nothing.
+    #[must_use]
+    pub const fn defaults(&self) -> Defaults {
+        const K: u32 = 1 << 10;
+        let (bs, rd, workers, qd) = match self {
+            Self::Database => (8 * K, 67, 1, 1),
+            Self::Sequential => (64 * K, 100, 1, 4),
+            Self::Random => (4 * K, 100, 1, 1),
+            Self::FileServer => (4 * K, 80, 1, 1),
+            Self::WebServer => (4 * K, 100, 1, 1),
+            Self::Workstation => (4 * K, 60, 1, 1),
+            Self::ResponseTime => (512, 100, 1, 1),
+            Self::SsdSequential => (128 * K, 100, 2, 1),
+            Self::SsdRandom | Self::Latency => (4 * K, 100, 2, 1),
+            Self::MultiThreaded | Self::FcTest | Self::TransferGraph | Self::Application => (64 * K, 100, 1, 1),
+            Self::Custom(_) => (4 * K, 100, 1, 1),
+        };
+        Defaults { bs, rd, workers, qd }
+    }
+
+    /// The depths over which the pattern's rating is taken as a mean (R1).
+    #[must_use]
+    pub const fn depths(&self) -> &'static [u32] {
+        match self {
+            Self::Workstation => &[1, 2, 4, 8, 16, 32],
+            Self::Database => &[1, 4, 16, 64, 256],
+            _ => &[1, 2, 4, 8, 16, 32, 64, 128, 256],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_axis_and_of_the_workloads_names_a_pattern() {
+        for word in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "mt", "rt", "seqssd", "rndssd"] {
+            assert!(Pattern::from_axis(word).is_some(), "{word}");
+        }
+        assert_eq!(Pattern::from_axis("sw"), Some((Pattern::Sequential, Some(Direction::Write))));
+        assert_eq!(Pattern::from_axis("tape"), None);
+        for pattern in Pattern::ALL {
+            let named = Pattern::from_workload(pattern.name()).map(|(pattern, _)| pattern);
+            assert_eq!(named, Some(pattern));
+        }
+    }
+}

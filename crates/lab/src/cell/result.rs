@@ -1,0 +1,151 @@
+//! What a cell came to.
+
+use super::spec::CellSpec;
+use crate::metrics::{Histogram, Tally};
+use serde::{Deserialize, Serialize};
+
+/// Percentiles that a summary holds.
+pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
+
+/// Latency in numbers. All times in nanoseconds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Requests.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Standard deviation.
+    pub deviation_ns: f64,
+    /// Least.
+    pub min_ns: u64,
+    /// Most.
+    pub max_ns: u64,
+    /// Percent and value.
+    pub percentiles: Vec<(f64, u64)>,
+}
+
+impl LatencySummary {
+    /// Of a histogram.
+    #[must_use]
+    pub fn of(histogram: &Histogram) -> Self {
+        let percentiles = PERCENTILES.iter().map(|percent| (*percent, histogram.percentile(*percent))).collect();
+        Self {
+            count: histogram.count(),
+            mean_ns: histogram.mean(),
+            deviation_ns: histogram.deviation(),
+            min_ns: histogram.min(),
+            max_ns: histogram.max(),
+            percentiles: if histogram.count() == 0 { Vec::new() } else { percentiles },
+        }
+    }
+}
+
+/// What one member did while the cell was measured.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct MemberShare {
+    /// Share of the time that its mechanism worked.
+    pub busy: f64,
+    /// Commands.
+    pub reads: u64,
+    /// Commands.
+    pub writes: u64,
+    /// Sectors read and written.
+    pub sectors: u64,
+}
+
+/// What one worker got.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WorkerShare {
+    /// Requests each second.
+    pub iops: f64,
+    /// MB (10^6 bytes) each second.
+    pub mbps: f64,
+}
+
+/// A part of the machine that can be the limit.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Component {
+    /// `members`, `bus`, `controller`, `xor`, `host`, `link`.
+    pub name: String,
+    /// Share of the time that it worked.
+    pub busy: f64,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    /// Where: a byte of the array, or nanoseconds.
+    pub at: f64,
+    /// How much.
+    pub value: f64,
+}
+
+/// What a cell came to. Equal cells on a simulated target have equal results, byte by byte.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CellResult {
+    /// The cell.
+    pub spec: CellSpec,
+    /// Length of the measurement, nanoseconds of the target's clock.
+    pub elapsed_ns: u64,
+    /// Requests that ended within it.
+    pub requests: u64,
+    /// Requests each second.
+    pub iops: f64,
+    /// MB (10^6 bytes) each second.
+    pub mbps: f64,
+    /// Reads, with bytes and latency.
+    pub reads: Tally,
+    /// Writes, with bytes and latency.
+    pub writes: Tally,
+    /// Latency of both.
+    pub latency: LatencySummary,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Each worker.
+    pub workers: Vec<WorkerShare>,
+    /// Each member of the array, where the target tells.
+    pub members: Vec<MemberShare>,
+    /// Parts of the machine, the busiest first, where the target tells.
+    pub components: Vec<Component>,
+    /// Share of the host's processor, where the target tells.
+    pub host_cpu: Option<f64>,
+    /// Decisions of the engine: how often which.
+    pub reasons: Vec<(String, u64)>,
+    /// Curve over the array (transfer graph), MB/s by byte of the array.
+    pub curve: Vec<Sample>,
+    /// Thousand bytes each second (application traces).
+    pub score: Option<f64>,
+    /// Capacity of the target, bytes.
+    pub capacity: u64,
+    /// What was found on the way: how the load became steady, fallbacks.
+    pub notes: Vec<String>,
+}
+
+impl CellResult {
+    /// Mean latency in milliseconds.
+    #[must_use]
+    pub fn mean_ms(&self) -> f64 {
+        self.latency.mean_ns / 1e6
+    }
+
+    /// Latency of all requests, as a histogram.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        let mut all = self.reads.latency.clone();
+        all.merge(&self.writes.latency);
+        all
+    }
+
+    /// The busiest part of the machine.
+    #[must_use]
+    pub fn bottleneck(&self) -> Option<&Component> {
+        self.components.first()
+    }
+
+    /// Reads of members for each write of the host.
+    #[must_use]
+    pub fn reads_per_write(&self) -> Option<f64> {
+        let reads: u64 = self.members.iter().map(|member| member.reads).sum();
+        (self.writes.requests > 0 && !self.members.is_empty()).then(|| reads as f64 / self.writes.requests as f64)
+    }
+}

@@ -1,0 +1,147 @@
+//! The description of a cell, and its identity.
+
+use super::axes::{Axes, AxisError};
+use super::pattern::Pattern;
+use super::subject::Subject;
+use openraid_sim::random::mix;
+use serde::{Deserialize, Serialize};
+
+/// How much is measured. A part of the identity: more effort is another measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Effort {
+    /// Requests that are measured at most.
+    pub requests: u64,
+    /// Seconds (of the target's clock) that are measured at most.
+    pub seconds_max: u32,
+    /// Seconds (of the target's clock) that the load may take to become steady.
+    pub warm_seconds_max: u32,
+}
+
+impl Effort {
+    /// For a look: a few thousand requests.
+    pub const QUICK: Self = Self { requests: 6_000, seconds_max: 60, warm_seconds_max: 120 };
+    /// For a review: means of random loads within about one percent.
+    pub const NORMAL: Self = Self { requests: 30_000, seconds_max: 600, warm_seconds_max: 600 };
+    /// For tails.
+    pub const FULL: Self = Self { requests: 300_000, seconds_max: 3_600, warm_seconds_max: 1_200 };
+}
+
+/// The state of the array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArrayState {
+    /// All members work.
+    #[default]
+    Healthy,
+    /// So many members are missing.
+    Degraded(u16),
+    /// One member is new and being written.
+    Rebuilding,
+}
+
+/// One measurement.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellSpec {
+    /// The system: the name of a controller's profile, which also names its drives, bus, host and chunk.
+    pub system: String,
+    /// What of it.
+    pub subject: Subject,
+    /// Under which load.
+    pub pattern: Pattern,
+    /// With which values.
+    #[serde(default)]
+    pub axes: Axes,
+    /// In which state.
+    #[serde(default)]
+    pub state: ArrayState,
+    /// How much of it.
+    pub effort: Effort,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+impl CellSpec {
+    /// A cell with the pattern's own values.
+    #[must_use]
+    pub fn new(system: &str, subject: Subject, pattern: Pattern) -> Self {
+        Self {
+            system: system.into(),
+            subject,
+            pattern,
+            axes: Axes::default(),
+            state: ArrayState::Healthy,
+            effort: Effort::NORMAL,
+            seed: 1,
+        }
+    }
+
+    /// The same with these axes.
+    #[must_use]
+    pub fn with(mut self, axes: Axes) -> Self {
+        self.axes = axes;
+        self
+    }
+
+    /// Is it possible at all?
+    ///
+    /// # Errors
+    /// The axis that is not.
+    pub fn check(&self) -> Result<(), AxisError> {
+        self.axes.check()?;
+        if self.system.is_empty() {
+            return Err(AxisError { axis: "system", reason: "name a controller's profile".into() });
+        }
+        Ok(())
+    }
+
+    /// All of it in one line of JSON: equal cells have equal identities.
+    ///
+    /// # Panics
+    /// Never: a cell always has JSON.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        serde_json::to_string(self).expect("a cell is words and numbers")
+    }
+
+    /// A number from the identity, for seeds and file names. Not proof against malice.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        digest(&self.identity())
+    }
+
+    /// The seed of the cell's load: from the run's seed, the system, the subject and the pattern with its axes, so
+    /// that the order in which cells run, and on which thread, is of no account.
+    #[must_use]
+    pub fn load_seed(&self) -> u64 {
+        mix(self.seed ^ self.digest())
+    }
+}
+
+/// FNV-1a over 64 bits, mixed once more.
+pub(crate) fn digest(text: &str) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    mix(text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_its_identity() {
+        let cell = CellSpec::new("3ware-9650se", "raid5x4".parse().unwrap(), Pattern::Database).with(Axes {
+            qd: Some(16),
+            rd: Some(70),
+            ..Axes::default()
+        });
+        let again: CellSpec = serde_json::from_str(&cell.identity()).unwrap();
+        assert_eq!(again, cell);
+        let mut other = cell.clone();
+        other.axes.qd = Some(17);
+        assert_ne!(cell.digest(), other.digest());
+        assert_ne!(cell.load_seed(), CellSpec { seed: 2, ..cell.clone() }.load_seed());
+        assert!(CellSpec { system: String::new(), ..cell }.check().is_err());
+    }
+}

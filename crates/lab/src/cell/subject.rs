@@ -1,0 +1,301 @@
+//! What is measured: an array of so many drives, or a drive by itself.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Drives of one array at most: what the engine takes.
+pub const MEMBERS_MAX: u16 = 256;
+
+/// A level as reviews write it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Independent drives, all loaded at once.
+    Jbod,
+    /// Drives one after the other.
+    Linear,
+    /// A stripe.
+    Raid0,
+    /// Copies.
+    Raid1,
+    /// A mirrored stripe over any number of drives.
+    Raid1e,
+    /// A stripe of mirrors.
+    Raid10,
+    /// Rotating parity.
+    Raid5,
+    /// Two rotating syndromes.
+    Raid6,
+    /// A stripe of RAID 5.
+    Raid50,
+    /// A stripe of RAID 6.
+    Raid60,
+}
+
+impl Level {
+    /// All of them, in the order in which tables show them.
+    pub const ALL: [Self; 10] = [
+        Self::Jbod,
+        Self::Linear,
+        Self::Raid0,
+        Self::Raid1,
+        Self::Raid1e,
+        Self::Raid10,
+        Self::Raid5,
+        Self::Raid6,
+        Self::Raid50,
+        Self::Raid60,
+    ];
+
+    /// As in subjects: `raid5`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Jbod => "jbod",
+            Self::Linear => "linear",
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid1e => "raid1e",
+            Self::Raid10 => "raid10",
+            Self::Raid5 => "raid5",
+            Self::Raid6 => "raid6",
+            Self::Raid50 => "raid50",
+            Self::Raid60 => "raid60",
+        }
+    }
+
+    /// As people read it: `RAID 5`.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Jbod => "JBOD",
+            Self::Linear => "linear",
+            Self::Raid0 => "RAID 0",
+            Self::Raid1 => "RAID 1",
+            Self::Raid1e => "RAID 1E",
+            Self::Raid10 => "RAID 10",
+            Self::Raid5 => "RAID 5",
+            Self::Raid6 => "RAID 6",
+            Self::Raid50 => "RAID 50",
+            Self::Raid60 => "RAID 60",
+        }
+    }
+
+    /// Fewest drives that make sense, whatever a controller's policy says.
+    #[must_use]
+    pub const fn members_min(self) -> u16 {
+        match self {
+            Self::Jbod | Self::Linear => 1,
+            Self::Raid0 | Self::Raid1 => 2,
+            Self::Raid1e | Self::Raid5 => 3,
+            Self::Raid10 | Self::Raid6 => 4,
+            Self::Raid50 => 6,
+            Self::Raid60 => 8,
+        }
+    }
+}
+
+/// What a cell is measured on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// One drive of the system behind its controller.
+    Single,
+    /// An array of the system's drives.
+    Array {
+        /// Its level.
+        level: Level,
+        /// Its drives.
+        members: u16,
+    },
+    /// The drive that `slow=1` puts in place of one member: half the media rate, half the requests each second.
+    SlowSingle,
+    /// The fastest drive of 15,000 turns a minute that the models know.
+    Best15k,
+    /// An SSD of the SATA 3 Gb/s generation.
+    Ssd2009,
+    /// A consumer SATA 6 Gb/s SSD.
+    DesktopSsd,
+    /// One DC S3500.
+    S3500,
+    /// One DC S3700.
+    S3700,
+}
+
+/// A word that names no subject.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SubjectError {
+    /// No such word.
+    Unknown(String),
+    /// A level that is not known, or a count that is no number.
+    Array(String),
+    /// More or fewer drives than the level can have.
+    Members {
+        /// As it was written.
+        word: String,
+        /// Fewest.
+        least: u16,
+    },
+}
+
+impl fmt::Display for SubjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(word) => write!(
+                f,
+                "{word:?} names nothing that can be measured; write single, raidLxN (L is 0, 1, 1e, 10, 5, 6, 50 or \
+                 60, N the number of drives), jbodxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
+            ),
+            Self::Array(word) => {
+                write!(f, "{word:?} is no array; write the level, an x and the number of drives, as in raid5x4")
+            }
+            Self::Members { word, least } => {
+                write!(f, "{word:?} has an impossible number of drives; this level takes {least} to {MEMBERS_MAX}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SubjectError {}
+
+impl Subject {
+    /// Drives in it.
+    #[must_use]
+    pub const fn members(self) -> u16 {
+        match self {
+            Self::Array { members, .. } => members,
+            _ => 1,
+        }
+    }
+
+    /// The level, if it is an array.
+    #[must_use]
+    pub const fn level(self) -> Option<Level> {
+        match self {
+            Self::Array { level, .. } => Some(level),
+            _ => None,
+        }
+    }
+
+    /// As people read it: `RAID 5, 4 drives`.
+    #[must_use]
+    pub fn title(self) -> String {
+        match self {
+            Self::Array { level, members } => format!("{}, {members} drives", level.title()),
+            Self::Single => "single drive".into(),
+            Self::SlowSingle => "slow drive".into(),
+            Self::Best15k => "best 15k drive".into(),
+            Self::Ssd2009 => "SSD of 2009".into(),
+            Self::DesktopSsd => "desktop SSD".into(),
+            Self::S3500 => "DC S3500".into(),
+            Self::S3700 => "DC S3700".into(),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array { level, members } => write!(f, "{}x{members}", level.word()),
+            Self::Single => f.write_str("single"),
+            Self::SlowSingle => f.write_str("slow_single"),
+            Self::Best15k => f.write_str("best15k"),
+            Self::Ssd2009 => f.write_str("ssd2009"),
+            Self::DesktopSsd => f.write_str("desktop_ssd"),
+            Self::S3500 => f.write_str("s3500"),
+            Self::S3700 => f.write_str("s3700"),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = SubjectError;
+
+    fn from_str(word: &str) -> Result<Self, SubjectError> {
+        match word {
+            "single" => return Ok(Self::Single),
+            "slow_single" => return Ok(Self::SlowSingle),
+            "best15k" => return Ok(Self::Best15k),
+            "ssd2009" => return Ok(Self::Ssd2009),
+            "desktop_ssd" => return Ok(Self::DesktopSsd),
+            "s3500" => return Ok(Self::S3500),
+            "s3700" => return Ok(Self::S3700),
+            _ => {}
+        }
+        let is_array = word.starts_with("raid") || word.starts_with("jbod") || word.starts_with("linear");
+        let Some((level, members)) = word.rsplit_once('x').filter(|_| is_array) else {
+            return Err(if is_array { SubjectError::Array(word.into()) } else { SubjectError::Unknown(word.into()) });
+        };
+        let level = Level::ALL.into_iter().find(|known| known.word() == level);
+        let members = members.parse::<u16>().ok();
+        let (Some(level), Some(members)) = (level, members) else { return Err(SubjectError::Array(word.into())) };
+        if members < level.members_min() || members > MEMBERS_MAX {
+            return Err(SubjectError::Members { word: word.into(), least: level.members_min() });
+        }
+        Ok(Self::Array { level, members })
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        word.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subject_is_read_as_it_is_written() {
+        for word in [
+            "single",
+            "slow_single",
+            "best15k",
+            "ssd2009",
+            "desktop_ssd",
+            "s3500",
+            "s3700",
+            "jbodx6",
+            "linearx2",
+            "raid0x2",
+            "raid1x2",
+            "raid1ex3",
+            "raid10x4",
+            "raid5x3",
+            "raid6x8",
+            "raid50x8",
+            "raid60x16",
+        ] {
+            let subject: Subject = word.parse().unwrap();
+            assert_eq!(subject.to_string(), word);
+        }
+        let raid = Subject::Array { level: Level::Raid5, members: 4 };
+        assert_eq!("raid5x4".parse(), Ok(raid));
+        assert_eq!((raid.members(), raid.title().as_str()), (4, "RAID 5, 4 drives"));
+    }
+
+    #[test]
+    fn impossible_subjects_are_refused_with_a_remedy() {
+        for (word, words) in [
+            ("raid7x4", "is no array"),
+            ("raid5", "is no array"),
+            ("raid5x", "is no array"),
+            ("raid6x3", "takes 4 to 256"),
+            ("raid0x1", "takes 2"),
+            ("raid0x999", "to 256"),
+            ("", "names nothing"),
+            ("floppy", "names nothing"),
+        ] {
+            let error = word.parse::<Subject>().unwrap_err().to_string();
+            assert!(error.contains(words), "{word}: {error}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Access specifications: which sizes, how often, how many of them reads, how many at random places.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Lines of one specification at most; Iometer allows 100.
+pub const LINES_MAX: usize = 256;
+/// Bytes of one request at most.
+pub const REQUEST_BYTES_MAX: u32 = 16 << 20;
+
+/// One size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessLine {
+    /// Bytes of a request.
+    pub bytes: u32,
+    /// Percent of all requests.
+    pub share: u8,
+    /// Percent of these that are reads.
+    pub read: u8,
+    /// Percent of these at random places; the others follow the worker's request before.
+    pub random: u8,
+    /// Random places are multiples of this; where it is absent, of the largest power of two that divides the size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align: Option<u32>,
+}
+
+impl AccessLine {
+    /// A line with places aligned to the size.
+    #[must_use]
+    pub const fn new(bytes: u32, share: u8, read: u8, random: u8) -> Self {
+        Self { bytes, share, read, random, align: None }
+    }
+
+    /// Random places are multiples of so many bytes.
+    #[must_use]
+    pub const fn alignment(&self) -> u32 {
+        match self.align {
+            Some(align) => align,
+            None => 1 << self.bytes.trailing_zeros(),
+        }
+    }
+}
+
+/// A list of sizes whose shares are 100 % together.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+pub struct AccessSpec {
+    name: String,
+    lines: Vec<AccessLine>,
+}
+
+/// As it is read, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    name: String,
+    lines: Vec<AccessLine>,
+}
+
+impl<'de> Deserialize<'de> for AccessSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let unchecked = Unchecked::deserialize(deserializer)?;
+        Self::new(&unchecked.name, unchecked.lines).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Why a list is no specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AccessError {
+    /// No lines, or too many.
+    Lines(usize),
+    /// The shares do not add to 100 %.
+    Shares(u32),
+    /// A percentage above 100.
+    Percent {
+        /// Which line, from 1 on.
+        line: usize,
+        /// Which figure.
+        what: &'static str,
+        /// Its value.
+        value: u8,
+    },
+    /// A size that no request can have.
+    Size {
+        /// Which line, from 1 on.
+        line: usize,
+        /// Its value.
+        bytes: u32,
+    },
+    /// An alignment that is not whole sectors.
+    Align {
+        /// Which line, from 1 on.
+        line: usize,
+        /// Its value.
+        bytes: u32,
+    },
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lines(count) => write!(f, "{count} lines; an access specification has 1 to {LINES_MAX}"),
+            Self::Shares(sum) => {
+                write!(f, "the shares of the sizes add to {sum} %; correct them, together they must be 100 %")
+            }
+            Self::Percent { line, what, value } => {
+                write!(f, "line {line}: {value} % {what} is not possible; give 0 to 100")
+            }
+            Self::Size { line, bytes } => write!(
+                f,
+                "line {line}: requests of {bytes} bytes are not possible; give a multiple of 512 up to \
+                 {REQUEST_BYTES_MAX}"
+            ),
+            Self::Align { line, bytes } => {
+                write!(f, "line {line}: an alignment of {bytes} bytes is not possible; give a multiple of 512")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AccessError {}
+
+impl AccessSpec {
+    /// Check a list.
+    ///
+    /// # Errors
+    /// See [`AccessError`].
+    pub fn new(name: &str, lines: Vec<AccessLine>) -> Result<Self, AccessError> {
+        if lines.is_empty() || lines.len() > LINES_MAX {
+            return Err(AccessError::Lines(lines.len()));
+        }
+        for (number, line) in (1..).zip(&lines) {
+            for (what, value) in [("of requests", line.share), ("reads", line.read), ("random", line.random)] {
+                if value > 100 {
+                    return Err(AccessError::Percent { line: number, what, value });
+                }
+            }
+            if line.bytes == 0 || !line.bytes.is_multiple_of(512) || line.bytes > REQUEST_BYTES_MAX {
+                return Err(AccessError::Size { line: number, bytes: line.bytes });
+            }
+            if line.align.is_some_and(|align| align == 0 || !align.is_multiple_of(512)) {
+                return Err(AccessError::Align { line: number, bytes: line.align.unwrap_or(0) });
+            }
+        }
+        let sum = lines.iter().map(|line| u32::from(line.share)).sum();
+        if sum != 100 {
+            return Err(AccessError::Shares(sum));
+        }
+        Ok(Self { name: name.into(), lines })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its lines.
+    #[must_use]
+    pub fn lines(&self) -> &[AccessLine] {
+        &self.lines
+    }
+
+    /// Mean size of a request, bytes.
+    #[must_use]
+    pub fn mean_bytes(&self) -> f64 {
+        self.lines.iter().map(|line| f64::from(line.bytes) * f64::from(line.share)).sum::<f64>() / 100.0
+    }
+
+    /// Percent of all requests that are reads.
+    #[must_use]
+    pub fn read_percent(&self) -> f64 {
+        self.lines.iter().map(|line| f64::from(line.read) * f64::from(line.share)).sum::<f64>() / 100.0
+    }
+
+    /// Percent of all requests at random places.
+    #[must_use]
+    pub fn random_percent(&self) -> f64 {
+        self.lines.iter().map(|line| f64::from(line.random) * f64::from(line.share)).sum::<f64>() / 100.0
+    }
+
+    /// Does it write at all?
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.lines.iter().any(|line| line.share > 0 && line.read < 100)
+    }
+
+    /// The largest request.
+    #[must_use]
+    pub fn bytes_max(&self) -> u32 {
+        self.lines.iter().map(|line| line.bytes).max().unwrap_or(0)
+    }
+
+    /// The largest unit of which all sizes and places are multiples, at most 4096: what the target's block must divide.
+    #[must_use]
+    pub fn granule(&self) -> u32 {
+        let units = self.lines.iter().filter(|line| line.share > 0).map(|line| {
+            let size = 1u32 << line.bytes.trailing_zeros();
+            let align = line.align.map_or(size, |align| 1 << align.trailing_zeros());
+            size.min(align)
+        });
+        units.min().unwrap_or(512).min(4096)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_do_not_add_to_a_hundred_are_refused() {
+        let line = AccessLine::new(4096, 60, 80, 100);
+        assert_eq!(AccessSpec::new("x", vec![line]), Err(AccessError::Shares(60)));
+        assert!(AccessSpec::new("x", vec![line; 2]).unwrap_err().to_string().contains("add to 120 %"));
+        let json = r#"{"name":"x","lines":[{"bytes":4096,"share":60,"read":0,"random":0}]}"#;
+        assert!(serde_json::from_str::<AccessSpec>(json).unwrap_err().to_string().contains("must be 100 %"));
+    }
+
+    #[test]
+    fn impossible_lines_are_named() {
+        let bad = |line: AccessLine| AccessSpec::new("x", vec![line]).unwrap_err().to_string();
+        assert!(bad(AccessLine::new(1000, 100, 0, 0)).starts_with("line 1: requests of 1000 bytes"));
+        assert!(bad(AccessLine::new(4096, 100, 101, 0)).starts_with("line 1: 101 % reads"));
+        assert!(bad(AccessLine { align: Some(100), ..AccessLine::new(512, 100, 0, 0) }).contains("alignment of 100"));
+        assert_eq!(AccessSpec::new("x", Vec::new()), Err(AccessError::Lines(0)));
+        assert_eq!(AccessSpec::new("x", vec![AccessLine::new(512, 0, 0, 0); 300]), Err(AccessError::Lines(300)));
+    }
+
+    #[test]
+    fn granules_are_what_sizes_and_places_share() {
+        let spec = |lines: Vec<AccessLine>| AccessSpec::new("x", lines).unwrap();
+        assert_eq!(spec(vec![AccessLine::new(20 << 10, 100, 0, 100)]).granule(), 4096);
+        assert_eq!(spec(vec![AccessLine::new(512, 1, 0, 0), AccessLine::new(8192, 99, 0, 0)]).granule(), 512);
+        assert_eq!(AccessLine::new(20 << 10, 100, 0, 100).alignment(), 4096);
+    }
+}

@@ -1,0 +1,202 @@
+//! The closed loop: each worker keeps a fixed number of requests outstanding.
+//!
+//! ```text
+//!   slot: asks -> outstanding -> done -> asks ...      (workers x depth slots, each with the name of its index)
+//!                     ^            \-> thinks (waits in the heap until its time)
+//! ```
+
+use super::{Source, Step};
+use crate::metrics::Recorder;
+use crate::target::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError};
+use openraid_sim::Random;
+use openraid_units::{Instant, Nanos};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// When to come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// After so many requests have ended.
+    pub requests: u64,
+    /// At this time.
+    pub at: Instant,
+}
+
+impl Stop {
+    /// Never, but for the source's own end.
+    pub const NEVER: Self = Self { requests: u64::MAX, at: Instant::NEVER };
+}
+
+/// What a closed loop may vary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoopOptions {
+    /// Workers.
+    pub workers: u16,
+    /// Outstanding requests of each.
+    pub depth: u32,
+    /// Before each request the host takes a random time up to this.
+    pub jitter: Nanos,
+    /// Seed of the jitter.
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    worker: u16,
+    kind: IoKind,
+    len: u32,
+    since: Instant,
+    outstanding: bool,
+}
+
+/// A closed loop. It can be run in pieces: what is outstanding stays so between them.
+pub struct ClosedLoop {
+    slots: Vec<Slot>,
+    /// Slots that ask at a time: time, then order.
+    later: BinaryHeap<Reverse<(Instant, u32)>>,
+    jitter: Nanos,
+    random: Random,
+    outstanding: usize,
+    done: Vec<IoDone>,
+    started: bool,
+}
+
+impl ClosedLoop {
+    /// A loop that has not asked for anything yet.
+    #[must_use]
+    pub fn new(options: LoopOptions) -> Self {
+        let slot = |worker| Slot { worker, kind: IoKind::Read, len: 0, since: Instant::ZERO, outstanding: false };
+        // Depth by depth, so that workers begin side by side.
+        let slots = (0..options.depth).flat_map(|_| (0..options.workers).map(slot)).collect();
+        Self {
+            slots,
+            later: BinaryHeap::new(),
+            jitter: options.jitter,
+            random: Random::derived(options.seed, u64::MAX),
+            outstanding: 0,
+            done: Vec::new(),
+            started: false,
+        }
+    }
+
+    /// Run until `stop`. Returns how many requests ended; what ended is counted in `recorder` if there is one.
+    /// Returns early when the source has come to its end and nothing is outstanding.
+    ///
+    /// # Errors
+    /// The target cannot go on.
+    pub fn run<T: Target + ?Sized, S: Source + ?Sized>(
+        &mut self,
+        target: &mut T,
+        source: &mut S,
+        stop: Stop,
+        mut recorder: Option<&mut Recorder>,
+    ) -> Result<u64, TargetError> {
+        if !self.started {
+            self.started = true;
+            for slot in 0..self.slots.len() {
+                self.ask(target, source, slot);
+            }
+        }
+        let mut ended = 0;
+        while ended < stop.requests && target.now() < stop.at {
+            let due = self.later.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time);
+            if due <= target.now() {
+                let Reverse((_, slot)) = self.later.pop().expect("just looked at");
+                self.ask(target, source, slot as usize);
+                continue;
+            }
+            if self.outstanding == 0 && self.later.is_empty() {
+                break;
+            }
+            let mut done = std::mem::take(&mut self.done);
+            done.clear();
+            target.wait(due.min(stop.at), &mut done)?;
+            for io in &done {
+                ended += 1;
+                let slot = self.end(io, recorder.as_deref_mut());
+                self.again(target, source, slot);
+            }
+            self.done = done;
+        }
+        Ok(ended)
+    }
+
+    /// Wait for what is outstanding, and ask for nothing more.
+    ///
+    /// # Errors
+    /// The target cannot go on.
+    pub fn drain<T: Target + ?Sized>(
+        &mut self,
+        target: &mut T,
+        mut recorder: Option<&mut Recorder>,
+    ) -> Result<(), TargetError> {
+        self.later.clear();
+        while self.outstanding > 0 {
+            let mut done = std::mem::take(&mut self.done);
+            done.clear();
+            target.wait(Instant::NEVER, &mut done)?;
+            for io in &done {
+                self.end(io, recorder.as_deref_mut());
+            }
+            self.done = done;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, io: &IoDone, recorder: Option<&mut Recorder>) -> usize {
+        let index = usize::try_from(io.id).expect("names are slots");
+        let slot = &mut self.slots[index];
+        assert!(slot.outstanding, "bug: the target ended request {} twice", io.id);
+        slot.outstanding = false;
+        self.outstanding -= 1;
+        if let Some(recorder) = recorder {
+            count(recorder, slot, io);
+        }
+        index
+    }
+
+    fn again<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: usize) {
+        if self.jitter == Nanos::ZERO {
+            return self.ask(target, source, slot);
+        }
+        let wait = Nanos(self.random.below(self.jitter.get() + 1));
+        self.put_off(target.now() + wait, slot);
+    }
+
+    fn put_off(&mut self, until: Instant, slot: usize) {
+        self.later.push(Reverse((until, u32::try_from(slot).expect("few slots"))));
+    }
+
+    fn ask<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, index: usize) {
+        let now = target.now();
+        let worker = self.slots[index].worker;
+        match source.next(worker) {
+            Step::Ask(request) => {
+                let slot = &mut self.slots[index];
+                *slot = Slot { worker, kind: request.kind, len: request.len, since: now, outstanding: true };
+                self.outstanding += 1;
+                let (kind, offset, len) = (request.kind, request.offset, request.len);
+                target.submit(HostIo { id: index as u64, kind, offset, len, worker });
+            }
+            Step::Think(time) => self.put_off(now + time, index),
+            Step::End => {}
+        }
+    }
+}
+
+fn count(recorder: &mut Recorder, slot: &Slot, io: &IoDone) {
+    if io.status != ReplyStatus::Ok {
+        recorder.errors += 1;
+        return;
+    }
+    let latency = io.at.since(slot.since).get();
+    match slot.kind {
+        IoKind::Read => recorder.reads.add(slot.len, latency),
+        IoKind::Write => recorder.writes.add(slot.len, latency),
+        IoKind::Flush => recorder.flushes += 1,
+    }
+    if let Some((requests, bytes)) = recorder.workers.get_mut(usize::from(slot.worker)) {
+        *requests += 1;
+        *bytes += u64::from(slot.len);
+    }
+}

@@ -1,0 +1,187 @@
+//! An access specification carried out: each worker with its own chance, its own zone and its own place in it.
+
+use super::access::AccessSpec;
+use super::{Request, Source, Step};
+use crate::target::IoKind;
+use openraid_sim::random::mix;
+use openraid_sim::Random;
+use openraid_units::Nanos;
+
+/// A run of bytes of the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// The first.
+    pub start: u64,
+    /// How many.
+    pub len: u64,
+}
+
+impl Zone {
+    /// The part of a zone that one of several workers has for itself, in whole MiB where there is room for that.
+    #[must_use]
+    pub fn part(self, number: u16, of: u16) -> Self {
+        const MIB: u64 = 1 << 20;
+        let unit = if self.len / MIB >= u64::from(of) { MIB } else { 4096 };
+        let each = self.len / u64::from(of) / unit * unit;
+        Self { start: self.start + each * u64::from(number), len: each }
+    }
+}
+
+struct Worker {
+    random: Random,
+    zone: Zone,
+    /// Where the request before ended, from the zone's start.
+    position: u64,
+    /// Requests since the last pause.
+    burst: u32,
+}
+
+/// A specification, carried out by workers.
+pub struct Mixed {
+    /// Line by percent.
+    table: [u8; 100],
+    lines: Vec<super::AccessLine>,
+    workers: Vec<Worker>,
+    /// After so many requests a worker thinks for so long.
+    think: Option<(u32, Nanos)>,
+}
+
+impl Mixed {
+    /// For workers that share a zone, or that have a part of it each (`disjoint`). The seed comes from the cell's
+    /// identity; each worker's own follows from it.
+    ///
+    /// # Panics
+    /// If a worker's zone is smaller than the largest request: who plans the cell checks that.
+    #[must_use]
+    pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, disjoint: bool, seed: u64) -> Self {
+        let worker = |number: u16| {
+            let zone = if disjoint { zone.part(number, workers) } else { zone };
+            assert!(zone.len >= u64::from(spec.bytes_max()), "bug: a zone smaller than a request");
+            Worker { random: Random::derived(seed, u64::from(number)), zone, position: 0, burst: 0 }
+        };
+        let mut table = [0; 100];
+        let mut percent = 0;
+        for (number, line) in (0u8..).zip(spec.lines()) {
+            let next = percent + usize::from(line.share);
+            table[percent..next].fill(number);
+            percent = next;
+        }
+        Self { table, lines: spec.lines().to_vec(), workers: (0..workers).map(worker).collect(), think: None }
+    }
+
+    /// Think for so long after each burst of so many requests.
+    #[must_use]
+    pub fn thinking(mut self, burst: u32, time: Nanos) -> Self {
+        self.think = Some((burst.max(1), time));
+        self
+    }
+
+    /// Start sequential workers at different places of their zones, drawn from the seed.
+    #[must_use]
+    pub fn scattered(mut self, seed: u64) -> Self {
+        for (number, worker) in (0u64..).zip(&mut self.workers) {
+            let room = worker.zone.len / 4096;
+            worker.position = mix(seed ^ number) % room.max(1) * 4096;
+        }
+        self
+    }
+}
+
+impl Source for Mixed {
+    fn next(&mut self, number: u16) -> Step {
+        let worker = &mut self.workers[usize::from(number)];
+        if let Some((burst, time)) = self.think {
+            if worker.burst == burst {
+                worker.burst = 0;
+                return Step::Think(time);
+            }
+            worker.burst += 1;
+        }
+        // One draw of 64 bits serves three choices of 0 to 99: 10^6 divides 2^64 well enough (bias 2^-44).
+        let draw = worker.random.below(1_000_000);
+        let (share, read, random) = (draw % 100, draw / 100 % 100, draw / 10_000);
+        let line = &self.lines[usize::from(self.table[usize::try_from(share).expect("below 100")])];
+        let len = u64::from(line.bytes);
+        let place = if random < u64::from(line.random) {
+            let align = u64::from(line.alignment());
+            worker.random.below((worker.zone.len - len) / align + 1) * align
+        } else if worker.position + len <= worker.zone.len {
+            worker.position
+        } else {
+            0
+        };
+        worker.position = place + len;
+        let kind = if read < u64::from(line.read) { IoKind::Read } else { IoKind::Write };
+        Step::Ask(Request { kind, offset: worker.zone.start + place, len: line.bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::builtin::{file_server, one_size, workstation};
+    use super::*;
+
+    fn requests(source: &mut Mixed, worker: u16, count: usize) -> Vec<Request> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            if let Step::Ask(request) = source.next(worker) {
+                found.push(request);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn sizes_directions_and_places_come_as_often_as_specified() {
+        let zone = Zone { start: 1 << 20, len: 1 << 30 };
+        let count = 100_000;
+        let drawn = requests(&mut Mixed::new(&file_server(), 1, zone, false, 9), 0, count);
+        let share = |test: &dyn Fn(&Request) -> bool| drawn.iter().filter(|r| test(r)).count() as f64 / count as f64;
+        // Three standard errors of a share of 60 % among 100,000 are 0.0047.
+        assert!((share(&|r| r.len == 4096) - 0.60).abs() < 0.0047);
+        assert!((share(&|r| r.len == 65_536) - 0.10).abs() < 0.0029);
+        assert!((share(&|r| r.kind == IoKind::Read) - 0.80).abs() < 0.0038);
+        let mean = drawn.iter().map(|r| (r.offset - zone.start) as f64).sum::<f64>() / count as f64;
+        let width = zone.len as f64;
+        assert!((mean / width - 0.5).abs() < 3.0 * (1.0f64 / 12.0).sqrt() / (count as f64).sqrt() + 1e-4);
+        assert!(drawn.iter().all(|r| r.offset >= zone.start && r.offset + u64::from(r.len) <= zone.start + zone.len));
+        assert!(drawn.iter().all(|r| r.offset % u64::from(r.len) == 0), "places are aligned to the size");
+    }
+
+    #[test]
+    fn sequential_requests_follow_each_other_and_wrap() {
+        let zone = Zone { start: 0, len: 10 * 4096 };
+        let drawn = requests(&mut Mixed::new(&one_size("s", 4096, 100, 0), 1, zone, false, 1), 0, 25);
+        let places: Vec<u64> = drawn.iter().map(|r| r.offset / 4096).collect();
+        let expected: Vec<u64> = (0..25).map(|n| n % 10).collect();
+        assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn disjoint_zones_do_not_touch_and_shared_ones_are_the_same() {
+        let zone = Zone { start: 0, len: 64 << 20 };
+        let mut disjoint = Mixed::new(&one_size("s", 65_536, 0, 0), 4, zone, true, 1);
+        for worker in 0..4u16 {
+            let first = requests(&mut disjoint, worker, 256);
+            let (low, high) = (u64::from(worker) << 24, (u64::from(worker) + 1) << 24);
+            assert!(first.iter().all(|r| r.offset >= low && r.offset + 65_536 <= high));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_workers_differ() {
+        let zone = Zone { start: 0, len: 1 << 30 };
+        let draw = |seed, worker| requests(&mut Mixed::new(&workstation(), 2, zone, false, seed), worker, 100);
+        assert_eq!(draw(1, 0), draw(1, 0));
+        assert_ne!(draw(1, 0), draw(1, 1));
+        assert_ne!(draw(1, 0), draw(2, 0));
+    }
+
+    #[test]
+    fn a_worker_thinks_after_each_burst() {
+        let zone = Zone { start: 0, len: 1 << 20 };
+        let mut source = Mixed::new(&one_size("s", 512, 100, 100), 1, zone, false, 1).thinking(2, Nanos(5));
+        let steps: Vec<bool> = (0..6).map(|_| matches!(source.next(0), Step::Think(_))).collect();
+        assert_eq!(steps, [false, false, true, false, false, true]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Loads: what is asked of a target, and when.
+//!
+//! ```text
+//!   AccessSpec --> Mixed   (one worker: sizes, directions, places)  \
+//!   Script                 (one thing after the other)               >  Source  -->  ClosedLoop  --> Target
+//!   Trace                                                           /            \-> open loop
+//! ```
+
+mod access;
+mod builtin;
+mod closed;
+mod mixed;
+mod open;
+mod script;
+
+pub use access::{AccessError, AccessLine, AccessSpec, LINES_MAX, REQUEST_BYTES_MAX};
+pub use builtin::{database, file_server, one_size, streaming, web_server, workstation};
+pub use closed::{ClosedLoop, LoopOptions, Stop};
+pub use mixed::{Mixed, Zone};
+pub use open::{run_open, Arrivals, Pace, Paced, OUTSTANDING_MAX};
+pub use script::Script;
+
+use crate::target::IoKind;
+use openraid_units::Nanos;
+
+/// One request, before it has a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What.
+    pub kind: IoKind,
+    /// First byte of the target.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It asks for this.
+    Ask(Request),
+    /// It thinks for so long, then is asked again.
+    Think(Nanos),
+    /// It has nothing more to do.
+    End,
+}
+
+/// Something that says what workers do next.
+pub trait Source {
+    /// The next step of a worker, which has just become free.
+    fn next(&mut self, worker: u16) -> Step;
+}

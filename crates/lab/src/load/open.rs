@@ -1,0 +1,144 @@
+//! The open loop: requests come at their own times, whether or not those before have ended.
+//!
+//! Latency counts from the time at which a request should have come, so that a target that stalls cannot hide the
+//! requests it kept from being asked.
+
+use super::{Request, Source, Step};
+use crate::metrics::Recorder;
+use crate::target::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError};
+use openraid_sim::Random;
+use openraid_units::{Instant, Nanos};
+use std::collections::VecDeque;
+
+/// Requests that are outstanding at the target at most; more wait in the generator, and their latency counts on.
+pub const OUTSTANDING_MAX: usize = 4096;
+
+/// How requests come.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Pace {
+    /// One after each such time.
+    Even(Nanos),
+    /// Independent of each other, with this mean time between them.
+    Poisson(Nanos),
+}
+
+/// Something that says when the next request comes and what it is.
+pub trait Arrivals {
+    /// The next request, at its time from the start; times never go back. Nothing at the end.
+    fn next(&mut self) -> Option<(Nanos, Request)>;
+}
+
+/// A source with times from a pace.
+pub struct Paced<'a, S: ?Sized> {
+    source: &'a mut S,
+    pace: Pace,
+    random: Random,
+    at: u64,
+}
+
+impl<'a, S: Source + ?Sized> Paced<'a, S> {
+    /// Requests of a source's first worker.
+    pub fn new(source: &'a mut S, pace: Pace, seed: u64) -> Self {
+        Self { source, pace, random: Random::derived(seed, 0x0a11), at: 0 }
+    }
+}
+
+impl<S: Source + ?Sized> Arrivals for Paced<'_, S> {
+    fn next(&mut self) -> Option<(Nanos, Request)> {
+        let gap = match self.pace {
+            Pace::Even(gap) => gap.get(),
+            Pace::Poisson(mean) => exponential(&mut self.random, mean.get()),
+        };
+        self.at += gap;
+        loop {
+            match self.source.next(0) {
+                Step::Ask(request) => return Some((Nanos(self.at), request)),
+                Step::Think(time) => self.at += time.get(),
+                Step::End => return None,
+            }
+        }
+    }
+}
+
+/// A time of an exponential distribution.
+fn exponential(random: &mut Random, mean: u64) -> u64 {
+    // 53 bits, never zero.
+    let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    let time = -uniform.ln() * mean as f64;
+    // Below 37 means.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = time as u64;
+    whole
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    due: Instant,
+    kind: IoKind,
+    len: u32,
+}
+
+/// Run arrivals until `end` (time from now on) or their end; then wait for what is outstanding. Requests due before
+/// `count_from` are asked but not counted. Returns the requests that could not be asked at their time because too
+/// many were outstanding.
+///
+/// # Errors
+/// The target cannot go on.
+pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
+    target: &mut T,
+    arrivals: &mut A,
+    count_from: Nanos,
+    end: Nanos,
+    recorder: &mut Recorder,
+) -> Result<u64, TargetError> {
+    let start = target.now();
+    let from = start + count_from;
+    let mut asked: Vec<Option<Asked>> = vec![None; OUTSTANDING_MAX];
+    let mut free: Vec<usize> = (0..OUTSTANDING_MAX).rev().collect();
+    let mut waiting: VecDeque<(Instant, Request)> = VecDeque::new();
+    let mut late = 0;
+    let mut done: Vec<IoDone> = Vec::new();
+    let mut coming = arrivals.next().filter(|(time, _)| *time < end);
+    loop {
+        let now = target.now();
+        while let Some((time, request)) = coming.filter(|(time, _)| start + *time <= now) {
+            waiting.push_back((start + time, request));
+            coming = arrivals.next().filter(|(time, _)| *time < end);
+        }
+        while let (Some(&(due, request)), Some(&slot)) = (waiting.front(), free.last()) {
+            waiting.pop_front();
+            free.pop();
+            asked[slot] = Some(Asked { due, kind: request.kind, len: request.len });
+            let (kind, offset, len) = (request.kind, request.offset, request.len);
+            target.submit(HostIo { id: slot as u64, kind, offset, len, worker: 0 });
+        }
+        late += u64::from(!waiting.is_empty());
+        if free.len() == OUTSTANDING_MAX && waiting.is_empty() && coming.is_none() {
+            return Ok(late);
+        }
+        let until = coming.map_or(Instant::NEVER, |(time, _)| start + time);
+        done.clear();
+        target.wait(until, &mut done)?;
+        for io in &done {
+            let slot = usize::try_from(io.id).expect("names are slots");
+            let ended = asked[slot].take().expect("bug: the target ended a request twice");
+            free.push(slot);
+            if ended.due >= from {
+                count(recorder, ended, io);
+            }
+        }
+    }
+}
+
+fn count(recorder: &mut Recorder, asked: Asked, io: &IoDone) {
+    if io.status != ReplyStatus::Ok {
+        recorder.errors += 1;
+        return;
+    }
+    let latency = io.at.since(asked.due).get();
+    match asked.kind {
+        IoKind::Read => recorder.reads.add(asked.len, latency),
+        IoKind::Write => recorder.writes.add(asked.len, latency),
+        IoKind::Flush => recorder.flushes += 1,
+    }
+}

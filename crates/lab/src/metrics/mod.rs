@@ -1,0 +1,9 @@
+//! Figures from measurements: histograms, counts, ratings.
+
+mod histogram;
+mod rating;
+mod tally;
+
+pub use histogram::Histogram;
+pub use rating::{RatingError, Scheme};
+pub use tally::{Recorder, Tally};

@@ -1,0 +1,163 @@
+//! Ratings: one figure from several queue depths. Each review used its own formula; the formula is printed with it.
+//!
+//! `qN` is the number of requests each second at depth N.
+
+use crate::cell::Pattern;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A formula.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Scheme {
+    /// The mean over all depths.
+    R1,
+    /// Depths 1 to 16, each divided by the depth.
+    R2,
+    /// Depths 1 to 32, each divided by the depth.
+    R3,
+    /// Weights of their own for file, web and workstation loads.
+    R4,
+    /// The mean of depths 16, 64 and 256.
+    R5,
+}
+
+/// A depth that the formula needs was not measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RatingError {
+    /// Which formula.
+    pub scheme: Scheme,
+    /// Which depth.
+    pub depth: u32,
+}
+
+impl fmt::Display for RatingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rating {:?} needs depth {}, which was not measured; measure it too", self.scheme, self.depth)
+    }
+}
+
+impl std::error::Error for RatingError {}
+
+/// Depth and divisor.
+type Terms = &'static [(u32, f64)];
+
+const R2: Terms = &[(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0), (16, 16.0)];
+const R3: Terms = &[(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0), (16, 16.0), (32, 32.0)];
+const R4_FILE: Terms = &[(1, 1.0), (4, 2.0), (16, 4.0), (64, 6.0), (256, 8.0)];
+const R4_WEB: Terms = &[(1, 1.0), (4, 1.0), (16, 2.0), (64, 4.0), (256, 6.0)];
+const R4_WORK: Terms = &[(1, 1.0), (2, 1.0), (4, 2.0), (8, 3.0), (16, 4.0)];
+const R5: Terms = &[(16, 3.0), (64, 3.0), (256, 3.0)];
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5];
+
+    /// The scheme that a text names: its first word is `R1` to `R5`; "depth-weighted" without a number is R4, whose
+    /// weights are printed by the same authors; everything else is not known.
+    #[must_use]
+    pub fn from_words(text: &str) -> Option<Self> {
+        let first = text.split([' ', '(']).next().unwrap_or_default();
+        match first {
+            "R1" | "mean" => Some(Self::R1),
+            "R2" => Some(Self::R2),
+            "R3" => Some(Self::R3),
+            "R4" | "depth-weighted" => Some(Self::R4),
+            "R5" => Some(Self::R5),
+            _ => None,
+        }
+    }
+
+    fn terms(self, pattern: &Pattern) -> Option<Terms> {
+        match self {
+            Self::R1 => None,
+            Self::R2 => Some(R2),
+            Self::R3 => Some(R3),
+            Self::R4 => Some(match pattern {
+                Pattern::WebServer => R4_WEB,
+                Pattern::Workstation => R4_WORK,
+                _ => R4_FILE,
+            }),
+            Self::R5 => Some(R5),
+        }
+    }
+
+    /// The depths that it needs for a pattern.
+    #[must_use]
+    pub fn depths(self, pattern: &Pattern) -> Vec<u32> {
+        match self.terms(pattern) {
+            Some(terms) => terms.iter().map(|(depth, _)| *depth).collect(),
+            None => pattern.depths().to_vec(),
+        }
+    }
+
+    /// The formula, to be printed beside the figure.
+    #[must_use]
+    pub fn formula(self, pattern: &Pattern) -> String {
+        let terms = match (self, self.terms(pattern)) {
+            (Self::R5, _) => return "(q16 + q64 + q256) / 3".into(),
+            (_, Some(terms)) => terms,
+            (_, None) => {
+                let depths: Vec<String> = pattern.depths().iter().map(|depth| format!("q{depth}")).collect();
+                return format!("({}) / {}", depths.join(" + "), depths.len());
+            }
+        };
+        let terms: Vec<String> = terms.iter().map(|(depth, divisor)| format!("q{depth}/{divisor}")).collect();
+        terms.join(" + ")
+    }
+
+    /// The figure, from the requests each second at a depth.
+    ///
+    /// # Errors
+    /// A depth is not there.
+    pub fn rate(self, pattern: &Pattern, iops: impl Fn(u32) -> Option<f64>) -> Result<f64, RatingError> {
+        let at = |depth: u32| iops(depth).ok_or(RatingError { scheme: self, depth });
+        match self.terms(pattern) {
+            Some(terms) => terms.iter().map(|(depth, divisor)| Ok(at(*depth)? / divisor)).sum(),
+            None => {
+                let depths = pattern.depths();
+                let sum: f64 = depths.iter().map(|depth| at(*depth)).sum::<Result<f64, _>>()?;
+                Ok(sum / depths.len() as f64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratings_are_their_printed_formulas() {
+        // With qN = N each term of R2 is 1; the others follow by hand.
+        let linear = |depth: u32| Some(f64::from(depth));
+        let file = Pattern::FileServer;
+        assert_eq!(Scheme::R1.rate(&file, linear).unwrap(), 511.0 / 9.0);
+        assert_eq!(Scheme::R2.rate(&file, linear), Ok(5.0));
+        assert_eq!(Scheme::R3.rate(&file, linear), Ok(6.0));
+        assert_eq!(Scheme::R4.rate(&file, linear).unwrap(), 1.0 + 2.0 + 4.0 + 64.0 / 6.0 + 32.0);
+        assert_eq!(Scheme::R4.rate(&Pattern::WebServer, linear).unwrap(), 1.0 + 4.0 + 8.0 + 16.0 + 256.0 / 6.0);
+        assert_eq!(Scheme::R4.rate(&Pattern::Workstation, linear).unwrap(), 1.0 + 2.0 + 2.0 + 8.0 / 3.0 + 4.0);
+        assert_eq!(Scheme::R5.rate(&file, linear), Ok(112.0));
+        assert_eq!(Scheme::R2.formula(&file), "q1/1 + q2/2 + q4/4 + q8/8 + q16/16");
+        assert_eq!(Scheme::R1.formula(&Pattern::Workstation), "(q1 + q2 + q4 + q8 + q16 + q32) / 6");
+    }
+
+    #[test]
+    fn a_missing_depth_is_named() {
+        let few = |depth: u32| (depth < 16).then_some(1.0);
+        let error = Scheme::R2.rate(&Pattern::Workstation, few).unwrap_err();
+        assert_eq!(error.to_string(), "rating R2 needs depth 16, which was not measured; measure it too");
+    }
+
+    #[test]
+    fn schemes_are_found_in_the_words_of_claims() {
+        for (text, scheme) in [
+            ("R2 (to queue 16)", Some(Scheme::R2)),
+            ("R1 mean", Some(Scheme::R1)),
+            ("depth-weighted (formula not printed)", Some(Scheme::R4)),
+            ("secret", None),
+        ] {
+            assert_eq!(Scheme::from_words(text), scheme, "{text}");
+        }
+    }
+}

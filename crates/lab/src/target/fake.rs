@@ -1,0 +1,117 @@
+//! A target whose answers are known on paper: so many servers, each with a fixed or exponential time, and one queue.
+//! It stands in where only the generator is examined.
+
+use super::{Counters, HostIo, IoDone, MemberCounters, ReplyStatus, Target, TargetError, TargetFacts};
+use openraid_sim::Random;
+use openraid_units::{Bytes, Instant, Nanos};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Servers with one queue in front of them, in virtual time.
+pub struct Servers {
+    facts: TargetFacts,
+    now: Instant,
+    idle: usize,
+    service: Nanos,
+    exponential: Option<Random>,
+    queue: VecDeque<HostIo>,
+    /// Time, order, name.
+    busy: BinaryHeap<Reverse<(Instant, u64, u64)>>,
+    sequence: u64,
+    counters: MemberCounters,
+}
+
+impl Servers {
+    /// Servers that take the same time for every request.
+    #[must_use]
+    pub fn constant(servers: usize, service: Nanos, capacity: Bytes) -> Self {
+        let facts = TargetFacts {
+            name: format!("fake:{servers}"),
+            capacity,
+            block: Bytes(512),
+            simulated: true,
+            writable: true,
+            bed: vec![format!("{servers} servers of {service}")],
+        };
+        Self {
+            facts,
+            now: Instant::ZERO,
+            idle: servers,
+            service,
+            exponential: None,
+            queue: VecDeque::new(),
+            busy: BinaryHeap::new(),
+            sequence: 0,
+            counters: MemberCounters::default(),
+        }
+    }
+
+    /// The same with exponential times of that mean.
+    #[must_use]
+    pub fn exponential(mut self, seed: u64) -> Self {
+        self.exponential = Some(Random::new(seed));
+        self
+    }
+
+    fn start(&mut self) {
+        while self.idle > 0 {
+            let Some(io) = self.queue.pop_front() else { return };
+            self.idle -= 1;
+            let time = match &mut self.exponential {
+                None => self.service,
+                Some(random) => {
+                    let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+                    // Below 37 means.
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                    let time = (-uniform.ln() * self.service.get() as f64) as u64;
+                    Nanos(time)
+                }
+            };
+            self.sequence += 1;
+            self.counters.busy += time;
+            self.busy.push(Reverse((self.now + time, self.sequence, io.id)));
+        }
+    }
+}
+
+impl Target for Servers {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn submit(&mut self, io: HostIo) {
+        assert!(io.offset + u64::from(io.len) <= self.facts.capacity.get(), "bug: a request beyond the target");
+        self.counters.reads += u64::from(io.kind == super::IoKind::Read);
+        self.counters.writes += u64::from(io.kind == super::IoKind::Write);
+        self.counters.sectors += u64::from(io.len / 512);
+        self.queue.push_back(io);
+        self.start();
+    }
+
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        match self.busy.peek() {
+            Some(&Reverse((at, _, id))) if at <= until => {
+                self.busy.pop();
+                self.now = at;
+                self.idle += 1;
+                done.push(IoDone { id, at, status: ReplyStatus::Ok });
+                self.start();
+            }
+            _ if until == Instant::NEVER => {
+                let (name, reason) = (self.facts.name.clone(), "nothing is outstanding".into());
+                return Err(TargetError::Gone { name, reason });
+            }
+            _ => self.now = self.now.max(until),
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let components = vec![("members", self.counters.busy)];
+        Some(Counters { members: vec![self.counters], components, ..Counters::default() })
+    }
+}

@@ -1,0 +1,141 @@
+//! Targets: what a load is put on. A simulated machine, a file or block device, an NBD export, or nothing at all.
+//!
+//! A target takes requests at its own present time and says when they ended. It never changes the order of what it
+//! is told, never retries, and writes nothing but what it is asked to write.
+
+mod fake;
+
+pub use fake::Servers;
+pub use openraid_core::actions::ReplyStatus;
+
+use openraid_units::{Bytes, Instant, Nanos};
+use std::fmt;
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IoKind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Makes durable what ended before.
+    Flush,
+}
+
+/// A request of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostIo {
+    /// The generator's name for it, free again when it has ended. Small: an index.
+    pub id: u64,
+    /// What.
+    pub kind: IoKind,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 for a flush.
+    pub len: u32,
+    /// Which worker asks.
+    pub worker: u16,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoDone {
+    /// Its name.
+    pub id: u64,
+    /// When.
+    pub at: Instant,
+    /// How.
+    pub status: ReplyStatus,
+}
+
+/// What is known about a target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TargetFacts {
+    /// As the user named it.
+    pub name: String,
+    /// How much can be read and written.
+    pub capacity: Bytes,
+    /// The smallest unit of reads and writes.
+    pub block: Bytes,
+    /// Its time is a number, not a clock.
+    pub simulated: bool,
+    /// It was opened for writing.
+    pub writable: bool,
+    /// Lines for the description of the test bed.
+    pub bed: Vec<String>,
+}
+
+/// What the parts of a target have done since it was made. Times are busy times.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Each member.
+    pub members: Vec<MemberCounters>,
+    /// Parts of the machine by name: time that they worked.
+    pub components: Vec<(&'static str, Nanos)>,
+    /// The host's processor: time that it worked, over all its workers.
+    pub host: Option<Nanos>,
+    /// Bytes acknowledged and not yet written to members.
+    pub dirty: Option<Bytes>,
+    /// Decisions of the engine: how often which.
+    pub reasons: Vec<(&'static str, u64)>,
+}
+
+/// What a member has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemberCounters {
+    /// Commands.
+    pub reads: u64,
+    /// Commands.
+    pub writes: u64,
+    /// Sectors both ways.
+    pub sectors: u64,
+    /// Time that its mechanism worked.
+    pub busy: Nanos,
+}
+
+/// Something that takes requests.
+pub trait Target {
+    /// What is known about it.
+    fn facts(&self) -> &TargetFacts;
+    /// Its time.
+    fn now(&self) -> Instant;
+    /// Take a request, now.
+    fn submit(&mut self, io: HostIo);
+    /// Let time pass until `until`, or until something has ended, which is put into `done`.
+    ///
+    /// # Errors
+    /// The target is gone.
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError>;
+    /// What its parts have done, if it tells.
+    fn counters(&self) -> Option<Counters>;
+}
+
+/// Why a target cannot be used, or not any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TargetError {
+    /// It is gone, or broke off.
+    Gone {
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// It cannot be opened.
+    Open {
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone { name, reason } => write!(f, "{name}: gone in the middle of the measurement: {reason}"),
+            Self::Open { name, reason } => write!(f, "{name}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for TargetError {}
