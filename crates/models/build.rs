@@ -1,0 +1,31 @@
+//! Lists the files under `models/` for the library to carry in itself, so that adding a profile is adding a file.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+const FOLDERS: &[&str] = &["drives", "buses", "controllers", "hosts"];
+
+fn main() {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../models");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo")).join("builtin.rs");
+    let mut list = String::from("/// Every profile that the library carries: folder, file, text.\n");
+    list.push_str("pub(crate) static FILES: &[(&str, &str, &str)] = &[\n");
+    for folder in FOLDERS {
+        let path = root.join(folder);
+        println!("cargo:rerun-if-changed={}", path.display());
+        let mut files: Vec<PathBuf> = fs::read_dir(&path)
+            .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+        files.sort();
+        for file in files {
+            println!("cargo:rerun-if-changed={}", file.display());
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            writeln!(list, "    ({folder:?}, {name:?}, include_str!({:?})),", file.display().to_string())
+                .expect("writing into a string");
+        }
+    }
+    list.push_str("];\n");
+    fs::write(&out, list).expect("cargo's own folder can be written");
+}

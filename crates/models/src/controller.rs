@@ -1,0 +1,375 @@
+//! Controllers: what they allow, what they cost, and what they are known to do.
+//!
+//! A controller is four servers and a set of rules: the command processor, the parity engine, the data path to the
+//! host, and the drives' ports. Rules that are choices of its firmware are among its quirks.
+
+use crate::drive::small;
+use crate::error::ModelErrors;
+use crate::head::Head;
+use crate::level::ArrayLevel;
+use crate::quirk::{Quirk, QuirkValue};
+use crate::reader::{read_file, Edges, Section};
+use crate::sourced::{Rate, Sourced};
+use crate::unit::Dimension;
+use openraid_units::{Bytes, Nanos};
+
+/// Most ports.
+const PORTS_MAX: u64 = 1024;
+/// Smallest and largest chunk.
+const CHUNK: (u64, u64) = (4096, 64 << 20);
+/// Largest cache.
+const CACHE_MAX: u64 = 1 << 40;
+/// A second in nanoseconds: no step of a controller takes longer.
+const STEP_MAX: u64 = 1_000_000_000;
+/// Most choices of a chunk or a cache.
+const CHOICES_MAX: usize = 16;
+
+/// A controller.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerProfile {
+    /// Name and title.
+    pub head: Head,
+    /// Where the work is done.
+    pub kind: ControllerKind,
+    /// Ports for drives.
+    pub ports: Sourced<u32>,
+    /// Ports of one connector.
+    pub ports_per_connector: Sourced<u32>,
+    /// Name of the bus profile of a port: a drive talks at the slower of this link and its own.
+    pub link: String,
+    /// Drives that share one link (a channel, an expander); 1 where each has its own.
+    pub drives_per_link: Sourced<u32>,
+    /// Commands that it gives to one drive at once.
+    pub drive_queue: Sourced<u32>,
+    /// Name of the bus profile towards the host.
+    pub bus: String,
+    /// Name of the host profile of its test bed.
+    pub host: String,
+    /// Name of the drive profile of its test bed.
+    pub drive: String,
+    /// Drives of its test bed.
+    pub drive_count: Sourced<u32>,
+    /// Its command processor.
+    pub cpu: CpuProfile,
+    /// Its parity engine; absent where it has none. The host's counts for [`ControllerKind::Software`].
+    pub xor: Option<XorProfile>,
+    /// Ceilings of its own data path; absent where the bus is the limit.
+    pub data_path: Option<DataPath>,
+    /// Bytes of its cache; zero for none.
+    pub cache: Sourced<Bytes>,
+    /// Other sizes that it is sold with.
+    pub cache_choices: Vec<Bytes>,
+    /// May it acknowledge writes that are in its cache only?
+    pub write_back: bool,
+    /// What keeps its cache through a power cut.
+    pub protection: Protection,
+    /// Its switch for write caching works on the drives' caches, too.
+    pub drive_cache_follows: bool,
+    /// Chunk where nothing is said.
+    pub chunk: Sourced<Bytes>,
+    /// Chunks that may be chosen.
+    pub chunk_choices: Vec<Bytes>,
+    /// Levels that it has.
+    pub levels: Vec<LevelRule>,
+    /// Which half of a mirror it reads.
+    pub mirror_read: MirrorRead,
+    /// When it reads ahead.
+    pub read_ahead: ReadAhead,
+    /// What its firmware is known to do.
+    pub quirks: Vec<Quirk>,
+}
+
+/// Where the work of the array is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ControllerKind {
+    /// On the card.
+    Hardware,
+    /// On the host's processor.
+    Software,
+}
+
+/// A command processor: a server that does one thing at a time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuProfile {
+    /// Time of a host request.
+    pub command: Sourced<Nanos>,
+    /// Time of a command to a member.
+    pub member_command: Sourced<Nanos>,
+    /// Time for each KiB of data.
+    pub per_kib: Sourced<Nanos>,
+    /// Processors that work side by side.
+    pub cores: Sourced<u32>,
+}
+
+/// A parity engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct XorProfile {
+    /// Bytes that go into parity for each second.
+    pub rate: Sourced<Rate>,
+    /// Time of an operation beside its bytes.
+    pub setup: Sourced<Nanos>,
+}
+
+/// Ceilings between host and drives inside of the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataPath {
+    /// Towards the host.
+    pub read: Sourced<Rate>,
+    /// Away from the host.
+    pub write: Sourced<Rate>,
+}
+
+/// What keeps a cache through a power cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protection {
+    /// Nothing.
+    None,
+    /// A battery or capacitor that can be bought for it.
+    Optional,
+    /// A battery or capacitor that is always there, or a journal.
+    Always,
+}
+
+/// A level that a controller has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LevelRule {
+    /// Which.
+    pub level: ArrayLevel,
+    /// Fewest members.
+    pub members_min: u16,
+    /// Most members.
+    pub members_max: u16,
+    /// Why it demands more than the level needs; empty where it does not.
+    pub reason: String,
+}
+
+/// Which half of a mirror is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MirrorRead {
+    /// Always the first that is whole.
+    Primary,
+    /// In turn.
+    RoundRobin,
+    /// The one with the fewest commands.
+    LeastPending,
+    /// The one whose head is nearest by the addresses asked for before; streams stay on their half.
+    NearestHead,
+    /// The nearest head for short requests, alternating sections of both halves for long ones.
+    TwinStor,
+    /// The one that would be first by a model of its positions.
+    Positioning,
+}
+
+/// When a controller reads ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadAhead {
+    /// Never.
+    None,
+    /// Behind every read.
+    Always,
+    /// Behind reads in order.
+    Adaptive,
+}
+
+impl ControllerProfile {
+    /// Read a controller from the text of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
+        Self::parse_at(file, text, &Edges::new())
+    }
+
+    /// Read a controller with some values at an end of their range.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
+        let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
+        parsed.head.uncertain = uncertain;
+        Ok(parsed)
+    }
+
+    fn read(top: &Section<'_>) -> Self {
+        let (head, _) = Head::read(top, &["controller"]);
+        let (ports, host, bed) = (top.section("ports"), top.section("host"), top.section("test_bed"));
+        let (cache, layout, policy) = (top.section("cache"), top.section("layout"), top.section("policy"));
+        let kinds = [ControllerKind::Hardware, ControllerKind::Software];
+        let mirrors = [
+            MirrorRead::Primary,
+            MirrorRead::RoundRobin,
+            MirrorRead::LeastPending,
+            MirrorRead::NearestHead,
+            MirrorRead::TwinStor,
+            MirrorRead::Positioning,
+        ];
+        let mirror_words = ["primary", "round-robin", "least-pending", "nearest-head", "twinstor", "positioning"];
+        let aheads = [ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive];
+        let protections = [Protection::None, Protection::Optional, Protection::Always];
+        let profile = Self {
+            head,
+            kind: kinds[top.word("work", &["hardware", "software"]).unwrap_or(0)],
+            ports: small(&ports.quantity("drives", Dimension::Count, 1, PORTS_MAX)),
+            ports_per_connector: small(&ports.quantity("per_connector", Dimension::Count, 1, PORTS_MAX)),
+            link: ports.text("link").unwrap_or_default(),
+            drives_per_link: small(&ports.quantity("drives_per_link", Dimension::Count, 1, PORTS_MAX)),
+            drive_queue: small(&ports.quantity("drive_queue", Dimension::Count, 1, 4096)),
+            bus: host.text("bus").unwrap_or_default(),
+            host: bed.text("host").unwrap_or_default(),
+            drive: bed.text("drive").unwrap_or_default(),
+            drive_count: small(&bed.quantity("drives", Dimension::Count, 1, PORTS_MAX)),
+            cpu: CpuProfile::read(top),
+            xor: XorProfile::read(top),
+            data_path: DataPath::read(top),
+            cache: cache.quantity("size", Dimension::Size, 0, CACHE_MAX).map(Bytes),
+            cache_choices: sizes(&cache, "choices_kib"),
+            write_back: cache.truth("write_back"),
+            protection: protections[cache.word("protection", &["none", "optional", "always"]).unwrap_or(0)],
+            drive_cache_follows: cache.truth("drive_cache_follows"),
+            chunk: layout.quantity("chunk", Dimension::Size, CHUNK.0, CHUNK.1).map(Bytes),
+            chunk_choices: sizes(&layout, "choices_kib"),
+            levels: LevelRule::read_all(&top.section("levels")),
+            mirror_read: mirrors[policy.word("mirror_read", &mirror_words).unwrap_or(0)],
+            read_ahead: aheads[policy.word("read_ahead", &["none", "always", "adaptive"]).unwrap_or(0)],
+            quirks: Quirk::read_all(top),
+        };
+        profile.check(&cache, &layout);
+        for section in [ports, host, bed, cache, layout, policy] {
+            section.finish();
+        }
+        profile
+    }
+
+    fn check(&self, cache: &Section<'_>, layout: &Section<'_>) {
+        if !cache.clean() {
+            return;
+        }
+        if self.write_back && self.cache.value.is_zero() {
+            cache.complain(
+                "write_back",
+                "there is no cache to write back from",
+                "write false, or give the cache a size",
+            );
+        }
+        if !self.chunk.value.0.is_power_of_two() {
+            layout.complain("chunk", "is no power of two", "write 64, 128, 256 ... KiB");
+        }
+        if !self.chunk_choices.is_empty() && !self.chunk_choices.contains(&self.chunk.value) {
+            layout.complain("chunk", "is not among the choices", "add it to choices_kib");
+        }
+    }
+
+    /// The rule of a level, if it has it.
+    #[must_use]
+    pub fn level(&self, level: ArrayLevel) -> Option<&LevelRule> {
+        self.levels.iter().find(|rule| rule.level == level)
+    }
+
+    /// A quirk that is a number.
+    #[must_use]
+    pub fn quirk_number(&self, name: &str) -> Option<f64> {
+        self.quirk(name).and_then(|value| match value {
+            QuirkValue::Number(number) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// Is this quirk there, and true?
+    #[must_use]
+    pub fn quirk_truth(&self, name: &str) -> bool {
+        matches!(self.quirk(name), Some(QuirkValue::Truth(true)))
+    }
+
+    /// A quirk that is a text.
+    #[must_use]
+    pub fn quirk_text(&self, name: &str) -> Option<&str> {
+        self.quirk(name).and_then(|value| match value {
+            QuirkValue::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    fn quirk(&self, name: &str) -> Option<&QuirkValue> {
+        debug_assert!(crate::QUIRKS.iter().any(|(known, ..)| *known == name), "no profile can have the quirk {name}");
+        self.quirks.iter().find(|quirk| quirk.name == name).map(|quirk| &quirk.value)
+    }
+}
+
+impl CpuProfile {
+    fn read(top: &Section<'_>) -> Self {
+        let cpu = top.section("cpu");
+        let time = |base: &str| cpu.quantity(base, Dimension::Time, 0, STEP_MAX).map(Nanos);
+        let profile = Self {
+            command: time("command"),
+            member_command: time("member_command"),
+            per_kib: time("per_kib"),
+            cores: small(&cpu.quantity("cores", Dimension::Count, 1, 1024)),
+        };
+        cpu.finish();
+        profile
+    }
+}
+
+impl XorProfile {
+    fn read(top: &Section<'_>) -> Option<Self> {
+        let xor = top.optional_section("xor")?;
+        let profile = Self {
+            rate: xor.quantity("rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
+            setup: xor.quantity("setup", Dimension::Time, 0, STEP_MAX).map(Nanos),
+        };
+        xor.finish();
+        Some(profile)
+    }
+}
+
+impl DataPath {
+    fn read(top: &Section<'_>) -> Option<Self> {
+        let path = top.optional_section("data_path")?;
+        let rate = |base: &str| path.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate);
+        let profile = Self { read: rate("read"), write: rate("write") };
+        path.finish();
+        Some(profile)
+    }
+}
+
+impl LevelRule {
+    fn read_all(table: &Section<'_>) -> Vec<Self> {
+        let mut rules = Vec::new();
+        for (word, level) in ArrayLevel::WORDS {
+            let Some(section) = table.optional_section(word) else { continue };
+            let least = section.plain_count_or("members_min", u64::from(level.members_min()));
+            let most = section.plain_count_or("members_max", u64::from(u16::MAX));
+            let reason = section.optional_text("reason").unwrap_or_default();
+            if least < u64::from(level.members_min()) {
+                let remedy = format!("{word} needs {} members", level.members_min());
+                section.complain("members_min", "is less than the level needs", &remedy);
+            }
+            if most < least {
+                section.complain("members_max", "is less than the fewest", "swap the two");
+            }
+            if least > u64::from(level.members_min()) && reason.is_empty() {
+                let remedy = "add reason = \"...\": it is told to whoever asks for fewer";
+                section.complain("members_min", "is more than the level needs, without a reason", remedy);
+            }
+            let count = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
+            section.finish();
+            rules.push(Self { level, members_min: count(least), members_max: count(most), reason });
+        }
+        if rules.is_empty() && table.clean() {
+            table.complain("single", "the controller has no level at all", "add single = {}, raid0 = {}, ...");
+        }
+        table.finish();
+        rules
+    }
+}
+
+fn sizes(section: &Section<'_>, key: &str) -> Vec<Bytes> {
+    let numbers = section.numbers(key, CHOICES_MAX);
+    if numbers.iter().any(|kib| !(1.0..=1e9).contains(kib) || kib.fract() != 0.0) {
+        section.complain(key, "are no whole numbers of KiB", "write whole numbers above zero");
+        return Vec::new();
+    }
+    // In the bounds that were just checked.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    numbers.iter().map(|kib| Bytes::kib(*kib as u64)).collect()
+}

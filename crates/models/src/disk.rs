@@ -1,0 +1,275 @@
+//! A hard disk: what turns, what moves, what it remembers.
+
+use crate::drive::{slow_time, small};
+use crate::reader::Section;
+use crate::sourced::{Rate, Sourced};
+use crate::unit::Dimension;
+use openraid_units::{Bytes, Nanos, Sectors};
+
+/// Most rows of a seek table.
+const TABLE_MAX: usize = 512;
+/// Most zones of recording density.
+const ZONES_MAX: u64 = 64;
+/// Most cache segments.
+const SEGMENTS_MAX: u64 = 64;
+/// Most dirty extents in a drive's write cache.
+const DIRTY_MAX: u64 = 4096;
+/// Most commands that a drive takes.
+const DEPTH_MAX: u64 = 256;
+
+/// A hard disk. Times are the drive's own; rates are sustained ones, with switches of heads and cylinders in them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DiskProfile {
+    /// Speed of the spindle in turns per minute.
+    pub spindle_rpm: Sourced<u32>,
+    /// Recording surfaces.
+    pub heads: Sourced<u32>,
+    /// Zones of equal width and linearly falling density.
+    pub zones: Sourced<u32>,
+    /// Bytes of a sector on the medium: 512, or 4096 behind 512-byte addresses.
+    pub physical_block: Sourced<Bytes>,
+    /// Sustained rate at the outer edge.
+    pub rate_outer: Sourced<Rate>,
+    /// Sustained rate at the inner edge.
+    pub rate_inner: Sourced<Rate>,
+    /// Seeks before a read.
+    pub seek_read: SeekPoints,
+    /// Seeks before a write, settling included.
+    pub seek_write: SeekPoints,
+    /// A measured curve for reads instead of the three points.
+    pub seek_table: Option<SeekTable>,
+    /// From one head to the next of a cylinder.
+    pub head_switch: Sourced<Nanos>,
+    /// Firmware time of a command that needs the medium, before the arm moves.
+    pub command: Sourced<Nanos>,
+    /// Firmware time of a command that the buffer answers.
+    pub cached_command: Sourced<Nanos>,
+    /// Rate of its own link.
+    pub link_rate: Sourced<Rate>,
+    /// Segments of the read buffer.
+    pub segments: Sourced<u32>,
+    /// How far it reads on after a read, at most.
+    pub read_ahead: Sourced<Bytes>,
+    /// How far it reads on behind a read in order before it turns to another command that waits.
+    pub read_ahead_least: Sourced<Bytes>,
+    /// Is its write cache on when it leaves the factory?
+    pub write_cache: bool,
+    /// Bytes of written data that it holds at most.
+    pub dirty: Sourced<Bytes>,
+    /// Pieces of written data that it holds at most.
+    pub dirty_extents: Sourced<u32>,
+    /// Without commands for so long, it writes out what it holds.
+    pub destage_idle: Sourced<Nanos>,
+    /// Written data older than this is written out even while reads wait.
+    pub destage_age: Sourced<Nanos>,
+    /// What kind of queue it has.
+    pub queue: QueueKind,
+    /// Commands that it takes at once.
+    pub queue_depth: Sourced<u32>,
+    /// Commands that its firmware compares when it looks for the nearest.
+    pub sorting_window: Sourced<u32>,
+    /// A command that waits for longer is served next.
+    pub queue_age: Sourced<Nanos>,
+    /// The firmware counts on so much more than it needs to reach a sector.
+    pub positioning_margin: Sourced<Nanos>,
+    /// Firmware time of a flush.
+    pub flush: Sourced<Nanos>,
+    /// Other commands go on while it flushes (SCSI); otherwise they wait (ATA).
+    pub flush_queued: bool,
+}
+
+/// Kinds of command queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueKind {
+    /// One command at a time.
+    None,
+    /// Tagged queueing of ATA/ATAPI-5 behind a bridge; most controllers never use it.
+    LegacyTcq,
+    /// Native command queueing of Serial ATA.
+    Ncq,
+    /// Tagged queueing of SCSI and SAS.
+    ScsiTcq,
+}
+
+/// Seek times of a sheet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeekPoints {
+    /// To the next cylinder.
+    pub track_to_track: Sourced<Nanos>,
+    /// Mean over two random places.
+    pub average: Sourced<Nanos>,
+    /// From edge to edge.
+    pub full_stroke: Sourced<Nanos>,
+}
+
+/// A measured seek curve: distance in parts per million of the full stroke, time. Distances rise from 0 to a
+/// million, times do not fall.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeekTable(pub Vec<(u32, Nanos)>);
+
+impl DiskProfile {
+    pub(crate) fn read(top: &Section<'_>, interface: &Section<'_>, capacity: Sectors) -> Self {
+        let mechanics = top.section("mechanics");
+        let media = top.section("media");
+        let seek = top.section("seek");
+        let cache = top.section("cache");
+        let queue = top.section("queue");
+        let time = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
+        let kinds = [QueueKind::None, QueueKind::LegacyTcq, QueueKind::Ncq, QueueKind::ScsiTcq];
+        let profile = Self {
+            spindle_rpm: small(&mechanics.quantity("spindle", Dimension::Spin, 1_000, 50_000)),
+            heads: small(&mechanics.quantity("heads", Dimension::Count, 1, 64)),
+            head_switch: mechanics.quantity("head_switch", Dimension::Time, 1_000, 20_000_000).map(Nanos),
+            zones: small(&media.quantity("zones", Dimension::Count, 1, ZONES_MAX)),
+            physical_block: media.quantity("physical_block", Dimension::Size, 512, 4096).map(Bytes),
+            rate_outer: media.quantity("rate_outer", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
+            rate_inner: media.quantity("rate_inner", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
+            seek_read: SeekPoints::read(&seek, "read"),
+            seek_write: SeekPoints::read(&seek, "write"),
+            seek_table: read_table(&seek),
+            command: time(interface, "command"),
+            cached_command: time(interface, "cached_command"),
+            link_rate: interface.quantity("link_rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
+            segments: small(&cache.quantity("segments", Dimension::Count, 1, SEGMENTS_MAX)),
+            read_ahead: cache.quantity("read_ahead", Dimension::Size, 0, 1 << 32).map(Bytes),
+            read_ahead_least: cache.quantity("read_ahead_least", Dimension::Size, 0, 1 << 32).map(Bytes),
+            write_cache: cache.truth("write_cache"),
+            dirty: cache.quantity("dirty", Dimension::Size, 0, 1 << 34).map(Bytes),
+            dirty_extents: small(&cache.quantity("dirty_extents", Dimension::Count, 1, DIRTY_MAX)),
+            destage_idle: time(&cache, "destage_idle"),
+            destage_age: time(&cache, "destage_age"),
+            queue: kinds[queue.word("kind", &["none", "legacy-tcq", "ncq", "scsi-tcq"]).unwrap_or(0)],
+            queue_depth: small(&queue.quantity("depth", Dimension::Count, 1, DEPTH_MAX)),
+            sorting_window: small(&queue.quantity("sorting_window", Dimension::Count, 1, DEPTH_MAX)),
+            queue_age: time(&queue, "age_limit"),
+            positioning_margin: time(&queue, "positioning_margin"),
+            flush: time(&queue, "flush"),
+            flush_queued: queue.truth("flush_queued"),
+        };
+        profile.check(&mechanics, &media, &queue, capacity);
+        for section in [mechanics, media, seek, cache, queue] {
+            section.finish();
+        }
+        profile
+    }
+
+    /// Time of a turn, to the nearest nanosecond.
+    #[must_use]
+    pub fn turn(&self) -> Nanos {
+        let rpm = u64::from(self.spindle_rpm.value);
+        Nanos((60_000_000_000 + rpm / 2) / rpm)
+    }
+
+    fn check(&self, mechanics: &Section<'_>, media: &Section<'_>, queue: &Section<'_>, capacity: Sectors) {
+        if !media.clean() {
+            return;
+        }
+        if self.rate_inner.value > self.rate_outer.value {
+            let reason = format!(
+                "the inner rate of {} is above the outer rate of {}",
+                self.rate_inner.value, self.rate_outer.value
+            );
+            media.complain("rate_inner", &reason, "tracks are longer outside: swap the two, or check the sheet");
+        }
+        if ![512, 4096].contains(&self.physical_block.value.0) {
+            media.complain("physical_block", "a sector is 512 or 4096 bytes", "write one of the two");
+        }
+        let depth = self.queue_depth.value;
+        if self.queue == QueueKind::None && depth != 1 {
+            queue.complain("depth", "a drive without a queue takes one command", "write 1, or name the queue's kind");
+        }
+        if self.sorting_window.value > depth {
+            queue.complain("sorting_window", "is larger than the queue", &format!("write at most {depth}"));
+        }
+        if self.head_switch.value > self.turn() {
+            mechanics.complain("head_switch", "takes longer than a turn", "check the unit");
+        }
+        // The smallest track must hold a sector, and there must be a cylinder.
+        let track = self.rate_inner.value.0 / 1000 * self.turn().0 / 1_000_000;
+        let cylinder = self.rate_outer.value.0 / 1000 * (2 * self.turn().0) / 1_000_000 * u64::from(self.heads.value);
+        if track < 4096 || capacity.0 * 512 < cylinder * u64::from(self.zones.value) {
+            let reason = format!("the capacity of {capacity} is not enough for {} zones", self.zones.value);
+            media.complain("zones", &reason, "check capacity, rates, heads and zones");
+        }
+    }
+
+    pub(crate) fn slow(&mut self, percent: u32) {
+        let rate = |rate: &mut Sourced<Rate>| {
+            *rate = rate.clone().map(|n| Rate((n.0 * 100 / u64::from(percent)).max(1)));
+        };
+        rate(&mut self.rate_outer);
+        rate(&mut self.rate_inner);
+        rate(&mut self.link_rate);
+        self.spindle_rpm = self.spindle_rpm.clone().map(|rpm| (rpm * 100 / percent).max(1));
+        for points in [&mut self.seek_read, &mut self.seek_write] {
+            slow_time(&mut points.track_to_track, percent);
+            slow_time(&mut points.average, percent);
+            slow_time(&mut points.full_stroke, percent);
+        }
+        for row in self.seek_table.iter_mut().flat_map(|table| &mut table.0) {
+            row.1 = Nanos(row.1 .0 * u64::from(percent) / 100);
+        }
+        slow_time(&mut self.head_switch, percent);
+        slow_time(&mut self.command, percent);
+        slow_time(&mut self.cached_command, percent);
+    }
+}
+
+impl SeekPoints {
+    fn read(seek: &Section<'_>, before: &str) -> Self {
+        let time =
+            |name: &str| seek.quantity(&format!("{before}_{name}"), Dimension::Time, 10_000, 1_000_000_000).map(Nanos);
+        let points =
+            Self { track_to_track: time("track_to_track"), average: time("average"), full_stroke: time("full_stroke") };
+        if seek.clean() {
+            points.check(seek, before);
+        }
+        points
+    }
+
+    /// The curve `t2t + a*sqrt(x) + b*x` through the three points must not fall anywhere.
+    fn check(&self, seek: &Section<'_>, before: &str) {
+        let field = format!("{before}_average");
+        let (least, mean, most) = (self.track_to_track.value, self.average.value, self.full_stroke.value);
+        if mean > most {
+            let reason = format!("the average seek of {mean} is longer than the full stroke of {most}");
+            return seek.complain(&field, &reason, "swap the two, or check the sheet");
+        }
+        if least > mean {
+            let reason = format!("the average seek of {mean} is shorter than the one to the next track, {least}");
+            return seek.complain(&field, &reason, "swap the two, or check the sheet");
+        }
+        let (root, linear) = self.curve();
+        if root < 0.0 || root / 2.0 + linear < 0.0 {
+            let reason = format!("no rising curve goes through {least}, {mean} on average and {most}");
+            let remedy = "the average is to be between 1/3 and 2/3 of the way from the first to the last";
+            seek.complain(&field, &reason, remedy);
+        }
+    }
+
+    /// `a` and `b` in nanoseconds: a random distance x of the stroke has the mean 1/3, its root the mean 8/15.
+    #[must_use]
+    pub fn curve(&self) -> (f64, f64) {
+        let most = self.full_stroke.value.0 as f64 - self.track_to_track.value.0 as f64;
+        let mean = self.average.value.0 as f64 - self.track_to_track.value.0 as f64;
+        let linear = 5.0 * (most * 8.0 / 15.0 - mean);
+        (most - linear, linear)
+    }
+}
+
+fn read_table(seek: &Section<'_>) -> Option<SeekTable> {
+    let rows = seek.pairs("read_table_percent_ms", TABLE_MAX)?;
+    let rising = rows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+    let fits = |&(percent, ms): &(f64, f64)| (0.0..=100.0).contains(&percent) && (0.01..=1000.0).contains(&ms);
+    let ends = rows.first().is_some_and(|row| row.0 == 0.0) && rows.last().is_some_and(|row| row.0 == 100.0);
+    if !(rising && ends && rows.iter().all(fits)) {
+        let reason = "is no seek curve";
+        let remedy = "give [percent of the full stroke, ms] from 0 to 100, distances rising, times not falling";
+        seek.complain("read_table_percent_ms", reason, remedy);
+        return None;
+    }
+    // In the bounds that were just checked.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let row = |&(percent, ms): &(f64, f64)| ((percent * 1e4).round() as u32, Nanos((ms * 1e6).round() as u64));
+    Some(SeekTable(rows.iter().map(row).collect()))
+}

@@ -1,0 +1,214 @@
+//! A drive of any kind, and the figures of its sheet that the model is held against.
+
+use crate::disk::DiskProfile;
+use crate::error::ModelErrors;
+use crate::head::Head;
+use crate::reader::{read_file, Edges, Section};
+use crate::sourced::Sourced;
+use crate::ssd::SsdProfile;
+use crate::unit::Dimension;
+use openraid_units::{Bytes, Nanos, Sectors};
+
+/// Most servers of a constant drive.
+const SERVERS_MAX: u64 = 1024;
+
+/// A drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveProfile {
+    /// Name and title.
+    pub head: Head,
+    /// Name of the bus profile that its link follows (`sata3`); for people and for checks.
+    pub link: String,
+    /// Size.
+    pub capacity: Sourced<Sectors>,
+    /// What it is, with the values of that kind.
+    pub kind: DriveKind,
+    /// What its sheet, or a measurement, says that it does: never read by a model, only compared with it.
+    pub sheet: Vec<SheetFigure>,
+}
+
+/// Kinds of drives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DriveKind {
+    /// A hard disk.
+    Disk(Box<DiskProfile>),
+    /// A solid-state drive.
+    Ssd(Box<SsdProfile>),
+    /// A drive with a given service time, for comparison with queueing theory.
+    Constant(ConstantProfile),
+}
+
+/// A drive with synthetic service times.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConstantProfile {
+    /// Mean service time of a command.
+    pub service: Sourced<Nanos>,
+    /// How it is distributed.
+    pub law: ServiceLaw,
+    /// Commands served at once.
+    pub servers: Sourced<u32>,
+}
+
+/// Distribution of a synthetic service time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServiceLaw {
+    /// Always the mean.
+    Fixed,
+    /// Exponential.
+    Exponential,
+    /// Uniform from nothing to twice the mean.
+    Uniform,
+}
+
+/// What a figure of a sheet is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SheetKey {
+    /// Random 4 KiB commands per second.
+    Random {
+        /// Writes, otherwise reads.
+        write: bool,
+        /// Commands outstanding.
+        depth: u32,
+        /// On a drive that has not been written full.
+        fresh: bool,
+        /// The figure is a mean time in nanoseconds, not a rate.
+        time: bool,
+    },
+    /// Bytes per second in order, 128 KiB at depth 32, at the outer edge of a disk.
+    Sequential {
+        /// Writes, otherwise reads.
+        write: bool,
+    },
+    /// Time of a flush behind one random 4 KiB write, in nanoseconds.
+    Flush,
+}
+
+/// One figure of a sheet; its unit depends on the key: commands per second, bytes per second or nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SheetFigure {
+    /// What is meant.
+    pub key: SheetKey,
+    /// Its key in the file.
+    pub name: String,
+    /// How much.
+    pub value: Sourced<u64>,
+}
+
+impl DriveProfile {
+    /// Read a drive from the text of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
+        Self::parse_at(file, text, &Edges::new())
+    }
+
+    /// Read a drive with some of its values at an end of their range.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
+        let (mut profile, uncertain) = read_file(file, text, edges, Self::read)?;
+        profile.head.uncertain = uncertain;
+        Ok(profile)
+    }
+
+    fn read(top: &Section<'_>) -> Self {
+        let (head, kind) = Head::read(top, &["disk", "ssd", "constant"]);
+        let interface = top.section("interface");
+        let link = interface.text("link").unwrap_or_default();
+        let capacity = top.quantity("capacity", Dimension::Size, 1 << 20, u64::MAX).map(|n| Bytes(n).sectors_floor());
+        let kind = match kind {
+            "disk" => DriveKind::Disk(Box::new(DiskProfile::read(top, &interface, capacity.value))),
+            "ssd" => DriveKind::Ssd(Box::new(SsdProfile::read(top, &interface, capacity.value))),
+            _ => DriveKind::Constant(ConstantProfile::read(top)),
+        };
+        interface.finish();
+        let sheet = top.optional_section("sheet").map(|sheet| read_sheet(&sheet)).unwrap_or_default();
+        Self { head, link, capacity, kind, sheet }
+    }
+
+    /// Does it turn?
+    #[must_use]
+    pub const fn rotational(&self) -> bool {
+        matches!(self.kind, DriveKind::Disk(_))
+    }
+
+    /// The same drive with every time multiplied by `percent / 100`: at 200 it has half the rates and half the
+    /// commands per second.
+    #[must_use]
+    pub fn slowed(mut self, percent: u32) -> Self {
+        match &mut self.kind {
+            DriveKind::Disk(disk) => disk.slow(percent),
+            DriveKind::Ssd(ssd) => ssd.slow(percent),
+            DriveKind::Constant(constant) => slow_time(&mut constant.service, percent),
+        }
+        self.head.name = format!("{}-slowed", self.head.name);
+        self
+    }
+}
+
+/// Multiply a time.
+pub(crate) fn slow_time(time: &mut Sourced<Nanos>, percent: u32) {
+    *time = time.clone().map(|n| Nanos(n.0 * u64::from(percent) / 100));
+}
+
+impl ConstantProfile {
+    fn read(top: &Section<'_>) -> Self {
+        let service = top.section("service");
+        let laws = ["fixed", "exponential", "uniform"];
+        let law = [ServiceLaw::Fixed, ServiceLaw::Exponential, ServiceLaw::Uniform];
+        let profile = Self {
+            service: service.quantity("mean", Dimension::Time, 1, u64::MAX).map(Nanos),
+            law: law[service.word("law", &laws).unwrap_or(0)],
+            servers: small(&service.quantity("servers", Dimension::Count, 1, SERVERS_MAX)),
+        };
+        service.finish();
+        profile
+    }
+}
+
+/// A number that is known to fit.
+pub(crate) fn small(count: &Sourced<u64>) -> Sourced<u32> {
+    count.clone().map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+fn read_sheet(sheet: &Section<'_>) -> Vec<SheetFigure> {
+    let mut figures = Vec::new();
+    for key in sheet.keys() {
+        let Some((base, parsed, dimension)) = sheet_key(&key) else { continue };
+        if let Some(value) = sheet.optional_quantity(base, dimension, 1, u64::MAX) {
+            if !figures.iter().any(|figure: &SheetFigure| figure.name == key) {
+                figures.push(SheetFigure { key: parsed, name: key.clone(), value });
+            }
+        }
+    }
+    // Says what can stand there, where something else does.
+    for (base, dimension) in [("read_4k_depth1", Dimension::Commands), ("sequential_read", Dimension::Rate)] {
+        let _ = sheet.optional_quantity(base, dimension, 1, u64::MAX);
+    }
+    sheet.finish();
+    figures
+}
+
+/// `read_4k_depth32_iops`, `write_4k_depth1_fresh_us`, `sequential_read_mbs`, `flush_ms`: the name without its unit,
+/// what it means, and the dimension.
+fn sheet_key(key: &str) -> Option<(&str, SheetKey, Dimension)> {
+    let (base, unit) = key.rsplit_once('_')?;
+    let time = matches!(unit, "ns" | "us" | "ms");
+    let dimension = if time { Dimension::Time } else { Dimension::Commands };
+    let parsed = match base {
+        "flush" => return time.then_some((base, SheetKey::Flush, Dimension::Time)),
+        "sequential_read" => return Some((base, SheetKey::Sequential { write: false }, Dimension::Rate)),
+        "sequential_write" => return Some((base, SheetKey::Sequential { write: true }, Dimension::Rate)),
+        _ => base,
+    };
+    let (write, rest) = match (parsed.strip_prefix("read_4k_depth"), parsed.strip_prefix("write_4k_depth")) {
+        (Some(rest), _) => (false, rest),
+        (_, Some(rest)) => (true, rest),
+        _ => return None,
+    };
+    let (depth, fresh) = rest.strip_suffix("_fresh").map_or((rest, false), |depth| (depth, true));
+    let depth = depth.parse().ok().filter(|depth| (1..=4096).contains(depth))?;
+    Some((base, SheetKey::Random { write, depth, fresh, time }, dimension))
+}

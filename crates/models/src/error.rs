@@ -1,0 +1,51 @@
+//! What is wrong with a profile, where, and what to do about it.
+
+use std::fmt;
+
+/// More complaints about one file are not kept: the first ones have the cause.
+pub(crate) const ERRORS_MAX: usize = 100;
+
+/// One complaint about one place of one file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModelError {
+    /// The file, as it was named to the reader.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// The field, with the tables that it is in: `seek.read_average_ms`.
+    pub field: String,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{}; {}", self.reason, self.remedy)
+    }
+}
+
+/// Everything that is wrong with one file; never empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModelErrors(pub Vec<ModelError>);
+
+impl fmt::Display for ModelErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, error) in self.0.iter().enumerate() {
+            if n > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ModelErrors {}

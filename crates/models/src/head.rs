@@ -1,0 +1,61 @@
+//! What every profile begins with: which schema, which kind, which name.
+
+use crate::reader::Section;
+
+/// The schema that this reader knows.
+const SCHEMA: u64 = 1;
+/// Longest name, so that names fit into tables.
+const NAME_MAX: usize = 40;
+/// Most other names of one profile.
+const ALIASES_MAX: usize = 16;
+
+/// The beginning of a profile.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Head {
+    /// Short name, unique among profiles of its kind: small letters, digits, `-`, `_`, `.`.
+    pub name: String,
+    /// Other names that mean the same profile.
+    pub aliases: Vec<String>,
+    /// One line for people.
+    pub title: String,
+    /// Year in which it came to market; zero where that means nothing.
+    pub year: u32,
+    /// Fields whose values have a range: these carry the uncertainty of a prediction.
+    pub uncertain: Vec<String>,
+}
+
+impl Head {
+    /// Read it; `kinds` are the values of `kind` that may stand in this folder. Gives the kind as well.
+    pub(crate) fn read(top: &Section<'_>, kinds: &[&'static str]) -> (Self, &'static str) {
+        let schema = top.plain_count("schema");
+        if schema.is_some_and(|found| found != SCHEMA) {
+            top.complain("schema", "this schema is not known", &format!("write schema = {SCHEMA}"));
+        }
+        let kind = top.word("kind", kinds).unwrap_or(0);
+        let name = top.text("name").unwrap_or_default();
+        if !is_name(&name) && top.has("name") {
+            let remedy = "use 1 to 40 small letters, digits, '-', '_' or '.'";
+            top.complain("name", &format!("'{name}' cannot be a name"), remedy);
+        }
+        let aliases = top.texts("aliases", ALIASES_MAX);
+        for alias in aliases.iter().filter(|alias| !is_name(alias)) {
+            let remedy = "use 1 to 40 small letters, digits, '-', '_' or '.'";
+            top.complain("aliases", &format!("'{alias}' cannot be a name"), remedy);
+        }
+        let title = top.text("title").unwrap_or_default();
+        let year = top.plain_count_or("year", 0);
+        let year = u32::try_from(year).unwrap_or_default();
+        (Self { name, aliases, title, year, uncertain: Vec::new() }, kinds[kind])
+    }
+
+    /// Is this its name, or one of its other names?
+    #[must_use]
+    pub fn answers_to(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|alias| alias == name)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(fits)
+}

@@ -1,0 +1,64 @@
+//! Hosts: what a request costs the processor of the machine that asks.
+
+use crate::error::ModelErrors;
+use crate::head::Head;
+use crate::reader::{read_file, Edges, Section};
+use crate::sourced::{Rate, Sourced};
+use crate::unit::Dimension;
+use openraid_units::Nanos;
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostProfile {
+    /// Name and title.
+    pub head: Head,
+    /// Processor time of a read, without its bytes.
+    pub read: Sourced<Nanos>,
+    /// Processor time of a write, without its bytes.
+    pub write: Sourced<Nanos>,
+    /// Processor time of a request that follows the one before in order.
+    pub sequential: Sourced<Nanos>,
+    /// Processor time for each KiB of data.
+    pub per_kib: Sourced<Nanos>,
+    /// Rate at which it computes parity, where the host does that.
+    pub xor_rate: Sourced<Rate>,
+    /// Processors. One worker keeps one of them busy at most.
+    pub processors: Sourced<u32>,
+}
+
+impl HostProfile {
+    /// Read a host from the text of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
+        Self::parse_at(file, text, &Edges::new())
+    }
+
+    /// Read a host with some values at an end of their range.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
+        let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
+        parsed.head.uncertain = uncertain;
+        Ok(parsed)
+    }
+
+    fn read(top: &Section<'_>) -> Self {
+        let (head, _) = Head::read(top, &["host"]);
+        let cost = top.section("cost");
+        let time = |base: &str| cost.quantity(base, Dimension::Time, 0, 1_000_000_000).map(Nanos);
+        let host = Self {
+            head,
+            read: time("read"),
+            write: time("write"),
+            sequential: time("sequential"),
+            per_kib: time("per_kib"),
+            xor_rate: cost.quantity("xor_rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
+            processors: crate::drive::small(&cost.quantity("processors", Dimension::Count, 1, 1024)),
+        };
+        cost.finish();
+        host
+    }
+}

@@ -1,0 +1,81 @@
+//! Names of array levels.
+
+use std::fmt;
+
+/// How the drives of an array work together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ArrayLevel {
+    /// One drive as a unit of its own, with the controller's caches.
+    Single,
+    /// Drives passed through one by one.
+    Jbod,
+    /// Drives behind each other.
+    Linear,
+    /// Striped.
+    Raid0,
+    /// Mirrored.
+    Raid1,
+    /// Striped mirrors on any number of drives, each chunk on two neighbours.
+    Raid1e,
+    /// Stripes over mirrored pairs.
+    Raid10,
+    /// Rotating parity.
+    Raid5,
+    /// Two rotating syndromes.
+    Raid6,
+    /// Stripes over RAID 5 legs.
+    Raid50,
+    /// Stripes over RAID 6 legs.
+    Raid60,
+}
+
+impl ArrayLevel {
+    /// Every level with its word in profiles and on the command line.
+    pub const WORDS: [(&'static str, Self); 11] = [
+        ("single", Self::Single),
+        ("jbod", Self::Jbod),
+        ("linear", Self::Linear),
+        ("raid0", Self::Raid0),
+        ("raid1", Self::Raid1),
+        ("raid1e", Self::Raid1e),
+        ("raid10", Self::Raid10),
+        ("raid5", Self::Raid5),
+        ("raid6", Self::Raid6),
+        ("raid50", Self::Raid50),
+        ("raid60", Self::Raid60),
+    ];
+
+    /// The level of this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, level)| *level)
+    }
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, level)| *level == self).map_or("", |(word, _)| *word)
+    }
+    /// The fewest members that the level makes sense with, whatever a controller allows.
+    #[must_use]
+    pub const fn members_min(self) -> u16 {
+        match self {
+            Self::Single | Self::Jbod | Self::Linear => 1,
+            Self::Raid0 | Self::Raid1 => 2,
+            Self::Raid1e | Self::Raid5 => 3,
+            Self::Raid10 | Self::Raid6 => 4,
+            Self::Raid50 => 6,
+            Self::Raid60 => 8,
+        }
+    }
+    /// Does it compute parity?
+    #[must_use]
+    pub const fn has_parity(self) -> bool {
+        matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
+    }
+}
+
+impl fmt::Display for ArrayLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

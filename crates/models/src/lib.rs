@@ -1,0 +1,40 @@
+//! Profiles of drives, buses, controllers and hosts: data with a source for every value.
+//!
+//! A profile is a TOML file. Each value carries its unit in its key, names the source that it comes from, and
+//! has a range where the source is an estimate or somebody's memory. Reading never panics and never guesses: a
+//! file that lacks something, contradicts itself or says something unknown gives a list of errors with file,
+//! line, column, field, reason and remedy. Nothing here simulates anything, and no result of a review is an
+//! input.
+
+#![forbid(unsafe_code)]
+
+mod bus;
+mod controller;
+mod disk;
+mod drive;
+mod error;
+mod head;
+mod host;
+mod level;
+mod library;
+mod quirk;
+mod reader;
+mod sourced;
+mod ssd;
+mod unit;
+
+pub use bus::{BusFile, BusProfile, Duplex};
+pub use controller::{
+    ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead, XorProfile,
+};
+pub use disk::{DiskProfile, QueueKind, SeekPoints, SeekTable};
+pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};
+pub use error::{ModelError, ModelErrors};
+pub use head::Head;
+pub use host::HostProfile;
+pub use level::ArrayLevel;
+pub use library::{Library, LookupError};
+pub use quirk::{Quirk, QuirkKind, QuirkValue, QUIRKS};
+pub use reader::{Edge, Edges};
+pub use sourced::{Confidence, Rate, Sourced};
+pub use ssd::{SlcCache, SsdProfile};

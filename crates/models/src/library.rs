@@ -1,0 +1,266 @@
+//! All profiles together, found by name: those that are built in, and those of a folder.
+
+use crate::bus::{BusFile, BusProfile};
+use crate::controller::ControllerProfile;
+use crate::drive::DriveProfile;
+use crate::error::{ModelError, ModelErrors};
+use crate::head::Head;
+use crate::host::HostProfile;
+use crate::reader::{Edges, FILE_BYTES_MAX};
+use std::fmt;
+use std::io::Read as _;
+use std::path::Path;
+
+include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+
+/// Most profiles that a folder may hold.
+const FILES_MAX: usize = 10_000;
+
+/// Profiles by name.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Library {
+    drives: Vec<(DriveProfile, Text)>,
+    buses: Vec<(BusProfile, Text)>,
+    controllers: Vec<(ControllerProfile, Text)>,
+    hosts: Vec<(HostProfile, Text)>,
+}
+
+/// Where a profile stands, and what stands there: it is read again for each end of a range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Text {
+    file: String,
+    text: String,
+}
+
+/// A name that no profile has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LookupError {
+    /// `drive`, `bus`, `controller` or `host`.
+    pub kind: &'static str,
+    /// The name that was asked for.
+    pub name: String,
+    /// Names that there are.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = (self.kind, &self.name);
+        write!(f, "there is no {kind} profile '{name}'; known are: {}. ", self.known.join(", "))?;
+        write!(f, "To add one, put NAME.toml into a folder of profiles")
+    }
+}
+
+impl std::error::Error for LookupError {}
+
+impl Library {
+    /// The profiles that are built in.
+    ///
+    /// # Panics
+    /// A built-in profile is wrong, which a test would have shown.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self::checked_builtin().unwrap_or_else(|errors| panic!("built-in profiles are wrong:\n{errors}"))
+    }
+
+    /// The profiles that are built in, or what is wrong with them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the first wrong file.
+    pub fn checked_builtin() -> Result<Self, ModelErrors> {
+        let mut library = Self::default();
+        for (folder, file, text) in FILES {
+            library.add(folder, &format!("models/{folder}/{file}"), text)?;
+        }
+        Ok(library)
+    }
+
+    /// Add the profiles of a folder with `drives`, `buses`, `controllers` and `hosts` in it; one with a name that is
+    /// already there takes its place.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the first wrong file, or why it cannot be read.
+    pub fn with_dir(mut self, path: &Path) -> Result<Self, ModelErrors> {
+        let mut found = false;
+        for folder in ["drives", "buses", "controllers", "hosts"] {
+            let folder_path = path.join(folder);
+            if !folder_path.is_dir() {
+                continue;
+            }
+            found = true;
+            let entries = std::fs::read_dir(&folder_path).map_err(|error| unreadable(&folder_path, &error))?;
+            let mut files = Vec::new();
+            for entry in entries.take(FILES_MAX) {
+                let file = entry.map_err(|error| unreadable(&folder_path, &error))?.path();
+                if file.extension().is_some_and(|extension| extension == "toml") {
+                    files.push(file);
+                }
+            }
+            files.sort();
+            for file in files {
+                let text = read_text(&file).map_err(|error| unreadable(&file, &error))?;
+                self.add(folder, &file.display().to_string(), &text)?;
+            }
+        }
+        if found {
+            return Ok(self);
+        }
+        Err(one_error(path, "has none of the folders drives, buses, controllers, hosts", "name the folder above them"))
+    }
+
+    /// Add one file.
+    fn add(&mut self, folder: &str, file: &str, text: &str) -> Result<(), ModelErrors> {
+        let place = || Text { file: file.to_owned(), text: text.to_owned() };
+        match folder {
+            "drives" => put(&mut self.drives, DriveProfile::parse(file, text)?, place(), |drive| &drive.head.name),
+            "hosts" => put(&mut self.hosts, HostProfile::parse(file, text)?, place(), |host| &host.head.name),
+            "buses" => {
+                for bus in BusFile::parse(file, text)?.buses {
+                    put(&mut self.buses, bus, place(), |bus| &bus.name);
+                }
+            }
+            _ => {
+                let controller = ControllerProfile::parse(file, text)?;
+                put(&mut self.controllers, controller, place(), |controller| &controller.head.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every drive.
+    pub fn drives(&self) -> impl Iterator<Item = &DriveProfile> + Clone {
+        self.drives.iter().map(|(profile, _)| profile)
+    }
+    /// Every bus.
+    pub fn buses(&self) -> impl Iterator<Item = &BusProfile> + Clone {
+        self.buses.iter().map(|(profile, _)| profile)
+    }
+    /// Every controller.
+    pub fn controllers(&self) -> impl Iterator<Item = &ControllerProfile> + Clone {
+        self.controllers.iter().map(|(profile, _)| profile)
+    }
+    /// Every host.
+    pub fn hosts(&self) -> impl Iterator<Item = &HostProfile> + Clone {
+        self.hosts.iter().map(|(profile, _)| profile)
+    }
+
+    /// A drive by one of its names.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn drive(&self, name: &str) -> Result<&DriveProfile, LookupError> {
+        find(self.drives(), "drive", name, |drive| &drive.head)
+    }
+    /// A controller by one of its names.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn controller(&self, name: &str) -> Result<&ControllerProfile, LookupError> {
+        find(self.controllers(), "controller", name, |controller| &controller.head)
+    }
+    /// A host by one of its names.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn host(&self, name: &str) -> Result<&HostProfile, LookupError> {
+        find(self.hosts(), "host", name, |host| &host.head)
+    }
+    /// A bus by one of its names.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn bus(&self, name: &str) -> Result<&BusProfile, LookupError> {
+        self.buses().find(|bus| bus.answers_to(name)).ok_or_else(|| LookupError {
+            kind: "bus",
+            name: name.to_owned(),
+            known: self.buses().map(|bus| bus.name.clone()).collect(),
+        })
+    }
+
+    /// A drive with some of its values at an end of their range; [`Head::uncertain`] names the fields that have one.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    ///
+    /// # Panics
+    /// Never: what was read once can be read again, unless the ends of ranges contradict each other, and then the
+    /// values in between are taken.
+    pub fn drive_at(&self, name: &str, edges: &Edges) -> Result<DriveProfile, LookupError> {
+        let drive = self.drive(name)?;
+        let text = self.drives.iter().find(|(known, _)| known.head.name == drive.head.name).map(|(_, text)| text);
+        let read = text.and_then(|text| DriveProfile::parse_at(&text.file, &text.text, edges).ok());
+        Ok(read.unwrap_or_else(|| drive.clone()))
+    }
+
+    /// A controller with some of its values at an end of their range.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn controller_at(&self, name: &str, edges: &Edges) -> Result<ControllerProfile, LookupError> {
+        let found = self.controller(name)?;
+        let text = self.controllers.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
+        let read = text.and_then(|text| ControllerProfile::parse_at(&text.file, &text.text, edges).ok());
+        Ok(read.unwrap_or_else(|| found.clone()))
+    }
+
+    /// Names that a profile uses and no other profile has: a controller's bus, a drive's link, and so on.
+    #[must_use]
+    pub fn dangling(&self) -> Vec<LookupError> {
+        let mut missing = Vec::new();
+        let mut note = |result: Result<(), LookupError>| missing.extend(result.err());
+        for drive in self.drives() {
+            note(self.bus(&drive.link).map(|_| ()));
+        }
+        for controller in self.controllers() {
+            note(self.bus(&controller.bus).map(|_| ()));
+            note(self.bus(&controller.link).map(|_| ()));
+            note(self.host(&controller.host).map(|_| ()));
+            note(self.drive(&controller.drive).map(|_| ()));
+        }
+        missing
+    }
+}
+
+fn put<T>(list: &mut Vec<(T, Text)>, profile: T, text: Text, name: impl Fn(&T) -> &String) {
+    match list.iter_mut().find(|(known, _)| name(known) == name(&profile)) {
+        Some(place) => *place = (profile, text),
+        None => list.push((profile, text)),
+    }
+}
+
+fn find<'l, T>(
+    mut list: impl Iterator<Item = &'l T> + Clone,
+    kind: &'static str,
+    name: &str,
+    head: impl Fn(&T) -> &Head,
+) -> Result<&'l T, LookupError> {
+    let all = list.clone();
+    // A name is stronger than another profile's alias.
+    let by_name = all.clone().find(|profile| head(profile).name == name);
+    by_name.or_else(|| list.find(|profile| head(profile).answers_to(name))).ok_or_else(|| LookupError {
+        kind,
+        name: name.to_owned(),
+        known: all.map(|profile| head(profile).name.clone()).collect(),
+    })
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ModelErrors {
+    one_error(path, &format!("cannot be read: {error}"), "check the name and the rights")
+}
+
+fn one_error(path: &Path, reason: &str, remedy: &str) -> ModelErrors {
+    ModelErrors(vec![ModelError {
+        file: path.display().to_string(),
+        line: 1,
+        column: 1,
+        field: String::new(),
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    }])
+}

@@ -1,0 +1,108 @@
+//! Quirks: what a controller does that is no law of nature.
+//!
+//! Physics says how fast a bus or a spindle is. A quirk is a choice, or a fault, of somebody's firmware: it stands
+//! in a table of its own, and each one says in words what it explains. A quirk is a cause, never a result.
+
+use crate::reader::{RawValue, Section};
+
+/// What kind of value a quirk has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuirkKind {
+    /// A number, in the unit that the name ends with.
+    Number,
+    /// Yes or no.
+    Truth,
+    /// A word.
+    Text,
+}
+
+/// The value of a quirk.
+#[derive(Clone, PartialEq, Debug)]
+pub enum QuirkValue {
+    /// A number, in the unit that the name ends with.
+    Number(f64),
+    /// Yes or no.
+    Truth(bool),
+    /// A word.
+    Text(String),
+}
+
+/// One quirk of one controller.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Quirk {
+    /// Its name, one of [`QUIRKS`].
+    pub name: String,
+    /// How strong it is.
+    pub value: QuirkValue,
+    /// What is seen because of it, in words.
+    pub explains: String,
+    /// Where it is known from.
+    pub source: String,
+}
+
+/// Every quirk that a profile may have, with its kind and meaning. A machine reads what it knows of them.
+pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
+    ("ra_window_kib", QuirkKind::Number, "how far a stream is read ahead"),
+    ("ra_restart_on_stripe_hop", QuirkKind::Truth, "read-ahead begins anew on each member"),
+    ("mirror_split_min_kib", QuirkKind::Number, "request size from which one stream is read from both halves"),
+    ("mirror_bind_early", QuirkKind::Truth, "the half is chosen on arrival, not when a drive is free"),
+    ("mirror_write_pipelining", QuirkKind::Truth, "the halves of a mirror are written independently"),
+    ("parity_open_stripes", QuirkKind::Number, "stripes that are put together at once"),
+    ("r5_merge_window", QuirkKind::Number, "requests that are looked through for neighbours"),
+    ("write_coalesce_kib", QuirkKind::Number, "longest write that neighbours are merged into"),
+    ("xor_op_us", QuirkKind::Number, "cost of one parity operation beside its bytes"),
+    ("parity_width_cost_us", QuirkKind::Number, "cost of each further member of a parity operation"),
+    ("stripe_map_overhead_us", QuirkKind::Number, "cost of each further member command of a request"),
+    ("nested_level_overhead_us", QuirkKind::Number, "cost of a request on a nested level"),
+    ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
+    ("stream_affinity_nested", QuirkKind::Truth, "a nested array keeps a stream on one leg"),
+    ("streamfusion_levels", QuirkKind::Text, "levels on which several streams are told apart"),
+    ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
+    ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),
+    ("adapt_after_requests", QuirkKind::Number, "requests after which it changes"),
+    ("adapt_persist_across_arrays", QuirkKind::Truth, "it outlives the array, until power is cut"),
+    (
+        "drive_write_flush_threshold",
+        QuirkKind::Number,
+        "writes in the mix, in percent, below which drives do not gather",
+    ),
+    ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request beside the host's own"),
+    ("hba_fc_write_penalty", QuirkKind::Number, "factor on the time of writes of a file system"),
+    ("command_slots", QuirkKind::Number, "requests that the controller works on at once"),
+    ("write_through_serial", QuirkKind::Truth, "writes that are not cached are done one after the other"),
+];
+
+impl Quirk {
+    pub(crate) fn read_all(top: &Section<'_>) -> Vec<Self> {
+        let Some(table) = top.optional_section("quirks") else { return Vec::new() };
+        let mut quirks = Vec::new();
+        for name in table.keys() {
+            let Some((_, kind, _)) = QUIRKS.iter().find(|(known, ..)| *known == name) else { continue };
+            let Some(section) = table.optional_section(&name) else { continue };
+            let source = section.text("from").unwrap_or_default();
+            let explains = section.text("explains").unwrap_or_default();
+            let value = match (section.raw("value"), kind) {
+                (Some(RawValue::Number(number)), QuirkKind::Number) if number.is_finite() && number >= 0.0 => {
+                    Some(QuirkValue::Number(number))
+                }
+                (Some(RawValue::Truth(truth)), QuirkKind::Truth) => Some(QuirkValue::Truth(truth)),
+                (Some(RawValue::Text(text)), QuirkKind::Text) => Some(QuirkValue::Text(text)),
+                _ => None,
+            };
+            section.finish();
+            match value {
+                Some(value) => quirks.push(Self { name, value, explains, source }),
+                None => {
+                    let what = match kind {
+                        QuirkKind::Number => "a number that is not below zero",
+                        QuirkKind::Truth => "true or false",
+                        QuirkKind::Text => "a text in quotes",
+                    };
+                    table.complain(&name, "has no value of its kind", &format!("write value = {what}"));
+                }
+            }
+        }
+        table.finish_known(&QUIRKS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+        quirks
+    }
+}

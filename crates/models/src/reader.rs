@@ -1,0 +1,595 @@
+//! Reads tables field by field and remembers every complaint with its place.
+//!
+//! A reader function never fails: it complains and gives a stand-in, so that one pass finds everything that is
+//! wrong with a file. Whether a profile may be used is decided at the end, by whether there are complaints.
+//!
+//! ```text
+//!  seek_average_ms = { value = 5.2, range = [4.9, 5.5], from = "sheet", note = "..." }
+//!  heads = 4                       # allowed where the file says `from = "sheet"` at its top
+//! ```
+
+use crate::error::{ModelError, ModelErrors, ERRORS_MAX};
+use crate::sourced::{Confidence, Sourced};
+use crate::unit::{ending, Dimension};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// No profile is longer: a longer file is no profile.
+pub(crate) const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// Which end of its range a value is to be taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edge {
+    /// The smallest that it may be.
+    Low,
+    /// The largest that it may be.
+    High,
+}
+
+/// Fields (`seek.read_average_ms`) that are to be read at an end of their range.
+pub type Edges = BTreeMap<String, Edge>;
+
+/// A file that is being read.
+pub(crate) struct Reader<'t> {
+    file: &'t str,
+    text: &'t str,
+    edges: &'t Edges,
+    sources: BTreeMap<String, (Confidence, String)>,
+    default_source: Option<String>,
+    errors: RefCell<Vec<ModelError>>,
+    uncertain: RefCell<Vec<String>>,
+}
+
+/// A table that is being read.
+pub(crate) struct Section<'r> {
+    reader: &'r Reader<'r>,
+    table: Option<&'r DeTable<'r>>,
+    path: String,
+    place: usize,
+    asked: RefCell<BTreeSet<String>>,
+    endings: RefCell<Vec<(String, Dimension)>>,
+}
+
+/// Read `text` with `read`, which gets the top table; complaints about anything make it an error.
+pub(crate) fn read_file<T>(
+    file: &str,
+    text: &str,
+    edges: &Edges,
+    read: impl FnOnce(&Section<'_>) -> T,
+) -> Result<(T, Vec<String>), ModelErrors> {
+    let mut reader = Reader {
+        file,
+        text,
+        edges,
+        sources: BTreeMap::new(),
+        default_source: None,
+        errors: RefCell::default(),
+        uncertain: RefCell::default(),
+    };
+    if text.len() > FILE_BYTES_MAX {
+        reader.complain(0, "", "a profile of more than 1 MiB is no profile", "name the right file");
+        return Err(ModelErrors(reader.errors.into_inner()));
+    }
+    let root = match DeTable::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            let place = error.span().map_or(0, |span| span.start);
+            let reason = format!("not TOML: {}", error.message().replace('\n', ", "));
+            reader.complain(place, "", &reason, "correct the line");
+            return Err(ModelErrors(reader.errors.into_inner()));
+        }
+    };
+    reader.read_sources(root.get_ref());
+    let reader = reader;
+    let top = Section::new(&reader, Some(root.get_ref()), String::new(), 0);
+    top.ask("sources");
+    top.ask("from");
+    let value = read(&top);
+    top.finish();
+    let errors = reader.errors.take();
+    match errors.is_empty() {
+        true => Ok((value, reader.uncertain.take())),
+        false => Err(ModelErrors(errors)),
+    }
+}
+
+impl Reader<'_> {
+    fn complain(&self, place: usize, field: &str, reason: &str, remedy: &str) {
+        let before = self.text.get(..place).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let mut errors = self.errors.borrow_mut();
+        if errors.len() < ERRORS_MAX {
+            errors.push(ModelError {
+                file: self.file.to_owned(),
+                line: u32::try_from(line).unwrap_or(u32::MAX),
+                column: u32::try_from(column).unwrap_or(u32::MAX),
+                field: field.to_owned(),
+                reason: reason.to_owned(),
+                remedy: remedy.to_owned(),
+            });
+        }
+    }
+
+    fn read_sources(&mut self, root: &DeTable<'_>) {
+        let mut sources = BTreeMap::new();
+        if let Some(table) = root.get("sources") {
+            let Some(entries) = table.get_ref().as_table() else {
+                return self.complain(table.span().start, "sources", "is no table", "write [sources.NAME] tables");
+            };
+            for (key, entry) in entries {
+                let field = format!("sources.{}", key.get_ref());
+                let texts = |name: &str| entry.get_ref().get(name).and_then(|found| found.get_ref().as_str());
+                let word = texts("confidence").unwrap_or_default();
+                let confidence = Confidence::WORDS.iter().find(|(known, _)| *known == word);
+                let text = texts("text").unwrap_or_default();
+                if confidence.is_none() || text.is_empty() {
+                    let remedy = "write { confidence = \"measured\" | \"sheet\" | \"review\" | \"derived\" | \
+                                  \"memory\", text = \"where it is found\" }";
+                    self.complain(key.span().start, &field, "a source needs a confidence and a text", remedy);
+                    continue;
+                }
+                let confidence = confidence.map_or(Confidence::Memory, |(_, confidence)| *confidence);
+                sources.insert(key.get_ref().to_string(), (confidence, text.to_owned()));
+            }
+        }
+        if let Some(default) = root.get("from") {
+            match default.get_ref().as_str() {
+                Some(name) if sources.contains_key(name) => self.default_source = Some(name.to_owned()),
+                _ => self.complain(default.span().start, "from", "names no source of this file", "add it to [sources]"),
+            }
+        }
+        self.sources = sources;
+    }
+}
+
+impl<'r> Section<'r> {
+    fn new(reader: &'r Reader<'r>, table: Option<&'r DeTable<'r>>, path: String, place: usize) -> Self {
+        Self { reader, table, path, place, asked: RefCell::default(), endings: RefCell::default() }
+    }
+
+    fn field(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    fn ask(&self, key: &str) {
+        self.asked.borrow_mut().insert(key.to_owned());
+    }
+
+    fn get(&self, key: &str) -> Option<&'r Spanned<DeValue<'r>>> {
+        self.ask(key);
+        self.table.and_then(|table| table.get(key))
+    }
+
+    /// Is this key there?
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Has this file been without complaint so far? Comparisons between stand-ins make no sense.
+    pub(crate) fn clean(&self) -> bool {
+        self.reader.errors.borrow().is_empty()
+    }
+
+    /// The keys of this table.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.table.map(|table| table.keys().map(|key| key.get_ref().to_string()).collect()).unwrap_or_default()
+    }
+
+    /// Complain about a field of this table; a name without unit finds the key with it.
+    pub(crate) fn complain(&self, key: &str, reason: &str, remedy: &str) {
+        let fits =
+            |found: &str| found == key || ending(found).is_some_and(|end| &found[..found.len() - end.len()] == key);
+        let found = self.table.and_then(|table| table.iter().find(|(found, _)| fits(found.get_ref())));
+        let (place, name) =
+            found.map_or((self.place, key), |(found, _)| (found.span().start, found.get_ref().as_ref()));
+        self.reader.complain(place, &self.field(name), reason, remedy);
+    }
+
+    /// A table inside of this one, which must be there.
+    pub(crate) fn section(&self, key: &str) -> Section<'r> {
+        match self.optional_section(key) {
+            Some(section) => section,
+            None => {
+                if !self.has(key) {
+                    self.complain(key, "this table is missing", &format!("add [{}]", self.field(key)));
+                }
+                // Its fields are not missed one by one.
+                Section::new(self.reader, None, self.field(key), self.place)
+            }
+        }
+    }
+
+    /// A table inside of this one, if it is there.
+    pub(crate) fn optional_section(&self, key: &str) -> Option<Section<'r>> {
+        let found = self.get(key)?;
+        let Some(table) = found.get_ref().as_table() else {
+            self.complain(key, "is no table", &format!("write [{}] and its fields below", self.field(key)));
+            return None;
+        };
+        Some(Section::new(self.reader, Some(table), self.field(key), found.span().start))
+    }
+
+    fn missing(&self, key: &str, remedy: &str) {
+        if self.table.is_some() {
+            self.complain(key, "is missing", remedy);
+        }
+    }
+
+    /// A value with a unit, between `least` and `most` base units; complains where it is missing.
+    pub(crate) fn quantity(&self, base: &str, dimension: Dimension, least: u64, most: u64) -> Sourced<u64> {
+        self.optional_quantity(base, dimension, least, most).unwrap_or_else(|| {
+            let none =
+                self.table.is_some() && !dimension.units().iter().any(|(end, _)| self.has(&format!("{base}{end}")));
+            if none && !(dimension != Dimension::Count && self.has(base)) {
+                let (end, _) = dimension.units()[dimension.units().len() / 2];
+                let remedy = format!("add {base}{end} = {{ value = ..., from = \"...\" }}");
+                self.complain(base, &format!("the {} is missing", dimension.name()), &remedy);
+            }
+            Sourced::exact(least)
+        })
+    }
+
+    /// A value with a unit, if it is there.
+    pub(crate) fn optional_quantity(
+        &self,
+        base: &str,
+        dimension: Dimension,
+        least: u64,
+        most: u64,
+    ) -> Option<Sourced<u64>> {
+        self.endings.borrow_mut().push((base.to_owned(), dimension));
+        let mut found = None;
+        for (end, worth) in dimension.units() {
+            let key = format!("{base}{end}");
+            let Some(value) = self.get(&key) else { continue };
+            if found.is_some() {
+                self.complain(&key, "stands there twice, in two units", "keep one of them");
+                continue;
+            }
+            found = Some(self.sourced(&key, value, dimension, *worth, (least, most.min(dimension.largest()))));
+        }
+        found
+    }
+
+    fn sourced(
+        &self,
+        key: &str,
+        found: &Spanned<DeValue<'_>>,
+        dimension: Dimension,
+        worth: f64,
+        (least, most): (u64, u64),
+    ) -> Sourced<u64> {
+        let stand_in = Sourced::exact(least);
+        let Some((number, range, source)) = self.parts(key, found) else { return stand_in };
+        let base = |number: f64| {
+            let exact = number * worth;
+            let fits =
+                exact.is_finite() && exact >= 0.0 && exact.round() <= most as f64 && exact.round() >= least as f64;
+            if !fits {
+                let (low, high) = (least as f64 / worth, most as f64 / worth);
+                let reason = format!("{number} is no {} that can be", dimension.name());
+                self.complain(key, &reason, &format!("give a number from {low} to {high}"));
+            }
+            // Within the bounds that were just checked.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            fits.then(|| exact.round() as u64)
+        };
+        let (Some(value), Some(low), Some(high)) = (base(number), base(range.0), base(range.1)) else {
+            return stand_in;
+        };
+        let field = self.field(key);
+        if low < high {
+            self.reader.uncertain.borrow_mut().push(field.clone());
+        }
+        let value = match self.reader.edges.get(&field) {
+            Some(Edge::Low) => low,
+            Some(Edge::High) => high,
+            None => value,
+        };
+        Sourced { value, low, high, confidence: source.0, source: source.1 }
+    }
+
+    /// Number, range and source of a value.
+    #[allow(clippy::type_complexity)] // three things that are taken apart at once
+    fn parts(&self, key: &str, found: &Spanned<DeValue<'_>>) -> Option<(f64, (f64, f64), (Confidence, String))> {
+        if let Some(plain) = number(found.get_ref()) {
+            let source = self.source(key, None)?;
+            return self.with_range(key, plain, None, source);
+        }
+        let Some(table) = found.get_ref().as_table() else {
+            self.complain(key, "is no number", "write a number, or { value = ..., from = \"...\" }");
+            return None;
+        };
+        let known = ["value", "range", "from", "note"];
+        for (other, _) in table {
+            if !known.contains(&other.get_ref().as_ref()) {
+                let field = format!("{}.{}", self.field(key), other.get_ref());
+                self.reader.complain(
+                    other.span().start,
+                    &field,
+                    "is not known",
+                    "a value has value, range, from, note",
+                );
+            }
+        }
+        let Some(value) = table.get("value").and_then(|value| number(value.get_ref())) else {
+            self.complain(key, "has no number", "add value = ...");
+            return None;
+        };
+        let range = match table.get("range") {
+            None => None,
+            Some(range) => {
+                let numbers: Option<Vec<f64>> =
+                    range.get_ref().as_array().map(|array| array.iter().filter_map(|n| number(n.get_ref())).collect());
+                match numbers.as_deref() {
+                    Some([low, high]) => Some((*low, *high)),
+                    _ => {
+                        self.complain(key, "has a range that is none", "write range = [least, most]");
+                        return None;
+                    }
+                }
+            }
+        };
+        let source = self.source(key, table.get("from").map(|from| from.get_ref().as_str().unwrap_or_default()))?;
+        self.with_range(key, value, range, source)
+    }
+
+    #[allow(clippy::type_complexity)] // as above
+    fn with_range(
+        &self,
+        key: &str,
+        value: f64,
+        range: Option<(f64, f64)>,
+        source: (Confidence, String),
+    ) -> Option<(f64, (f64, f64), (Confidence, String))> {
+        if range.is_none() && source.0.needs_range() {
+            let reason = format!("is known by '{}' only and has no range", source.0);
+            self.complain(key, &reason, "add range = [least, most] that it may be in truth");
+            return None;
+        }
+        let (low, high) = range.unwrap_or((value, value));
+        if !(low <= value && value <= high) {
+            let reason = format!("{value} is outside of its own range, {low} to {high}");
+            self.complain(key, &reason, "correct the value or the range");
+            return None;
+        }
+        Some((value, (low, high), source))
+    }
+
+    fn source(&self, key: &str, named: Option<&str>) -> Option<(Confidence, String)> {
+        let Some(name) = named.or(self.reader.default_source.as_deref()) else {
+            self.complain(
+                key,
+                "has no source",
+                "write { value = ..., from = \"NAME\" }, or from = \"NAME\" for the file",
+            );
+            return None;
+        };
+        let source = self.reader.sources.get(name).cloned();
+        if source.is_none() {
+            self.complain(key, &format!("comes from '{name}', which is no source of this file"), "add it to [sources]");
+        }
+        source
+    }
+
+    /// A text, or `{ value = "...", from = "..." }`; complains where it is missing.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        let text = self.optional_text(key);
+        if text.is_none() && !self.has(key) {
+            self.missing(key, &format!("add {key} = \"...\""));
+        }
+        text
+    }
+
+    /// A text, if it is there.
+    pub(crate) fn optional_text(&self, key: &str) -> Option<String> {
+        let found = self.get(key)?;
+        if let Some(text) = found.get_ref().as_str() {
+            return Some(text.to_owned());
+        }
+        let table = found.get_ref().as_table();
+        let Some(text) = table.and_then(|table| table.get("value")).and_then(|value| value.get_ref().as_str()) else {
+            self.complain(key, "is no text", "write it in quotes");
+            return None;
+        };
+        let from = table.and_then(|table| table.get("from")).and_then(|from| from.get_ref().as_str());
+        self.source(key, from)?;
+        Some(text.to_owned())
+    }
+
+    /// Texts, or none.
+    pub(crate) fn texts(&self, key: &str, most: usize) -> Vec<String> {
+        let Some(found) = self.get(key) else { return Vec::new() };
+        let texts: Option<Vec<String>> = found
+            .get_ref()
+            .as_array()
+            .and_then(|array| array.iter().map(|entry| entry.get_ref().as_str().map(str::to_owned)).collect());
+        match texts {
+            Some(texts) if texts.len() <= most => texts,
+            _ => {
+                self.complain(key, "is no list of texts, or too long", &format!("write at most {most} texts in []"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// One of `words`, as an index; complains where it is missing or another.
+    pub(crate) fn word(&self, key: &str, words: &[&str]) -> Option<usize> {
+        let text = self.text(key)?;
+        let index = words.iter().position(|word| *word == text);
+        if index.is_none() {
+            self.complain(key, &format!("'{text}' is not known"), &format!("write one of: {}", words.join(", ")));
+        }
+        index
+    }
+
+    /// True or false, or `{ value = true, from = "..." }`; complains where it is missing.
+    pub(crate) fn truth(&self, key: &str) -> bool {
+        let Some(found) = self.get(key) else {
+            self.missing(key, &format!("add {key} = true or false"));
+            return false;
+        };
+        if let Some(truth) = found.get_ref().as_bool() {
+            return truth;
+        }
+        let table = found.get_ref().as_table();
+        let truth = table.and_then(|table| table.get("value")).and_then(|value| value.get_ref().as_bool());
+        if truth.is_none() {
+            self.complain(key, "is neither true nor false", "write true or false");
+        }
+        truth.unwrap_or_default()
+    }
+
+    /// A whole number without a source; complains where it is missing.
+    pub(crate) fn plain_count(&self, key: &str) -> Option<u64> {
+        let Some(found) = self.get(key) else {
+            self.missing(key, &format!("add {key} = ..."));
+            return None;
+        };
+        let count = found.get_ref().as_integer().and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
+        if count.is_none() {
+            self.complain(key, "is no whole number", "write digits only");
+        }
+        count
+    }
+
+    /// A whole number without a source, or `absent`.
+    pub(crate) fn plain_count_or(&self, key: &str, absent: u64) -> u64 {
+        if self.has(key) {
+            self.plain_count(key).unwrap_or(absent)
+        } else {
+            self.ask(key);
+            absent
+        }
+    }
+
+    /// Rows of two numbers each, or none; at most `most` of them.
+    pub(crate) fn pairs(&self, key: &str, most: usize) -> Option<Vec<(f64, f64)>> {
+        let found = self.get(key)?;
+        let pair = |row: &Spanned<DeValue<'_>>| {
+            let numbers = row.get_ref().as_array()?;
+            let at = |n: usize| numbers.get(n).and_then(|entry| number(entry.get_ref()));
+            (numbers.len() == 2).then_some((at(0)?, at(1)?))
+        };
+        let rows: Option<Vec<_>> = found.get_ref().as_array().and_then(|rows| rows.iter().map(pair).collect());
+        if rows.as_ref().is_none_or(|rows| rows.len() > most) {
+            self.complain(
+                key,
+                "is no list of pairs, or too long",
+                &format!("write at most {most} pairs: [[0, 0.5], ...]"),
+            );
+            return None;
+        }
+        rows
+    }
+
+    /// Numbers without a source, or none.
+    pub(crate) fn numbers(&self, key: &str, most: usize) -> Vec<f64> {
+        let Some(found) = self.get(key) else { return Vec::new() };
+        let numbers: Option<Vec<f64>> =
+            found.get_ref().as_array().and_then(|array| array.iter().map(|entry| number(entry.get_ref())).collect());
+        match numbers {
+            Some(numbers) if numbers.len() <= most => numbers,
+            _ => {
+                self.complain(
+                    key,
+                    "is no list of numbers, or too long",
+                    &format!("write at most {most} numbers in []"),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// A value of a quirk: number, truth or text, without interpretation.
+    pub(crate) fn raw(&self, key: &str) -> Option<RawValue> {
+        let value = self.get(key)?.get_ref();
+        if let Some(truth) = value.as_bool() {
+            return Some(RawValue::Truth(truth));
+        }
+        if let Some(text) = value.as_str() {
+            return Some(RawValue::Text(text.to_owned()));
+        }
+        number(value).map(RawValue::Number)
+    }
+
+    /// Complain about every key that nobody asked for, where these might have been asked for, too.
+    pub(crate) fn finish_known(&self, known: &[&str]) {
+        for name in known {
+            self.ask(name);
+        }
+        self.finish();
+    }
+
+    /// Complain about every key that nobody asked for.
+    pub(crate) fn finish(&self) {
+        let Some(table) = self.table else { return };
+        let asked = self.asked.borrow();
+        for (key, _) in table {
+            let name: &str = key.get_ref().as_ref();
+            if asked.contains(name) {
+                continue;
+            }
+            let (reason, remedy) = self.about_unknown(name, &asked);
+            self.reader.complain(key.span().start, &self.field(name), &reason, &remedy);
+        }
+    }
+
+    fn about_unknown(&self, name: &str, asked: &BTreeSet<String>) -> (String, String) {
+        let endings = self.endings.borrow();
+        let stem = ending(name).map_or(name, |end| &name[..name.len() - end.len()]);
+        if let Some((base, dimension)) = endings.iter().find(|(base, _)| base == name || base == stem) {
+            let units: Vec<String> = dimension.units().iter().map(|(end, _)| format!("{base}{end}")).collect();
+            let what = dimension.name();
+            let reason = match base == name {
+                true => format!("a {what} without a unit"),
+                false => format!("the unit is none of a {what}"),
+            };
+            return (reason, format!("write one of: {}", units.join(", ")));
+        }
+        let near = asked.iter().map(|known| (distance(name, known), known)).min();
+        let remedy = match near {
+            Some((far, known)) if far <= name.len() / 3 => format!("perhaps {known} is meant"),
+            _ => format!("remove it; known here: {}", asked.iter().cloned().collect::<Vec<_>>().join(", ")),
+        };
+        (String::from("is not known"), remedy)
+    }
+}
+
+/// What a quirk may be worth, before its kind is checked.
+pub(crate) enum RawValue {
+    Number(f64),
+    Truth(bool),
+    Text(String),
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    if let Some(integer) = value.as_integer() {
+        let whole = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+        return Some(whole as f64);
+    }
+    value.as_float().and_then(|float| float.as_str().parse().ok())
+}
+
+/// Letters to change, add or drop to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (n, c) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = n + 1;
+        for (m, d) in other.iter().enumerate() {
+            let changed = corner + usize::from(c != *d);
+            corner = row[m + 1];
+            row[m + 1] = changed.min(corner + 1).min(row[m] + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,103 @@
+//! A value with where it comes from and how sure it is.
+
+use openraid_units::{Bytes, Nanos};
+use std::fmt;
+
+/// How a value came to be known, from the surest to the least sure.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Confidence {
+    /// Somebody measured it on the thing itself.
+    Measured,
+    /// The maker's data sheet or manual, or a standard.
+    Sheet,
+    /// A published review or a magazine.
+    Review,
+    /// Computed from other values, fitted to a sheet, or estimated; has a range.
+    Derived,
+    /// Remembered, with no source at hand; has a range.
+    Memory,
+}
+
+impl Confidence {
+    /// Every confidence, with the word for it in a profile.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("measured", Self::Measured),
+        ("sheet", Self::Sheet),
+        ("review", Self::Review),
+        ("derived", Self::Derived),
+        ("memory", Self::Memory),
+    ];
+
+    /// Must a value of this confidence say how wrong it may be?
+    #[must_use]
+    pub const fn needs_range(self) -> bool {
+        matches!(self, Self::Derived | Self::Memory)
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::WORDS.iter().find(|(_, confidence)| confidence == self).map_or("", |(word, _)| *word);
+        f.write_str(word)
+    }
+}
+
+/// A value of a profile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sourced<T> {
+    /// The value to be used.
+    pub value: T,
+    /// The smallest value that it may be in truth.
+    pub low: T,
+    /// The largest value that it may be in truth.
+    pub high: T,
+    /// How it came to be known.
+    pub confidence: Confidence,
+    /// Where it was found, in words.
+    pub source: String,
+}
+
+impl<T: Copy> Sourced<T> {
+    /// A value that is exact by decision, for tests and for profiles made by programs.
+    pub fn exact(value: T) -> Self {
+        Self { value, low: value, high: value, confidence: Confidence::Measured, source: String::from("given") }
+    }
+
+    /// The same knowledge in another type.
+    pub fn map<U>(self, to: impl Fn(T) -> U) -> Sourced<U> {
+        Sourced {
+            value: to(self.value),
+            low: to(self.low),
+            high: to(self.high),
+            confidence: self.confidence,
+            source: self.source,
+        }
+    }
+}
+
+/// A rate of data in bytes per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// `n` million bytes per second.
+    #[must_use]
+    pub const fn mbs(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+    /// Time that so much data takes, rounded to the nearest nanosecond.
+    ///
+    /// # Panics
+    /// A rate of zero, which no profile has.
+    #[must_use]
+    pub fn time(self, data: Bytes) -> Nanos {
+        let exact = (u128::from(data.0) * 1_000_000_000 + u128::from(self.0) / 2) / u128::from(self.0);
+        Nanos(u64::try_from(exact).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} MB/s", self.0 / 1_000_000, self.0 / 100_000 % 10)
+    }
+}
