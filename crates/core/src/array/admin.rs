@@ -462,7 +462,13 @@ impl Controller {
             set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
         // A set in doubt stays marked active.
         let marked = set.intent == Intent::Clean || set.is_in_doubt();
-        written && marked && !set.bitmap.as_ref().is_some_and(Bitmap::is_writing)
+        if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
+            return false;
+        }
+        // The clean mark comes after a flush; sets that have none are flushed here.
+        let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+        self.set_mut(id).checkpoint_flushes += issued;
+        issued == 0
     }
 
     fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {

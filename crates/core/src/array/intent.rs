@@ -35,6 +35,9 @@ impl Controller {
             set.last_write = now;
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);
+                // The first bit that is set makes the next look due, perhaps at once.
+                let look = set.bitmap_next_look;
+                self.sets_due = self.sets_due.min(look);
             }
         }
         let set = self.set(set_id);
