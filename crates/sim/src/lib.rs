@@ -10,6 +10,7 @@
 pub mod claims;
 pub mod digest;
 pub mod drive;
+pub mod fault;
 pub mod jobs;
 pub mod oracle;
 pub mod probe;

@@ -76,6 +76,8 @@ pub struct Faults {
     pub late: Option<Late>,
     /// The next write into this window goes wrong without a word.
     pub trap: Option<Trap>,
+    /// Writes that ended with an error, and those that a flush that failed has dropped: old, new, or in part.
+    pub torn: Vec<(DriveLba, Sectors)>,
     /// What has gone wrong without a word.
     pub wrong: Vec<Wrong>,
 }

@@ -242,6 +242,19 @@ impl MemoryDrive {
         if let (DriveOp::Write { .. }, Some(frames), Some(bytes)) = (command.op, &frames, &issued.bytes) {
             assert!(**frames == **bytes, "frames changed while they were written: {command:?}");
         }
+        let result = self.carry_out(&command, issued, frames);
+        if result.is_err() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
+            self.faults.torn.push((command.lba, command.len));
+        }
+        result
+    }
+
+    fn carry_out(
+        &mut self,
+        command: &DriveCommand,
+        issued: Issued,
+        frames: Option<&mut [u8]>,
+    ) -> Result<(), DriveError> {
         if self.faults.gone {
             return Err(DriveError::Gone);
         }
@@ -252,17 +265,17 @@ impl MemoryDrive {
                 let bytes = issued.bytes.expect("a write has bytes");
                 self.counters.writes += 1;
                 self.counters.sectors_written += command.len.get();
-                self.write(&command, Content::Bytes(bytes), fua)
+                self.write(command, Content::Bytes(bytes), fua)
             }
             DriveOp::WriteZeroes { .. } => {
                 self.counters.ranges += 1;
-                self.write(&command, Content::Zeroes, false)
+                self.write(command, Content::Zeroes, false)
             }
             DriveOp::Discard => {
                 self.counters.ranges += 1;
                 let content =
                     if self.spec.discard_zeroes { Content::Zeroes } else { Content::Junk(self.random.bits()) };
-                self.write(&command, content, false)
+                self.write(command, content, false)
             }
         }
     }
@@ -350,6 +363,7 @@ impl MemoryDrive {
     fn flush(&mut self, covers: u64) -> Result<(), DriveError> {
         self.counters.flushes += 1;
         if self.faults.flushes {
+            self.faults.torn.extend(self.cached.iter().map(|cached| (cached.lba, cached.len)));
             self.lose_cached();
             return Err(DriveError::FlushFailed);
         }

@@ -15,19 +15,22 @@ pub enum Content {
     Image(Rc<Vec<u8>>),
     /// Nobody promised anything.
     Anything,
+    /// It was promised once, and what happened since goes beyond the promise: as [`Content::Anything`], but whoever
+    /// finds nothing better to explain a read is counted.
+    Beyond,
 }
 
 impl Content {
-    /// The bytes of the array from `offset` on. Not for [`Content::Anything`].
+    /// The bytes of the array from `offset` on. Not for contents that are none.
     ///
     /// # Panics
-    /// [`Content::Anything`], or beyond the end of an image.
+    /// A content without bytes of its own, or beyond the end of an image.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         match self {
             Self::Zeroes => out.fill(0),
             Self::Stamp(stamp) => fill_stamp(*stamp, offset, out),
             Self::Image(image) => out.copy_from_slice(&image[index(offset)..][..out.len()]),
-            Self::Anything => panic!("anything has no bytes of its own"),
+            Self::Anything | Self::Beyond => panic!("anything has no bytes of its own"),
         }
     }
 
@@ -35,7 +38,7 @@ impl Content {
     #[must_use]
     pub fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
         match self {
-            Self::Anything => true,
+            Self::Anything | Self::Beyond => true,
             Self::Zeroes => bytes.iter().all(|byte| *byte == 0),
             Self::Image(image) => &image[index(offset)..][..bytes.len()] == bytes,
             Self::Stamp(stamp) => {

@@ -89,6 +89,11 @@ impl Session {
         }
     }
 
+    /// Draw from here on as this seed says.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = Random::derived(seed, 1);
+    }
+
     /// Size of the array in bytes.
     #[must_use]
     pub fn capacity(&self) -> u64 {

@@ -60,6 +60,10 @@ pub struct Versions {
     undurable: Vec<VersionId>,
     /// Every end makes durable: for runs without power cuts, and cheaper.
     durable_on_end: bool,
+    /// May a read decide what a power cut has left?
+    decides: bool,
+    /// Sectors read that only [`Content::Beyond`] explains.
+    beyond: u64,
 }
 
 impl Versions {
@@ -76,7 +80,27 @@ impl Versions {
             reads: BTreeSet::new(),
             undurable: Vec::new(),
             durable_on_end,
+            decides: true,
+            beyond: 0,
         }
+    }
+
+    /// From now on reads decide what a cut has left, or do not: copies that are not yet made equal may be read one
+    /// after the other.
+    pub fn set_decides(&mut self, decides: bool) {
+        self.decides = decides;
+    }
+
+    /// Nothing is promised of this range any more, until it is written again.
+    pub fn give_up(&mut self, range: Range<u64>) {
+        let id = self.begin_write(range.clone(), Content::Beyond);
+        self.end_write(id, range, false, true);
+    }
+
+    /// Sectors read so far that hold what was not promised any more.
+    #[must_use]
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// The size of the array in bytes.
@@ -207,11 +231,12 @@ impl Versions {
             debug_assert!(*start <= at && at < extent.end);
             let stop = extent.end.min(range.end);
             let visible = self.visible(&extent.versions, begun);
-            let settled = self.is_settled(&visible, begun);
+            let settled = self.decides && self.is_settled(&visible, begun);
             if let [only] = visible[..] {
                 // The common case: everything in one look.
                 let here = &bytes[index(at - offset)..index(stop - offset)];
                 if self.version(only).content.matches(at, here) {
+                    self.count_beyond(&[only], stop - at);
                     at = stop;
                     continue;
                 }
@@ -223,6 +248,7 @@ impl Versions {
             if matching.is_empty() {
                 return Err(self.mismatch(at, here, &visible));
             }
+            self.count_beyond(&matching, stop - at);
             if settled && matching.len() < visible.len() {
                 self.decide(at..stop, &visible, &matching);
             }
@@ -230,6 +256,12 @@ impl Versions {
         }
         self.merge(range);
         Ok(())
+    }
+
+    fn count_beyond(&mut self, matching: &[VersionId], bytes: u64) {
+        if matching.iter().all(|id| matches!(self.version(*id).content, Content::Beyond)) {
+            self.beyond += bytes.div_ceil(SECTOR_BYTES);
+        }
     }
 
     fn visible(&self, versions: &[VersionId], begun: u64) -> Vec<VersionId> {
@@ -269,7 +301,7 @@ impl Versions {
             .collect();
         let whose = |id: &VersionId| {
             let content = &self.version(*id).content;
-            !matches!(content, Content::Anything) && content.matches(at, found)
+            !matches!(content, Content::Anything | Content::Beyond) && content.matches(at, found)
         };
         let whose = (0..self.versions.len()).filter_map(|id| u32::try_from(id).ok()).rev().find(whose);
         let head = &found[..found.len().min(16)];

@@ -10,6 +10,7 @@ use super::{InFlight, World};
 use crate::claims::Ticket;
 use crate::digest::Digest;
 use crate::drive::memory::{Issue, Payload};
+use crate::fault::planted::{Fate, Planted};
 use crate::jobs;
 
 #[allow(clippy::cast_possible_truncation)] // the pool is in memory
@@ -35,7 +36,9 @@ impl World {
             self.issue_job(job, actions.columns_of(job));
         }
         for reply in &actions.replies {
-            self.finish(reply.token, reply.status);
+            if !self.answered_early.remove(&reply.token) {
+                self.finish(reply.token, reply.status);
+            }
         }
         for answer in actions.admin.drain(..) {
             let waited = self.admin_waiting.remove(&answer.token);
@@ -60,6 +63,22 @@ impl World {
     }
 
     fn issue_command(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
+        let mut command = *command;
+        let drive = self.drives[command.drive.index()].as_ref().expect("commands go to drives that are there");
+        let planted = self.planted.as_mut();
+        match planted.map_or(Fate::Do, |planted| planted.command(drive, &mut command, metadata)) {
+            Fate::Do => self.hand_to_drive(&command, metadata),
+            Fate::DoWith(metadata) => self.hand_to_drive(&command, Some(&metadata)),
+            Fate::Pretend => {
+                let ticket = self.ticket(command.tag);
+                self.in_flight.insert(ticket, InFlight::Pretended(command.tag));
+                let delay = self.spec.transfers.draw(&mut self.random);
+                self.schedule(ticket, self.now + delay);
+            }
+        }
+    }
+
+    fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
         let len = command.len.bytes().get();
         let ticket = self.ticket(command.tag);
         let drive = self.drives[command.drive.index()].as_mut().expect("commands go to drives that are there");
@@ -158,21 +177,29 @@ impl World {
         let action = self.in_flight.remove(&ticket).expect("what is scheduled is in flight");
         let completion = match action {
             InFlight::Drive(command) => {
-                let frames = match command.data {
+                let mut frames = match command.data {
                     Data::Frames(at) => Some(&mut self.pool[range(at, command.len.bytes().get())]),
                     Data::None | Data::Metadata(_) => None,
                 };
                 let drive = self.drives[command.drive.index()].as_mut().expect("the drive is there");
                 let tag = command.tag;
-                Completion::Drive { tag, result: drive.finish(tag, frames) }
+                let mut result = drive.finish(tag, frames.as_deref_mut());
+                if let Some(planted) = &mut self.planted {
+                    result = planted.answer(command.op, result, frames);
+                }
+                Completion::Drive { tag, result }
             }
+            InFlight::Pretended(tag) => Completion::Drive { tag, result: Ok(()) },
             InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
             InFlight::Job(job, columns, inputs) => {
                 assert_eq!(self.hash_inputs(ticket), inputs, "the inputs of a job changed while it ran: {job:?}");
+                let left_out = self.planted.as_mut().is_some_and(|planted| planted.leaves_out(job.kind));
                 let verdict = match job.kind {
                     JobKind::Copy => Verdict::Done,
+                    _ if left_out => Verdict::Done,
                     _ => jobs::run(self.kernels, &mut self.pool, &job, &columns),
                 };
+                let verdict = self.planted.as_ref().map_or(verdict, |planted| planted.verdict(job.kind, verdict));
                 Completion::Job { tag: job.tag, verdict }
             }
         };
@@ -197,8 +224,12 @@ impl World {
             Direction::FromHost => frames.copy_from_slice(payload),
             Direction::ToHost => payload.copy_from_slice(frames),
         }
+        let early = self.planted.as_ref().is_some_and(Planted::answers_early);
         if ends {
             self.finish(transfer.token, ReplyStatus::Ok);
+        } else if early && transfer.last {
+            self.finish(transfer.token, ReplyStatus::Ok);
+            self.answered_early.insert(transfer.token);
         }
         Completion::Transfer { tag, result: Ok(()) }
     }

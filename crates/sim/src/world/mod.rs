@@ -15,7 +15,7 @@ mod issue;
 mod power;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use openraid_core::actions::{Actions, DriveCommand, JobColumn, Notice, ParityJob, Transfer};
 use openraid_core::admin::{AdminCommand, AdminOutcome, AdminReply, ArrayStatus};
@@ -28,6 +28,7 @@ use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 use crate::claims::{Claims, Ticket};
 use crate::digest::Digest;
 use crate::drive::{DriveSpec, Latency, MemoryDrive};
+use crate::fault::planted::{Bug, Planted};
 use crate::random::Random;
 use crate::record::{Entry, Record};
 pub use host::{Finished, Host};
@@ -83,6 +84,8 @@ enum InFlight {
     Transfer(Transfer),
     /// The job, its columns, and a hash of its inputs when it was issued.
     Job(ParityJob, Vec<JobColumn>, u64),
+    /// A command that a planted bug keeps from its drive.
+    Pretended(Tag),
 }
 
 impl InFlight {
@@ -91,6 +94,7 @@ impl InFlight {
             Self::Drive(command) => command.tag,
             Self::Transfer(transfer) => transfer.tag,
             Self::Job(job, ..) => job.tag,
+            Self::Pretended(tag) => *tag,
         }
     }
 }
@@ -120,6 +124,12 @@ pub struct World {
     record: Option<Record>,
     /// Something was handed in since the last `advance`.
     stirred: bool,
+    /// Things that happened.
+    events: u64,
+    /// A bug in the driver loop.
+    planted: Option<Planted>,
+    /// Hosts that a bug has answered before the engine did.
+    answered_early: BTreeSet<Token>,
 }
 
 /// Users of the run's seed.
@@ -162,6 +172,9 @@ impl World {
             digest: Digest::default(),
             record: spec.record.then(|| Record::new(spec.limits.clone())),
             stirred: false,
+            events: 0,
+            planted: None,
+            answered_early: BTreeSet::new(),
             spec,
         };
         world.set_wall_clock();
@@ -193,6 +206,15 @@ impl World {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.spec.limits
+    }
+    /// How many things have happened: a place in a run to cut the power at.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+    /// Let a bug into the driver loop.
+    pub fn plant(&mut self, bug: Bug) {
+        self.planted = Some(Planted::new(bug, self.spec.seed));
     }
     /// The hash of all decisions so far.
     #[must_use]
@@ -327,6 +349,7 @@ impl World {
             self.now = self.now.max(next);
             self.complete_due();
         }
+        self.events += 1;
         self.advance();
         self.check_patience();
         true

@@ -49,6 +49,7 @@ impl World {
         self.admin_waiting.clear();
         self.admin_answers.clear();
         self.stirred = false;
+        self.answered_early.clear();
         std::mem::take(&mut self.hosts).into_iter().collect()
     }
 

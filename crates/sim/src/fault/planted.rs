@@ -1,0 +1,258 @@
+//! Bugs that are planted to see the swarm find them.
+//!
+//! An engine that forgets a flush and a driver that drops it look the same to drives and hosts. So the bugs are made
+//! in the simulation's driver loop, between the engine's actions and the machine that carries them out, and are
+//! chosen at run time: the engine under test is the one that serves, without a hook.
+
+use openraid_core::actions::{DriveCommand, DriveOp, IoClass, JobKind};
+use openraid_core::events::{DriveError, Verdict};
+use openraid_format::{superblock_lba, MinorVersion, Role, Superblock, BITMAP_HEADER_BYTES};
+use openraid_units::{DriveLba, Sectors};
+
+use crate::drive::MemoryDrive;
+use crate::random::Random;
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal, $seeds:literal;)*) => {
+        /// A bug.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Bug {
+            $($(#[$doc])* $name,)*
+        }
+        impl Bug {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+            /// The name by which it is asked for.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+            /// What it does.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+            /// In so many seeds at the most it is found.
+            #[must_use]
+            pub const fn found_within(self) -> u64 {
+                match self { $(Self::$name => $seeds,)* }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// Flushes are answered and not done.
+    SkipFlush = "skip-flush", "drives are told nothing when the engine thinks it flushed them", 50;
+    /// Writes that must be durable are ordinary ones.
+    ForgetFua = "forget-fua", "writes that must be durable when they end are ordinary writes", 50;
+    /// Writes are answered when their payload is there.
+    AnswerEarly = "answer-early", "hosts are answered when their bytes have come, before the members have them", 50;
+    /// A failed flush counts as a good one.
+    FailedFlushIgnored = "failed-flush-ignored", "a flush that failed counts as one that did not", 200;
+    /// An update leaves the parity as it was.
+    StaleParity = "stale-parity", "one parity update in sixteen leaves the old parity", 50;
+    /// A write forgets one of its members.
+    MemberForgotten = "member-forgotten", "one write of a host in sixty-four does not reach one of its members", 50;
+    /// Checks find nothing.
+    BlindPatrol = "blind-patrol", "whatever is compared is found to be the same", 100;
+    /// Reads get each other's bytes.
+    SwappedReads = "swapped-reads", "one read in sixty-four gives the bytes of the read before it", 50;
+    /// The bitmap on disk has no bits set.
+    BitmapEarly = "bitmap-early", "the bits of the write-intent bitmap are cleared before the writes are made", 100;
+    /// The failure of a member is not written down.
+    FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
+    /// The clean mark is on disk all the time.
+    CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
+    /// A rebuild writes to the wrong place.
+    RebuildElsewhere = "rebuild-elsewhere", "one write in four of a rebuild or resync goes to the place beside", 100;
+    /// A rebuild leaves things out.
+    RebuildForgets = "rebuild-forgets", "one write in eight of a rebuild or resync is not made", 100;
+    /// The checkpoint runs ahead.
+    CheckpointAhead = "checkpoint-ahead", "a member that is being rebuilt is recorded as complete", 200;
+    /// The bad-block log stays as it was.
+    BadBlocksForgotten = "bad-blocks-forgotten", "the bad-block log is not written", 1000;
+    /// Zeroing does nothing.
+    ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
+}
+
+impl Bug {
+    /// The bug of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|bug| bug.name() == name)
+    }
+}
+
+impl std::fmt::Display for Bug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What becomes of a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It goes to its drive.
+    Do,
+    /// It goes to its drive with other metadata.
+    DoWith(Vec<u8>),
+    /// It is answered well, and the drive hears nothing of it.
+    Pretend,
+}
+
+/// A bug at work.
+#[derive(Clone, Debug)]
+pub struct Planted {
+    bug: Bug,
+    random: Random,
+    /// What the read before this one gave.
+    last_read: Vec<u8>,
+}
+
+impl Planted {
+    /// Let this bug into the driver.
+    #[must_use]
+    pub fn new(bug: Bug, seed: u64) -> Self {
+        Self { bug, random: Random::derived(seed, 3 << 32), last_read: Vec::new() }
+    }
+
+    /// A command on its way to a drive.
+    pub fn command(&mut self, drive: &MemoryDrive, command: &mut DriveCommand, metadata: Option<&[u8]>) -> Fate {
+        let write = matches!(command.op, DriveOp::Write { .. });
+        let rebuild = write && command.class == IoClass::Rebuild;
+        match self.bug {
+            Bug::SkipFlush if command.op == DriveOp::Flush => Fate::Pretend,
+            Bug::ForgetFua if write => {
+                command.op = DriveOp::Write { fua: false };
+                Fate::Do
+            }
+            Bug::MemberForgotten if write && command.class == IoClass::Foreground => self.pretend(64),
+            Bug::ZeroesForgotten if matches!(command.op, DriveOp::WriteZeroes { .. }) => Fate::Pretend,
+            Bug::RebuildForgets if rebuild => self.pretend(8),
+            Bug::RebuildElsewhere if rebuild && self.random.chance(1, 4) => {
+                let beside = command.lba + drive.spec().block.sectors();
+                let taken =
+                    drive.outstanding().any(|other| other.lba < beside + command.len && beside < other.lba + other.len);
+                if (beside + command.len).get() <= drive.spec().capacity.get() && !taken {
+                    command.lba = beside;
+                }
+                Fate::Do
+            }
+            _ => metadata.filter(|_| write).map_or(Fate::Do, |bytes| self.metadata(drive, command.lba, bytes)),
+        }
+    }
+
+    fn pretend(&mut self, one_in: u64) -> Fate {
+        if self.random.chance(1, one_in) {
+            Fate::Pretend
+        } else {
+            Fate::Do
+        }
+    }
+
+    fn metadata(&mut self, drive: &MemoryDrive, lba: DriveLba, bytes: &[u8]) -> Fate {
+        let on_disk = superblock_of(drive);
+        match self.bug {
+            Bug::BitmapEarly => {
+                let room = on_disk.and_then(|superblock| superblock.bitmap_room(drive.spec().capacity));
+                match room.filter(|(start, len)| *start <= lba && lba < *start + *len) {
+                    Some((start, _)) => {
+                        let mut cleared = bytes.to_vec();
+                        cleared[if lba == start { BITMAP_HEADER_BYTES } else { 0 }..].fill(0);
+                        Fate::DoWith(cleared)
+                    }
+                    None => Fate::Do,
+                }
+            }
+            Bug::BadBlocksForgotten => {
+                let log = on_disk.and_then(|superblock| {
+                    let log = superblock.bad_block_log()?;
+                    Some((superblock.place(log.offset)?, Sectors(u64::from(log.size))))
+                });
+                match log.filter(|(start, len)| *start <= lba && lba < *start + *len) {
+                    Some(_) => Fate::Pretend,
+                    None => Fate::Do,
+                }
+            }
+            Bug::FailureUnrecorded | Bug::CleanEarly | Bug::CheckpointAhead => self.superblock(drive, lba, bytes),
+            _ => Fate::Do,
+        }
+    }
+
+    fn superblock(&mut self, drive: &MemoryDrive, lba: DriveLba, bytes: &[u8]) -> Fate {
+        let capacity = drive.spec().capacity;
+        let here = MinorVersion::ALL.into_iter().filter(|minor| superblock_lba(*minor, capacity) == Some(lba));
+        let decoded = here.filter_map(|minor| Superblock::decode(bytes, minor, capacity).ok()).next();
+        let Some(mut superblock) = decoded else { return Fate::Do };
+        match self.bug {
+            Bug::FailureUnrecorded => {
+                let slots = usize::from(superblock.raid_disks);
+                let seen = (0..superblock.roles.len()).filter(|place| {
+                    matches!(superblock.roles.iter().nth(*place), Some(Role::Active(slot)) if slot.index() < slots)
+                });
+                return if seen.count() < slots { Fate::Pretend } else { Fate::Do };
+            }
+            Bug::CleanEarly => superblock.resync_offset = u64::MAX,
+            _ => superblock.set_recovery_offset(None),
+        }
+        let mut changed = bytes.to_vec();
+        superblock.encode(&mut changed);
+        Fate::DoWith(changed)
+    }
+
+    /// A command on its way back; `frames` are what a read has filled.
+    ///
+    /// # Errors
+    /// What the engine is told.
+    pub fn answer(
+        &mut self,
+        op: DriveOp,
+        result: Result<(), DriveError>,
+        frames: Option<&mut [u8]>,
+    ) -> Result<(), DriveError> {
+        if self.bug == Bug::FailedFlushIgnored && result == Err(DriveError::FlushFailed) {
+            return Ok(());
+        }
+        if let (Bug::SwappedReads, DriveOp::Read, Ok(()), Some(frames)) = (self.bug, op, result, frames) {
+            let own = frames.to_vec();
+            if self.last_read.len() == own.len() && self.random.chance(1, 64) {
+                frames.copy_from_slice(&self.last_read);
+            }
+            self.last_read = own;
+        }
+        result
+    }
+
+    /// Is a parity job left out? Its outputs stay as they are.
+    pub fn leaves_out(&mut self, kind: JobKind) -> bool {
+        self.bug == Bug::StaleParity && kind == JobKind::Update && self.random.chance(1, 16)
+    }
+
+    /// What the engine is told that a job has found.
+    #[must_use]
+    pub fn verdict(&self, kind: JobKind, found: Verdict) -> Verdict {
+        match kind {
+            JobKind::Check | JobKind::Compare if self.bug == Bug::BlindPatrol => Verdict::Match,
+            _ => found,
+        }
+    }
+
+    /// Is a write answered when its last byte has come from the host?
+    #[must_use]
+    pub fn answers_early(&self) -> bool {
+        self.bug == Bug::AnswerEarly
+    }
+}
+
+fn superblock_of(drive: &MemoryDrive) -> Option<Superblock> {
+    let capacity = drive.spec().capacity;
+    MinorVersion::ALL.into_iter().find_map(|minor| {
+        let lba = superblock_lba(minor, capacity)?;
+        let mut bytes = [0; 4096];
+        let len = (capacity.get() - lba.get()).min(8);
+        let bytes = &mut bytes[..usize::try_from(len * 512).ok()?];
+        drive.peek(lba, bytes);
+        Superblock::decode(bytes, minor, capacity).ok()
+    })
+}

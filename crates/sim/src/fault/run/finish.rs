@@ -1,0 +1,94 @@
+//! The end of a run: everything is made good as far as it can be, and judged.
+
+use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::events::RequestKind;
+use openraid_units::DriveId;
+
+use super::{Done, Run, Stop};
+use crate::fault::verdict::Excuse;
+use crate::oracle::Members;
+
+/// New drives and rebuilds that a set may need until it is whole.
+const REPAIRS_MAX: u32 = 8;
+
+impl Run<'_> {
+    /// Everything is made good, and judged.
+    pub(super) fn finish(&mut self) -> Done {
+        self.tell(|| "the end".into());
+        for drive in (0..self.world.drives_len()).map(super::drive_id) {
+            self.world.release(drive);
+            self.world.drive_mut(drive).faults.late = None;
+        }
+        self.drain()?;
+        if self.bounded() {
+            for set in 0..self.sets.len() {
+                self.make_whole(set)?;
+            }
+        }
+        self.look()?;
+        self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
+        self.rest()?;
+        self.look()?;
+        self.rest()?;
+        for set in 0..self.sets.len() {
+            self.judge_members(set)?;
+        }
+        if self.session.errors > 0 || self.has_failed() {
+            self.excuse(Excuse::Errors);
+        }
+        if self.session.versions_mut().beyond() > 0 {
+            self.excuse(Excuse::WriteHole);
+        }
+        Ok(())
+    }
+
+    /// Members that are not what they should be leave, new ones come, until the set is whole.
+    fn make_whole(&mut self, set: usize) -> Done {
+        for _ in 0..REPAIRS_MAX {
+            self.rest()?;
+            let array = self.sets[set].array;
+            let Some(status) = self.world.status(array) else { break };
+            let failing = |drive: &DriveId| self.world.drive(*drive).faults.is_failing();
+            let members = status.members.iter().filter(|member| !matches!(member.state, MemberState::Faulty(_)));
+            let broken: Vec<DriveId> = members.filter_map(|member| member.drive).filter(failing).collect();
+            for drive in broken {
+                let _ = self.admin(AdminCommand::Fail { array, drive });
+            }
+            if self.health(set) == Health::Optimal {
+                break;
+            }
+            if !self.sets[set].is_redundant() || self.world.status(array).is_some_and(|s| s.task.is_some()) {
+                continue;
+            }
+            if !self.add_to(set) {
+                break;
+            }
+        }
+        if self.health(set) != Health::Optimal {
+            return Err(Stop::Lost(format!("the array cannot be made whole\n{}", self.world.dump())));
+        }
+        if self.sets[set].is_redundant() && !self.sets[set].scarred(&self.world).is_empty() {
+            let array = self.sets[set].array;
+            let _ = self.admin(AdminCommand::Scrub { array, repair: true });
+            self.rest()?;
+        }
+        Ok(())
+    }
+
+    /// Parity fits and copies are equal, where nothing happened that lets them not be.
+    fn judge_members(&mut self, set: usize) -> Done {
+        self.settle();
+        if !self.whole(set) || self.sets[set].forced || self.sets[set].dirty {
+            return Ok(());
+        }
+        self.sets[set].suspect_what_went_wrong(&self.world);
+        if !self.bounded() && !self.sets[set].suspect.is_empty() {
+            return Ok(());
+        }
+        let complaints = Members::of(&self.world, self.sets[set].array).complaints();
+        match complaints.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Lost(format!("redundancy does not fit: {complaints:#?}\n{}", self.world.dump()))),
+        }
+    }
+}

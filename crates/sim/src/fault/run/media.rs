@@ -1,0 +1,197 @@
+//! Media that go bad: with an error, or without a word.
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, Health};
+use openraid_core::events::RequestKind;
+use openraid_core::geometry::{Geometry, Mirror};
+use openraid_format::superblock_lba;
+use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
+
+use super::members::drive_of;
+use super::{Done, Run, Stop};
+use crate::drive::{Defect, Silent, Trap};
+use crate::fault::rows::Rows;
+use crate::fault::verdict::Fault;
+use crate::oracle::members::superblock_on;
+
+/// Tries to find a place of a member that means something.
+const TRIES: u32 = 32;
+
+impl Run<'_> {
+    pub(super) fn scrub(&mut self, repair: bool) -> Done {
+        let set = self.some_set();
+        let array = self.sets[set].array;
+        let _ = self.admin(AdminCommand::Scrub { array, repair });
+        Ok(())
+    }
+
+    /// A place of a member that belongs to the map.
+    fn some_place(&mut self, set: usize, slot: Slot) -> Option<(DriveId, DriveLba, MemberLba)> {
+        let (drive, start) = self.sets[set].drive_in(slot)?;
+        let spec = *self.world.drive(drive).spec();
+        let end = superblock_on(&self.world, drive).map_or(spec.capacity, |superblock| superblock.data_size);
+        let block = spec.block.sectors().get();
+        for _ in 0..TRIES {
+            let row = MemberLba(self.random.below(end.get() / block) * block);
+            let lba = start + row.offset();
+            if (lba.get() + block) <= spec.capacity.get() && !self.sets[set].of_row(slot, row).is_empty() {
+                return Some((drive, DriveLba(lba.get() / block * block), row));
+            }
+        }
+        None
+    }
+
+    /// Sectors of a member go bad.
+    pub(super) fn latent(&mut self, count: u64, defect: Defect) {
+        let Some((set, slot, drive)) = self.victim() else { return };
+        self.sets[set].note_places(&self.world);
+        self.open_hole(set, slot);
+        self.count(if defect == Defect::Permanent { Fault::Dead } else { Fault::Latent });
+        for _ in 0..count {
+            if let Some((_, lba, row)) = self.some_place(set, slot) {
+                let block = self.world.drive(drive).spec().block.sectors();
+                self.tell(|| format!("  drive {drive}, slot {slot}, {row:?}"));
+                self.world.drive_mut(drive).faults.add_defects(lba, block, defect);
+            }
+        }
+    }
+
+    /// Some working member and a place of it.
+    fn somewhere(&mut self) -> Option<(DriveId, DriveLba)> {
+        let set = self.some_set();
+        self.sets[set].note_places(&self.world);
+        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].geometry.members()))).ok()?);
+        self.some_place(set, slot).map(|(drive, lba, _)| (drive, lba))
+    }
+
+    /// Bits turn over.
+    pub(super) fn flip(&mut self) {
+        let Some((drive, lba)) = self.somewhere() else { return };
+        self.tell(|| format!("  drive {drive}, {lba:?}"));
+        self.count(Fault::Flip);
+        let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
+        self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
+    }
+
+    /// A write goes wrong without a word.
+    pub(super) fn trap(&mut self, elsewhere: bool) {
+        let (Some((drive, _)), Some((_, to))) = (self.somewhere(), self.somewhere()) else { return };
+        let Some(superblock) = superblock_on(&self.world, drive) else { return };
+        let block = self.world.drive(drive).spec().block.sectors().get();
+        let to = DriveLba(to.get() / block * block).max(superblock.data_offset);
+        let silent = if elsewhere { Silent::Misdirected { to } } else { Silent::Lost };
+        self.tell(|| format!("  drive {drive}, {silent:?}"));
+        self.count(if elsewhere { Fault::Misdirected } else { Fault::LostWrite });
+        let trap = Trap { from: superblock.data_offset, len: superblock.data_size, silent };
+        self.world.drive_mut(drive).faults.trap = Some(trap);
+    }
+
+    /// Bits of a superblock turn over.
+    pub(super) fn flip_superblock(&mut self) {
+        let Some((drive, _)) = self.somewhere() else { return };
+        let capacity = self.world.drive(drive).spec().capacity;
+        let Some(lba) = superblock_lba(self.scenario.metadata, capacity) else { return };
+        if self.sets.iter().all(|set| set.uuid.is_none()) {
+            return;
+        }
+        self.tell(|| format!("  drive {drive}"));
+        self.count(Fault::FlipSuperblock);
+        let (byte, mask) = (self.random.index(256), self.random.between(1, 255));
+        self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
+    }
+
+    /// Bits turn over while all is at rest, one bad member a row, and a patrol goes over it.
+    pub(super) fn patrol(&mut self, places: u64) -> Done {
+        let set = self.some_set();
+        let quiet = self.sets[set].is_redundant() && self.whole(set);
+        if !quiet {
+            return Ok(());
+        }
+        self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
+        self.rest()?;
+        let wrong_already =
+            (0..self.world.drives_len()).any(|d| !self.world.drive(super::drive_id(d)).faults.wrong.is_empty());
+        if !self.whole(set) || self.sets[set].dirty || wrong_already {
+            return Ok(());
+        }
+        let flipped = self.flip_rows(set, places);
+        let array = self.sets[set].array;
+        if self.admin(AdminCommand::Scrub { array, repair: true }).is_err() {
+            return Err(Stop::Lost("a patrol of an array at rest is refused".into()));
+        }
+        self.world.run_until_idle();
+        let corrects = corrects(&self.sets[set].geometry);
+        let mismatches = self.world.status(array).and_then(|status| status.last_scrub_mismatches).unwrap_or(0);
+        let named = self.world.take_notices().iter().filter(|n| matches!(n.kind, NoticeKind::RowMismatch(_))).count();
+        if mismatches < flipped.len() as u64 || (!corrects && named == 0 && !flipped.is_empty()) {
+            let text = format!("a patrol found {mismatches} rows that do not fit, and there are {}", flipped.len());
+            return Err(Stop::Lost(text));
+        }
+        for (slot, drive, lba, flipped) in flipped.iter().copied() {
+            let mut found = [0; 512];
+            self.world.drive(drive).peek(lba, &mut found);
+            let right = self.world.drive(drive).faults.wrong.iter().find(|wrong| wrong.lba == lba);
+            let right = right.is_some_and(|wrong| *wrong.right == found);
+            if corrects && !right {
+                return Err(Stop::Lost(format!("a patrol left slot {slot}, drive {drive}, {lba:?} wrong")));
+            }
+            if !corrects && found != flipped {
+                return Err(Stop::Lost(format!(
+                    "a patrol changed slot {slot}, drive {drive}, {lba:?}, and cannot know"
+                )));
+            }
+        }
+        for (_, drive, ..) in flipped {
+            self.world.drive_mut(drive).mend();
+        }
+        Ok(())
+    }
+
+    /// Is a set whole, with nothing going on and no scars?
+    pub(super) fn whole(&self, set: usize) -> bool {
+        let Some(status) = self.world.status(self.sets[set].array) else { return false };
+        status.health == Health::Optimal
+            && status.task.is_none()
+            && self.sets[set].absent(&self.world, &status).is_empty()
+            && self.sets[set].scarred(&self.world).is_empty()
+            && status.members.iter().all(|member| member.bad_blocks == 0)
+    }
+
+    fn flip_rows(&mut self, set: usize, places: u64) -> Vec<(Slot, DriveId, DriveLba, [u8; 512])> {
+        let (mut flipped, mut rows) = (Vec::new(), Rows::new(Sectors::mib(64)));
+        self.sets[set].note_places(&self.world);
+        let Some(status) = self.world.status(self.sets[set].array) else { return flipped };
+        for _ in 0..places {
+            let members = usize::from(self.sets[set].geometry.members());
+            let slot = Slot(u16::try_from(self.random.index(members)).expect("few members"));
+            let Some(drive) = drive_of(&status, slot) else { continue };
+            let Some((_, lba, row)) = self.some_place(set, slot) else { continue };
+            // Other copies of the same sector stand elsewhere on mirrors: one place is enough there.
+            if rows.contains(row) || (!flipped.is_empty() && !self.sets[set].has_parity()) {
+                continue;
+            }
+            rows.insert(row, Sectors(8));
+            self.tell(|| format!("  slot {slot}, drive {drive}, {row:?}"));
+            self.count(Fault::Flip);
+            let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
+            self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
+            let mut now = [0; 512];
+            self.world.drive(drive).peek(lba, &mut now);
+            flipped.push((slot, drive, lba, now));
+        }
+        flipped
+    }
+}
+
+/// Can a patrol tell which member is wrong?
+fn corrects(geometry: &Geometry) -> bool {
+    match geometry {
+        Geometry::Parity(parity) => parity.parities() == 2,
+        Geometry::Mirror(mirror) => copies(mirror) >= 3,
+        Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
+    }
+}
+
+fn copies(mirror: &Mirror) -> usize {
+    mirror.copies(openraid_units::SetLba(0)).count()
+}

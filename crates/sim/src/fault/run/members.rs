@@ -1,0 +1,194 @@
+//! Members that leave, come back, are replaced.
+
+use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
+use openraid_core::events::DriveError;
+use openraid_core::slots::SlotSet;
+use openraid_units::{DriveId, Nanos, Slot};
+
+use super::{Done, Run};
+use crate::drive::Late;
+use crate::fault::verdict::Fault;
+use crate::rig::Loss;
+
+/// A drive that is silent for longer than this may be given up.
+const SILENCE_BORNE: Nanos = Nanos::from_secs(20);
+/// How late a late answer is at the most.
+const LATE_MOST: Nanos = Nanos::from_millis(800);
+
+impl Run<'_> {
+    /// A set and a working slot of it, if the run may lose that slot now.
+    pub(super) fn victim(&mut self) -> Option<(usize, Slot, DriveId)> {
+        let set = self.some_set();
+        let status = self.world.status(self.sets[set].array)?;
+        let absent = self.sets[set].absent(&self.world, &status);
+        let present: Vec<Slot> =
+            (0..self.sets[set].geometry.members()).map(Slot).filter(|s| !absent.contains(*s)).collect();
+        if present.is_empty() {
+            return None;
+        }
+        let slot = *self.random.pick(&present);
+        let drive = drive_of(&status, slot)?;
+        self.may_lose(set, slot, absent).then_some((set, slot, drive))
+    }
+
+    fn may_lose(&self, set: usize, slot: Slot, absent: SlotSet) -> bool {
+        let set = &self.sets[set];
+        // Until copies are equal again, what was read may change with the member it was read from.
+        if set.dirty && !set.has_parity() && self.scenario.stable_reads {
+            return false;
+        }
+        if !self.bounded() {
+            return true;
+        }
+        let gone = absent | set.scarred(&self.world) | SlotSet::one(slot);
+        set.geometry.survives(gone) && !(set.dirty && set.has_parity())
+    }
+
+    /// A member is lost; the drive's own power, where nothing else is said.
+    pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
+        let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
+        let array = self.sets[set].array;
+        self.tell(|| format!("  array {array}, slot {slot}, drive {drive}"));
+        self.open_hole(set, slot);
+        self.lost.push(drive);
+        self.count(match how {
+            None => Fault::Vanished,
+            Some(Loss::Failed) => Fault::Failed,
+            Some(Loss::Pulled) => Fault::Pulled,
+            Some(Loss::ReadOnly) => Fault::ReadOnly,
+            Some(Loss::Hanging) => Fault::Hanging,
+            Some(Loss::FlushFails) => Fault::FlushFailed,
+        });
+        match how {
+            None => self.world.vanish(drive),
+            Some(Loss::Failed) => {
+                let _ = self.admin(AdminCommand::Fail { array, drive });
+            }
+            Some(Loss::Pulled) => self.world.pull(drive),
+            Some(Loss::ReadOnly) => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
+            Some(Loss::Hanging) => self.world.drive_mut(drive).faults.hang = true,
+            Some(Loss::FlushFails) => self.world.drive_mut(drive).faults.flushes = true,
+        }
+        Ok(())
+    }
+
+    /// A drive that the controller has given up.
+    fn given_up(&mut self) -> Option<DriveId> {
+        let works = |run: &Self, drive: DriveId| {
+            run.sets.iter().filter_map(|set| run.world.status(set.array)).any(|status| {
+                let mut members = status.members.iter().filter(|member| member.drive == Some(drive));
+                members.any(|member| !matches!(member.state, MemberState::Faulty(_) | MemberState::Missing))
+            })
+        };
+        let lost: Vec<DriveId> = self.lost.iter().copied().filter(|drive| !works(self, *drive)).collect();
+        (!lost.is_empty()).then(|| *self.random.pick(&lost))
+    }
+
+    /// A drive is good again, with what it holds.
+    fn heal(&mut self, drive: DriveId) {
+        self.world.release(drive);
+        let drive = self.world.drive_mut(drive);
+        drive.put_back();
+        drive.faults.writes = None;
+        drive.faults.flushes = false;
+        drive.faults.clear_defects();
+        drive.faults.torn.clear();
+    }
+
+    /// A drive that was lost is there again, and nobody says so to the controller: the next one finds it.
+    pub(super) fn put_back(&mut self) {
+        let Some(drive) = self.given_up() else { return };
+        self.tell(|| format!("  drive {drive} is back"));
+        self.count(Fault::Stale);
+        self.heal(drive);
+        self.lost.retain(|lost| *lost != drive);
+    }
+
+    /// A drive that was lost is given back to the array.
+    pub(super) fn readd(&mut self) -> Done {
+        let Some(drive) = self.given_up() else { return Ok(()) };
+        let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
+        let Some(set) = self.sets.iter().position(|set| set.uuid == Some(superblock.set_uuid)) else { return Ok(()) };
+        let array = self.sets[set].array;
+        self.tell(|| format!("  drive {drive} comes back to array {array}"));
+        self.count(Fault::Stale);
+        self.heal(drive);
+        self.happen(20)?;
+        let _ = self.admin(AdminCommand::Remove { array, drive });
+        match self.world.re_add_member(array, drive) {
+            Ok(_) => self.lost.retain(|lost| *lost != drive),
+            Err(error) => self.tell(|| format!("  refused: {error}")),
+        }
+        Ok(())
+    }
+
+    /// A new drive for a set with a vacant slot.
+    pub(super) fn add(&mut self) -> Done {
+        let set = self.some_set();
+        if self.sets[set].is_redundant() && self.health(set) == Health::Degraded {
+            self.add_to(set);
+        }
+        Ok(())
+    }
+
+    /// A new drive; false where it is not taken.
+    pub(super) fn add_to(&mut self, set: usize) -> bool {
+        let array = self.sets[set].array;
+        if self.world.status(array).is_none_or(|status| status.superblock.is_none()) {
+            return false;
+        }
+        let Some(drive) = self.new_drive() else { return false };
+        self.tell(|| format!("  drive {drive} is added to array {array}"));
+        let result = self.world.add_member(array, drive);
+        if let Err(error) = &result {
+            self.tell(|| format!("  refused: {error}"));
+        }
+        result.is_ok()
+    }
+
+    pub(super) fn replace(&mut self) -> Done {
+        let set = self.some_set();
+        if !self.sets[set].is_redundant() || self.health(set) != Health::Optimal || !self.add_to(set) {
+            return Ok(());
+        }
+        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].geometry.members()))).expect("few"));
+        let array = self.sets[set].array;
+        let _ = self.admin(AdminCommand::Replace { array, slot, with: None });
+        Ok(())
+    }
+
+    /// Answers of some drive are late from now on, or in time again.
+    pub(super) fn late(&mut self) {
+        let drive = super::drive_id(self.random.index(self.world.drives_len()));
+        let late = Late { one_in: self.random.between(2, 8), most: LATE_MOST };
+        let faults = &mut self.world.drive_mut(drive).faults;
+        faults.late = if faults.late.is_some() { None } else { Some(late) };
+        self.count(Fault::Late);
+    }
+
+    /// A drive answers nothing for a while.
+    pub(super) fn silence(&mut self, time: Nanos) -> Done {
+        let drive = if time < SILENCE_BORNE {
+            super::drive_id(self.random.index(self.world.drives_len()))
+        } else {
+            let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
+            self.open_hole(set, slot);
+            self.lost.push(drive);
+            drive
+        };
+        if self.world.drive(drive).faults.is_failing() {
+            return Ok(());
+        }
+        self.tell(|| format!("  drive {drive}"));
+        self.count(Fault::Late);
+        self.world.drive_mut(drive).faults.hang = true;
+        self.wait(time)?;
+        self.world.release(drive);
+        Ok(())
+    }
+}
+
+/// The drive in a slot.
+pub(super) fn drive_of(status: &ArrayStatus, slot: Slot) -> Option<DriveId> {
+    status.members.iter().find(|member| member.slot == Some(slot) && !member.replacement)?.drive
+}

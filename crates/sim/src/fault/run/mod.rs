@@ -1,0 +1,451 @@
+//! A run: the steps of a scenario, one after another, and a judge beside them.
+
+mod finish;
+mod media;
+mod members;
+mod power;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, Health, Policy, WriteCache};
+use openraid_core::events::RequestKind;
+use openraid_format::{superblock_lba, MinorVersion, Superblock};
+use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
+
+use super::planted::Bug;
+use super::scenario::{Deed, Mode, Scenario, Step};
+use super::set::{Outer, Set};
+use super::verdict::{Counts, Excuse, Fault, Verdict};
+use crate::drive::{DriveSpec, Fresh, Latency};
+use crate::oracle::session::Workload;
+use crate::oracle::{Content, Session};
+use crate::random::{mix, Random};
+use crate::rig::{RigOptions, BEFORE_DATA};
+use crate::world::{World, WorldSpec};
+
+/// Drives that a world holds at the most: what [`openraid_core::limits::Limits::small`] allows, less a few.
+const DRIVES_MAX: usize = 30;
+/// Chunk of the outer stripe of nested arrays.
+const OUTER_CHUNK: Sectors = Sectors::kib(16);
+/// As much as a superblock can have.
+const OUTER_SUPERBLOCK_BYTES: u64 = 4096;
+/// Notices that a story keeps of each step.
+const NOTICES_TOLD_MAX: usize = 12;
+
+/// What happened so far; it outlives a run that panics.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// What was done.
+    pub counts: Counts,
+    /// Line by line.
+    pub story: Vec<String>,
+}
+
+/// Why a run ends early.
+#[derive(Debug)]
+enum Stop {
+    /// A promise is broken.
+    Lost(String),
+    /// There is nothing left that was promised.
+    Over(Excuse),
+}
+
+type Done = Result<(), Stop>;
+
+/// Carry out a scenario; with a bug in the driver loop, if one is named.
+///
+/// # Panics
+/// The engine breaks a rule of the simulation, or panics itself. The account tells how far it came.
+#[must_use]
+pub fn run(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Verdict {
+    let mut run = Run::new(scenario, bug, account.clone());
+    let result = run.all();
+    run.note_counts();
+    match result {
+        Err(Stop::Lost(text)) => Verdict::Lost(text),
+        Err(Stop::Over(excuse)) => Verdict::NotPromised(excuse),
+        Ok(()) => match run.excuses.first() {
+            Some(excuse) => Verdict::NotPromised(*excuse),
+            None => Verdict::Survived,
+        },
+    }
+}
+
+/// A run that goes on.
+#[derive(Debug)]
+struct Run<'a> {
+    scenario: &'a Scenario,
+    world: World,
+    session: Session,
+    sets: Vec<Set>,
+    policy: Policy,
+    /// Writes may have been acknowledged from a volatile cache since the controller started.
+    cached: bool,
+    /// Writes that were acknowledged could not be written, and a notice said so.
+    dirty_lost: bool,
+    /// Drives that were lost.
+    lost: Vec<DriveId>,
+    excuses: BTreeSet<Excuse>,
+    random: Random,
+    account: Rc<RefCell<Account>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, bug: Option<Bug>, account: Rc<RefCell<Account>>) -> Self {
+        let mut world = World::new(WorldSpec { limits: scenario.limits.clone(), ..WorldSpec::new(scenario.seed) });
+        let mut random = Random::derived(scenario.seed, 12);
+        let mut sets = Vec::new();
+        for leg in 0..scenario.legs {
+            let drives: Vec<DriveId> = (0..scenario.shape.members + scenario.spares)
+                .map(|number| world.add_drive(drive_spec(scenario, number, scenario.junk, &mut random)))
+                .collect();
+            let seed = mix(scenario.seed) ^ u64::from(leg);
+            let options = RigOptions {
+                bitmap: scenario.bitmap,
+                junk: scenario.junk,
+                spares: scenario.spares,
+                metadata: scenario.metadata,
+                ..RigOptions::new(seed)
+            };
+            let array = world.create(&scenario.shape, &drives, &options);
+            sets.push(Set::new(&world, array));
+        }
+        let array = if scenario.legs > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
+        let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
+        let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
+        session.tolerate_errors = scenario.mode == Mode::Unbounded;
+        session.wrong = Some(Vec::new());
+        if let Some(bug) = bug {
+            world.plant(bug);
+        }
+        let mut run = Self {
+            scenario,
+            world,
+            session,
+            sets,
+            policy: scenario.policy,
+            cached: false,
+            dirty_lost: false,
+            lost: Vec::new(),
+            excuses: BTreeSet::new(),
+            random,
+            account,
+        };
+        run.set_policy();
+        run
+    }
+
+    fn all(&mut self) -> Done {
+        for step in &self.scenario.steps {
+            self.step(*step)?;
+        }
+        self.random = Random::derived(self.scenario.seed, 13);
+        self.finish()
+    }
+
+    fn bounded(&self) -> bool {
+        self.scenario.mode == Mode::Bounded
+    }
+
+    fn tell(&self, line: impl FnOnce() -> String) {
+        let line = format!("{:>9.3} ms  {}", millis(self.world.now().0), line());
+        self.account.borrow_mut().story.push(line);
+    }
+
+    fn count(&self, fault: Fault) {
+        *self.account.borrow_mut().counts.faults.entry(fault).or_default() += 1;
+    }
+
+    fn note_counts(&self) {
+        let counts = &mut self.account.borrow_mut().counts;
+        counts.requests = self.session.answers;
+        counts.events = self.world.events();
+    }
+
+    fn step(&mut self, step: Step) -> Done {
+        self.random = Random::new(step.seed);
+        self.tell(|| format!("{:?}", step.deed));
+        match step.deed {
+            Deed::Ask(count) => self.ask(count, step.seed)?,
+            Deed::Happen(count) => self.happen(count)?,
+            Deed::Wait(time) => self.wait(time)?,
+            Deed::Rest => self.rest()?,
+            Deed::Flush => {
+                self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
+                self.drain()?;
+            }
+            Deed::Look => self.look()?,
+            Deed::End(end, again) => self.end(end, again)?,
+            Deed::Lose(how) => self.lose(Some(how))?,
+            Deed::Vanish => self.lose(None)?,
+            Deed::Return => self.put_back(),
+            Deed::Readd => self.readd()?,
+            Deed::Add => self.add()?,
+            Deed::Replace => self.replace()?,
+            Deed::Scrub { repair } => self.scrub(repair)?,
+            Deed::Latent(count) => self.latent(count, crate::drive::Defect::UntilWritten),
+            Deed::Dead(count) => self.latent(count, crate::drive::Defect::Permanent),
+            Deed::Late => self.late(),
+            Deed::Silence(time) => self.silence(time)?,
+            Deed::Patrol(places) => self.patrol(places)?,
+            Deed::Flip => self.flip(),
+            Deed::LostWrite => self.trap(false),
+            Deed::Misdirect => self.trap(true),
+            Deed::FlipSuperblock => self.flip_superblock(),
+            Deed::Policy => self.change_policy(),
+        }
+        self.after()
+    }
+
+    /// What must be looked at after whatever was done.
+    fn after(&mut self) -> Done {
+        self.session.hear(&mut self.world);
+        self.judge_reads()?;
+        self.hear_notices();
+        self.settle();
+        self.note_counts();
+        Ok(())
+    }
+
+    fn hear_notices(&mut self) {
+        let notices = self.world.take_notices();
+        for notice in notices.iter().take(NOTICES_TOLD_MAX) {
+            self.tell(|| {
+                let slot = notice.slot.map_or_else(String::new, |slot| format!(", slot {slot}"));
+                format!("  array {}{slot}: {:?}", notice.array, notice.kind)
+            });
+        }
+        self.dirty_lost |= notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. }));
+    }
+
+    /// Where resyncs have ended, nothing is in doubt any more.
+    fn settle(&mut self) {
+        for set in &mut self.sets {
+            set.settle(&mut self.world);
+        }
+        let differing = self.sets.iter().any(|set| set.dirty && !set.has_parity() && set.is_redundant());
+        self.session.versions_mut().set_decides(!differing || self.scenario.stable_reads);
+    }
+
+    /// Reads that found what no write explains.
+    fn judge_reads(&mut self) -> Done {
+        let wrong = self.session.wrong.replace(Vec::new()).unwrap_or_default();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        for set in &mut self.sets {
+            set.suspect_what_went_wrong(&self.world);
+        }
+        for mismatch in wrong {
+            let sector = mismatch.offset / SECTOR_BYTES;
+            let suspect = self.sets.iter().any(|set| set.suspects(sector));
+            let excuse = match (self.bounded(), suspect, self.dirty_lost) {
+                (false, true, _) if self.something_silent() => Excuse::Silent,
+                (false, true, _) | (false, _, true) => Excuse::Unflushed,
+                _ => return Err(Stop::Lost(format!("a read found what no write explains: {}", mismatch.text))),
+            };
+            self.excuse(excuse);
+            let start = sector * SECTOR_BYTES;
+            self.session.versions_mut().give_up(start..start + SECTOR_BYTES);
+        }
+        Ok(())
+    }
+
+    fn something_silent(&self) -> bool {
+        (0..self.world.drives_len()).any(|drive| !self.world.drive(drive_id(drive)).faults.wrong.is_empty())
+    }
+
+    fn excuse(&mut self, excuse: Excuse) {
+        if self.excuses.insert(excuse) {
+            self.tell(|| format!("  not promised: {excuse}"));
+        }
+    }
+
+    /// The column of a slot is lost from all rows in doubt.
+    fn open_hole(&mut self, set: usize, slot: Slot) {
+        let sectors = self.sets[set].hole(slot);
+        if sectors.is_empty() {
+            return;
+        }
+        self.tell(|| {
+            format!("  slot {slot} is not there, and {} of its sectors stand in rows in doubt", sectors.len())
+        });
+        let capacity = self.session.capacity();
+        for sector in sectors {
+            let range = sector * SECTOR_BYTES..((sector + 1) * SECTOR_BYTES).min(capacity);
+            if range.start < range.end {
+                self.session.versions_mut().give_up(range);
+            }
+        }
+    }
+
+    // Time and requests.
+
+    fn workload(&self) -> Workload {
+        let (load, capacity) = (self.scenario.load, self.session.capacity());
+        Workload {
+            depth: load.depth,
+            len_max: load.len_max,
+            align: load.align.min(capacity),
+            range: 0..load.span.min(capacity) / load.align * load.align,
+            mix: load.mix,
+        }
+    }
+
+    fn ask(&mut self, count: u64, seed: u64) -> Done {
+        let load = self.workload();
+        self.session.reseed(seed);
+        for _ in 0..count {
+            while self.session.outstanding() >= load.depth {
+                self.event()?;
+            }
+            self.session.ask_random(&mut self.world, &load);
+            self.judge_reads()?;
+            if self.random.chance(1, 3) {
+                self.event()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One thing happens; false where nothing is left to.
+    fn event(&mut self) -> Result<bool, Stop> {
+        if !self.world.step() {
+            if self.session.outstanding() > 0 {
+                return Err(Stop::Lost(format!("requests are never answered\n{}", self.world.dump())));
+            }
+            return Ok(false);
+        }
+        self.session.hear(&mut self.world);
+        self.judge_reads()?;
+        Ok(true)
+    }
+
+    fn happen(&mut self, count: u64) -> Done {
+        for _ in 0..count {
+            if !self.event()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Done {
+        while self.session.outstanding() > 0 {
+            self.event()?;
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) -> Done {
+        self.drain()?;
+        self.world.run_until_idle();
+        self.after()
+    }
+
+    fn wait(&mut self, time: Nanos) -> Done {
+        self.world.run_for(time);
+        self.after()
+    }
+
+    fn look(&mut self) -> Done {
+        self.session.look_at_all(&mut self.world);
+        self.judge_reads()
+    }
+
+    fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, AdminError> {
+        let result = self.world.admin(command);
+        self.session.hear(&mut self.world);
+        if let Err(error) = &result {
+            self.tell(|| format!("  refused: {error}"));
+        }
+        result
+    }
+
+    // Settings.
+
+    fn set_policy(&mut self) {
+        self.cached |= self.policy.write_cache == WriteCache::Volatile;
+        for array in self.sets.iter().map(|set| set.array).collect::<Vec<_>>() {
+            let policy = self.policy;
+            let result = self.admin(AdminCommand::SetPolicy { array, policy });
+            assert!(result.is_ok() || !self.bounded(), "the settings are refused: {result:?}");
+        }
+    }
+
+    fn change_policy(&mut self) {
+        let drawn = Scenario::draw(self.random.bits()).policy;
+        let cache = !self.scenario.limits.cache.is_zero();
+        let write_cache = if cache { drawn.write_cache } else { WriteCache::Through };
+        self.policy = Policy { write_cache, ..drawn };
+        self.set_policy();
+    }
+
+    fn health(&self, set: usize) -> Health {
+        self.world.status(self.sets[set].array).map_or(Health::Failed, |status| status.health)
+    }
+
+    /// A set by chance.
+    fn some_set(&mut self) -> usize {
+        self.random.index(self.sets.len())
+    }
+
+    /// A new drive for a set, if there is room for one.
+    fn new_drive(&mut self) -> Option<DriveId> {
+        if self.world.drives_len() >= DRIVES_MAX {
+            return None;
+        }
+        let shape = &self.scenario.shape;
+        let largest = (0..shape.members).max_by_key(|slot| shape.member_data(*slot)).unwrap_or(0);
+        let mut spec = drive_spec(self.scenario, largest, true, &mut self.random);
+        // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
+        spec.block = shape.block(0);
+        Some(self.world.add_drive(spec))
+    }
+}
+
+fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random) -> DriveSpec {
+    let shape = &scenario.shape;
+    let slot = number.min(shape.members - 1);
+    let data = shape.member_data(slot);
+    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + data };
+    let fresh = if junk { Fresh::Junk(random.bits()) } else { Fresh::Zeroes };
+    // Some are slower than others.
+    let slow = random.chance(1, 4);
+    let latency = scenario.drive.latency;
+    let latency = Latency { most: if slow { latency.most * 4 } else { latency.most }, ..latency };
+    DriveSpec { capacity, block: shape.block(slot), fresh, latency, ..scenario.drive }
+}
+
+/// The outer stripe over the sets, durable.
+fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
+    let legs: Vec<ArrayId> = sets.iter().map(|set| set.array).collect();
+    let array = world.create_nested(&legs, OUTER_CHUNK, scenario.seed);
+    for (number, set) in sets.iter_mut().enumerate() {
+        world.flush(set.array).unwrap_or_else(|status| panic!("the outer superblock is not flushed: {status:?}"));
+        let superblock = outer_superblock(world, set.array).expect("it was written");
+        let start = superblock.data_offset.offset();
+        set.outer = Some(Outer { legs: legs.len() as u64, leg: number as u64, chunk: OUTER_CHUNK, start });
+    }
+    array
+}
+
+/// What stands in a leg about the outer stripe, read as a host would.
+fn outer_superblock(world: &mut World, leg: ArrayId) -> Option<Superblock> {
+    let capacity = world.controller().capacity(leg)?.sectors_floor();
+    let lba = superblock_lba(MinorVersion::V1_2, capacity)?;
+    let bytes = world.read(leg, lba.offset().bytes().get(), OUTER_SUPERBLOCK_BYTES).ok()?;
+    Superblock::decode(&bytes, MinorVersion::V1_2, capacity).ok()
+}
+
+fn drive_id(index: usize) -> DriveId {
+    DriveId(u16::try_from(index).expect("a world has few drives"))
+}
+
+#[allow(clippy::cast_precision_loss)] // for reading only
+fn millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}

@@ -1,0 +1,266 @@
+//! The end of a controller, in order and not, and the beginning of the next.
+
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health, TaskKind};
+use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
+use openraid_core::events::RequestKind;
+use openraid_core::slots::SlotSet;
+use openraid_units::{ArrayId, Nanos};
+
+use super::{outer_superblock, Done, Run, Stop};
+use crate::fault::scenario::End;
+use crate::fault::verdict::{Excuse, Fault};
+
+/// How long is waited for an array to become clean, in pieces of [`CLEAN_STEP`].
+const CLEAN_STEPS: u32 = 40;
+/// A piece of that time.
+const CLEAN_STEP: Nanos = Nanos::from_millis(250);
+/// Power cuts in a row while one assembly is tried.
+const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
+
+impl Run<'_> {
+    /// The controller ends, and the next one begins.
+    pub(super) fn end(&mut self, end: End, again: Option<u64>) -> Done {
+        if end == End::Stop {
+            self.drain()?;
+            if self.stop() {
+                return self.boot(again);
+            }
+            // What does not stop is killed.
+        } else if !self.may_end()? {
+            self.tell(|| "  passed over: the level does not promise to survive that now".into());
+            return Ok(());
+        }
+        self.count_end(end);
+        self.go_down(end);
+        self.boot(again)
+    }
+
+    /// May the power go now? In bounded runs a set with parity that is not whole must be clean.
+    fn may_end(&mut self) -> Result<bool, Stop> {
+        if !self.bounded() || !self.fragile() {
+            return Ok(true);
+        }
+        self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
+        self.drain()?;
+        for _ in 0..CLEAN_STEPS {
+            self.wait(CLEAN_STEP)?;
+            if self.is_clean() {
+                break;
+            }
+        }
+        if !self.is_clean() {
+            self.rest()?;
+        }
+        // Somewhere in the middle of what goes on without hosts.
+        let events = self.random.below(4);
+        self.happen(events)?;
+        for set in &mut self.sets {
+            set.note_places(&self.world);
+            set.doubt_what_is_on_its_way(&self.world, true);
+        }
+        let open = self.sets.iter().any(|set| set.has_parity() && !set.doubt.is_empty());
+        Ok(!open || !self.fragile())
+    }
+
+    /// Is a set with parity not whole?
+    fn fragile(&self) -> bool {
+        self.sets.iter().filter(|set| set.has_parity()).any(|set| {
+            let Some(status) = self.world.status(set.array) else { return true };
+            !(set.absent(&self.world, &status).is_empty() && set.scarred(&self.world).is_empty())
+        })
+    }
+
+    fn is_clean(&self) -> bool {
+        self.sets.iter().filter_map(|set| self.world.status(set.array)).all(|status| !status.active)
+    }
+
+    fn count_end(&mut self, end: End) {
+        self.account.borrow_mut().counts.cuts += 1;
+        self.count(match end {
+            End::Cut => Fault::Cut,
+            End::CutInPart => Fault::CutInPart,
+            End::Kill | End::Stop => Fault::Kill,
+        });
+        let tasks: Vec<_> = self.sets.iter().filter_map(|set| self.world.status(set.array)?.task).collect();
+        for task in tasks {
+            self.count(match task.kind {
+                TaskKind::Rebuild | TaskKind::Replace => Fault::CutInRebuild,
+                TaskKind::Resync => Fault::CutInResync,
+                TaskKind::Check | TaskKind::Repair => Fault::CutInScrub,
+            });
+        }
+    }
+
+    /// Stop in good order; false where the arrays do not stop.
+    fn stop(&mut self) -> bool {
+        let begun = self.session.versions_mut().begin_flush();
+        let outer = Some(self.session.array).filter(|_| self.sets.len() > 1);
+        let arrays: Vec<ArrayId> = outer.into_iter().chain(self.sets.iter().map(|set| set.array)).collect();
+        for array in arrays {
+            let result = self.admin(AdminCommand::Stop { array });
+            if result.is_err() {
+                assert!(!self.bounded(), "array {array} does not stop: {result:?}\n{}", self.world.dump());
+                return false;
+            }
+        }
+        self.world.run_until_idle();
+        if self.bounded() {
+            self.session.versions_mut().end_flush(begun);
+        }
+        true
+    }
+
+    /// The controller is gone.
+    fn go_down(&mut self, end: End) {
+        self.session.hear(&mut self.world);
+        for set in &mut self.sets {
+            set.note_places(&self.world);
+            set.doubt_what_is_on_its_way(&self.world, matches!(end, End::Cut | End::CutInPart));
+        }
+        match end {
+            End::Cut => self.session.cut_power(&mut self.world),
+            End::CutInPart => {
+                let mask = self.random.bits();
+                self.world.cut_power_of(|drive| mask >> (drive.0 % 64) & 1 == 1);
+                self.session.forget();
+                self.session.versions_mut().cut_in_part();
+            }
+            End::Kill | End::Stop => {
+                self.world.kill();
+                self.session.forget();
+                if self.cached {
+                    self.session.versions_mut().cut_in_part();
+                } else {
+                    self.session.versions_mut().kill();
+                }
+            }
+        }
+    }
+
+    /// A new controller over what the drives hold.
+    fn boot(&mut self, again: Option<u64>) -> Done {
+        let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
+        loop {
+            self.cached = false;
+            self.world.boot();
+            let events = again.filter(|_| cuts > 0);
+            if self.assemble(events)? {
+                break;
+            }
+            cuts -= 1;
+            self.count(Fault::CutInAssembly);
+            self.account.borrow_mut().counts.cuts += 1;
+            self.tell(|| "  the power goes while the array is assembled".into());
+            self.go_down(End::Cut);
+        }
+        self.open_holes();
+        self.after()?;
+        self.set_policy();
+        Ok(())
+    }
+
+    /// Columns that are not there cannot be had from rows in doubt.
+    fn open_holes(&mut self) {
+        for set in 0..self.sets.len() {
+            self.sets[set].note_places(&self.world);
+            let Some(status) = self.world.status(self.sets[set].array) else { continue };
+            let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
+            for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
+                self.open_hole(set, slot);
+            }
+        }
+    }
+
+    /// Start the sets, and the stripe over them. False where the power is to go after so many events, and there were
+    /// as many.
+    fn assemble(&mut self, mut events: Option<u64>) -> Result<bool, Stop> {
+        for set in 0..self.sets.len() {
+            let command = match self.sets[set].uuid {
+                Some(_) => AdminCommand::StartSet(self.plan(set)?),
+                None => AdminCommand::StartPassthrough { drive: super::drive_id(0) },
+            };
+            match self.start(command, &mut events)? {
+                Some(array) => self.sets[set].array = array,
+                None => return Ok(false),
+            }
+        }
+        let array = match self.sets.len() {
+            1 => Some(self.sets[0].array),
+            _ => self.assemble_outer(&mut events)?,
+        };
+        let Some(array) = array else { return Ok(false) };
+        self.session.array = array;
+        Ok(true)
+    }
+
+    fn assemble_outer(&mut self, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
+        let legs: Vec<ArrayId> = self.sets.iter().map(|set| set.array).collect();
+        let mut superblocks = Vec::new();
+        for leg in &legs {
+            match outer_superblock(&mut self.world, *leg) {
+                Some(superblock) => superblocks.push(superblock),
+                None if self.bounded() => return Err(Stop::Lost(format!("leg {leg} has lost its outer superblock"))),
+                None => return Err(Stop::Over(Excuse::Errors)),
+            }
+        }
+        self.start(AdminCommand::StartStriped { legs, superblocks }, events)
+    }
+
+    fn start(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
+        let token = self.world.start_admin(command);
+        loop {
+            if let Some(answer) = self.world.take_answer(token) {
+                return match answer.result {
+                    Ok(AdminOutcome::Started(array)) => Ok(Some(array)),
+                    Ok(AdminOutcome::Done) => Err(Stop::Lost("the command started nothing".into())),
+                    Err(error) => Err(self.refused(&format!("the array is not started: {error}"))),
+                };
+            }
+            match events {
+                Some(0) => return Ok(None),
+                Some(left) => *left -= 1,
+                None => {}
+            }
+            if !self.world.step() {
+                return Err(Stop::Lost(format!("an array is never started\n{}", self.world.dump())));
+            }
+        }
+    }
+
+    fn refused(&self, text: &str) -> Stop {
+        self.tell(|| format!("  {text}"));
+        match self.bounded() {
+            true => Stop::Lost(text.into()),
+            false => Stop::Over(Excuse::Refused),
+        }
+    }
+
+    /// What the drives make, by force where it must be and may be.
+    fn plan(&mut self, set: usize) -> Result<Assembly, Stop> {
+        let uuid = self.sets[set].uuid;
+        let mut candidates = self.world.candidates();
+        candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
+        let error = match assemble::plan(&candidates, AssembleOptions { force: false }) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        let refused = self.refused(&format!("the array is refused: {error}"));
+        if self.bounded() {
+            return Err(refused);
+        }
+        let plan = assemble::plan(&candidates, AssembleOptions { force: true }).map_err(|_| refused)?;
+        self.excuse(Excuse::Refused);
+        self.sets[set].forced = true;
+        if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {
+            self.tell(|| "  stale members are taken by force: nothing is promised of what there is".into());
+            let capacity = self.session.capacity();
+            self.session.versions_mut().give_up(0..capacity);
+        }
+        Ok(plan)
+    }
+
+    /// Is any set without some of its data?
+    pub(super) fn has_failed(&self) -> bool {
+        (0..self.sets.len()).any(|set| self.health(set) == Health::Failed)
+    }
+}

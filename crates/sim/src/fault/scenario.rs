@@ -1,0 +1,383 @@
+//! What happens in one run, drawn from its seed: an array, how it is served, what hosts ask, what goes wrong when.
+//!
+//! Steps carry seeds of their own, so that a run from which some were taken out does in the others what it did
+//! before, as far as that is still possible. A step that cannot be done any more is passed over.
+
+use std::fmt;
+
+use openraid_core::admin::{PartialWritePolicy, Policy, WriteCache};
+use openraid_core::geometry::Level;
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_units::{Bytes, Nanos, Sectors};
+
+use crate::drive::{DriveSpec, Fresh, Latency};
+use crate::random::Random;
+use crate::rig::{Loss, BEFORE_DATA};
+use crate::shape::{Blocks, Shape};
+
+/// The shortest run in steps.
+const STEPS_LEAST: u64 = 4;
+/// The longest.
+const STEPS_MOST: u64 = 24;
+
+/// Where superblocks stand, as often as they do.
+const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
+/// Data of a nested array in each of its legs, at the least.
+const LEG_DATA_LEAST: Sectors = Sectors::kib(192);
+
+/// What may go wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mode {
+    /// What the level promises to survive: nothing may be lost, and no request may fail.
+    Bounded,
+    /// Anything: what is lost must be told, and bytes that are given as right must be right.
+    Unbounded,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bounded => "bounded",
+            Self::Unbounded => "unbounded",
+        })
+    }
+}
+
+/// How a controller ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    /// All drives and the host lose their power.
+    Cut,
+    /// The host and some drives do.
+    CutInPart,
+    /// The process is killed.
+    Kill,
+    /// In good order.
+    Stop,
+}
+
+/// What happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// So many requests; some stay without an answer for now.
+    Ask(u64),
+    /// So many events.
+    Happen(u64),
+    /// Time passes.
+    Wait(Nanos),
+    /// Until everything has come to rest.
+    Rest,
+    /// A flush, and its answer.
+    Flush,
+    /// Everything is read.
+    Look,
+    /// The controller ends and the next one begins. While that one assembles, the power goes once more after so many
+    /// events, where it says so.
+    End(End, Option<u64>),
+    /// A member is lost.
+    Lose(Loss),
+    /// A member loses its power and is gone.
+    Vanish,
+    /// A drive that was lost comes back as it is.
+    Return,
+    /// A drive that was lost is given back to the array.
+    Readd,
+    /// A new drive.
+    Add,
+    /// A working member is replaced by a new drive.
+    Replace,
+    /// Everything is read and compared, and corrected where `repair`.
+    Scrub {
+        /// Correct?
+        repair: bool,
+    },
+    /// Sectors of a member cannot be read until they are written; so many.
+    Latent(u64),
+    /// Sectors of a member can neither be read nor written; so many.
+    Dead(u64),
+    /// Answers of a drive come late for a while.
+    Late,
+    /// A drive is silent for so long.
+    Silence(Nanos),
+    /// Bits of so many places turn over while the array is at rest, and a patrol goes over it.
+    Patrol(u64),
+    /// Bits turn over.
+    Flip,
+    /// The next write to some place is lost.
+    LostWrite,
+    /// The next write to some place goes elsewhere.
+    Misdirect,
+    /// Bits of a superblock turn over.
+    FlipSuperblock,
+    /// The settings change.
+    Policy,
+}
+
+/// A deed and its chance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Where the deed's own chance comes from.
+    pub seed: u64,
+    /// What.
+    pub deed: Deed,
+}
+
+/// What hosts ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Requests at once.
+    pub depth: usize,
+    /// Longest request in bytes.
+    pub len_max: u64,
+    /// Multiple of all offsets and lengths.
+    pub align: u64,
+    /// Shares of reads, writes, flushes, trims, zeroings.
+    pub mix: [u64; 5],
+    /// Only so much of the array is touched, where it has more.
+    pub span: u64,
+}
+
+/// One run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Where it comes from.
+    pub seed: u64,
+    /// What may go wrong.
+    pub mode: Mode,
+    /// The array, or each leg.
+    pub shape: Shape,
+    /// Legs of a nested array; one is no nesting.
+    pub legs: u16,
+    /// With a write-intent bitmap.
+    pub bitmap: bool,
+    /// Used drives.
+    pub junk: bool,
+    /// Hot spares of each set.
+    pub spares: u16,
+    /// Where superblocks stand.
+    pub metadata: MinorVersion,
+    /// What drives are like; capacity and block come from the shape.
+    pub drive: DriveSpec,
+    /// The controller's tables.
+    pub limits: Limits,
+    /// The array's settings.
+    pub policy: Policy,
+    /// No member is lost while copies may differ: then what was read stays.
+    pub stable_reads: bool,
+    /// What hosts ask for.
+    pub load: Load,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Scenario {
+    /// The run of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Random::derived(seed, 11);
+        let mode = if random.chance(3, 5) { Mode::Bounded } else { Mode::Unbounded };
+        let (shape, legs) = draw_shape(&mut random);
+        let policy = draw_policy(&mut random);
+        let cached = policy.write_cache == WriteCache::Volatile || random.chance(1, 4);
+        let discard = random.chance(1, 2);
+        let spindle = Latency { least: Nanos::ZERO, most: Nanos::from_millis(20), grain: Nanos::from_micros(50) };
+        // A mirror with its superblock at the end shows what stands in it: the outer stripe's own.
+        let nested_mirror = legs > 1 && shape.level == Level::Raid1;
+        let metadata = if nested_mirror { MinorVersion::V1_2 } else { *random.pick(&METADATA) };
+        let scenario = Self {
+            seed,
+            mode,
+            shape,
+            legs,
+            bitmap: random.chance(1, 2) && shape.is_redundant(),
+            junk: random.chance(1, 5),
+            spares: u16::from(random.chance(1, 5) && shape.is_redundant() && legs == 1),
+            metadata,
+            drive: DriveSpec {
+                latency: if random.chance(1, 3) { spindle } else { Latency::FLASH },
+                rotational: random.chance(1, 2),
+                discard,
+                discard_zeroes: discard,
+                write_zeroes: random.chance(1, 2),
+                volatile_cache: random.chance(7, 8),
+                fresh: Fresh::Zeroes,
+                ..DriveSpec::new(Sectors::ZERO)
+            },
+            limits: draw_limits(&mut random, cached),
+            policy,
+            stable_reads: random.chance(1, 2),
+            load: draw_load(&mut random),
+            steps: Vec::new(),
+        };
+        let count = random.between(STEPS_LEAST, STEPS_MOST);
+        let steps = (0..count).flat_map(|_| {
+            let ask = Deed::Ask(random.between(1, 200));
+            let deed = draw_deed(&mut random, mode);
+            let happen = Deed::Happen(random.between(1, 80));
+            let deeds = [Some(ask), random.chance(1, 2).then_some(happen), Some(deed)];
+            deeds.into_iter().flatten().map(|deed| Step { seed: random.bits(), deed }).collect::<Vec<_>>()
+        });
+        let steps = steps.collect();
+        Self { steps, ..scenario }
+    }
+
+    /// The settings as a word of the closing table.
+    #[must_use]
+    pub fn policy_name(&self) -> &'static str {
+        match (self.policy.write_cache, self.bitmap) {
+            (WriteCache::Through, false) => "write-through",
+            (WriteCache::Through, true) => "write-through, bitmap",
+            (WriteCache::Volatile, false) => "volatile cache",
+            (WriteCache::Volatile, true) => "volatile cache, bitmap",
+        }
+    }
+
+    /// The level as a word of the closing table.
+    #[must_use]
+    pub fn level_name(&self) -> String {
+        match (self.legs, self.shape.level) {
+            (1, level) => level.to_string(),
+            (_, Level::Raid5) => "RAID 50".into(),
+            (_, Level::Raid6) => "RAID 60".into(),
+            (_, Level::Raid1) => "RAID 1+0".into(),
+            (_, level) => format!("{level} + 0"),
+        }
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, mode, shape, legs, limits, load, .. } = self;
+        write!(f, "seed {seed}, {mode}: ")?;
+        if *legs > 1 {
+            write!(f, "{legs} legs of ")?;
+        }
+        write!(f, "{shape}, {}", self.policy_name())?;
+        if self.junk {
+            f.write_str(", used drives")?;
+        }
+        if self.spares > 0 {
+            f.write_str(", a spare")?;
+        }
+        write!(
+            f,
+            ", metadata {}, cache of {}, up to {} requests at once of up to {} bytes, multiples of {}",
+            self.metadata, limits.cache, load.depth, load.len_max, load.align
+        )
+    }
+}
+
+fn draw_shape(random: &mut Random) -> (Shape, u16) {
+    let chunk = *random.pick(&[4, 4, 8, 16, 32, 64].map(Sectors::kib));
+    let mut between = |least, most| u16::try_from(random.between(least, most)).expect("few members");
+    let (mut shape, legs) = match between(0, 99) {
+        0..=2 => (Shape::new(Level::Passthrough, 0, 1, Sectors(0)), 1),
+        3..=5 => (Shape::new(Level::Linear, 0, between(1, 3), Sectors(0)), 1),
+        6..=10 => (Shape::new(Level::Raid0, 2, between(1, 4), chunk), 1),
+        11..=22 => (Shape::raid1(between(1, 4)), 1),
+        23..=36 => {
+            let layouts = [0x102, 0x201, 0x1_0201, 0x103, 0x301, 0x1_0301, 0x202];
+            let layout = layouts[usize::from(between(0, 6))];
+            let copies = if layout == 0x202 { 4 } else { u64::from(layout & 3).max(u64::from(layout >> 8 & 3)) };
+            (Shape::raid10(layout, between(copies, copies + 2), chunk), 1)
+        }
+        37..=41 => (Shape::new(Level::Raid4, 0, between(3, 5), chunk), 1),
+        42..=65 => (Shape::new(Level::Raid5, u32::from(between(0, 5)), between(2, 6), chunk), 1),
+        66..=88 => {
+            let layouts = [0, 1, 2, 2, 3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 20];
+            (Shape::new(Level::Raid6, layouts[usize::from(between(0, 14))], between(4, 7), chunk), 1)
+        }
+        89..=92 => (Shape::raid5(between(3, 4), chunk), between(2, 3)),
+        93..=96 => (Shape::raid6(between(4, 5), chunk), between(2, 3)),
+        _ => (Shape::raid1(2), between(2, 3)),
+    };
+    shape.blocks = *random.pick(&[Blocks::Small, Blocks::Small, Blocks::Large, Blocks::Mixed]);
+    shape.data = Sectors((chunk.get() * random.between(3, 12)).max(Sectors::kib(96).get()));
+    if legs > 1 {
+        // The outer superblock and what stands in front of its data need room in each leg.
+        let columns = shape.geometry().capacity().get() / shape.data.get();
+        let least = (BEFORE_DATA + LEG_DATA_LEAST).get() / columns;
+        shape.data = Sectors(shape.data.get().max(least)).round_down(Sectors::kib(64)) + Sectors::kib(64);
+    }
+    shape.unequal = legs == 1 && random.chance(1, 16);
+    (shape, legs)
+}
+
+fn draw_policy(random: &mut Random) -> Policy {
+    let rate = |random: &mut Random| *random.pick(&[Sectors::ZERO, Sectors::mib(1), Sectors::mib(20)]);
+    Policy {
+        partial_write: *random.pick(&[PartialWritePolicy::Fewest, PartialWritePolicy::ReadModifyWrite]),
+        rebuild_rate: rate(random),
+        scrub_rate: rate(random),
+        background_depth: u32::try_from(random.between(1, 12)).expect("few"),
+        write_cache: *random.pick(&[WriteCache::Through, WriteCache::Volatile]),
+        read_cache: random.chance(1, 2),
+    }
+}
+
+/// Small tables, and short times as often as long ones, so that marks come and go while hosts work.
+fn draw_limits(random: &mut Random, cached: bool) -> Limits {
+    let small = Limits::small();
+    let cache = if cached { *random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]) } else { Bytes(0) };
+    let brief = random.chance(1, 2);
+    let time = |brief_millis, usual| if brief { Nanos::from_millis(brief_millis) } else { usual };
+    Limits {
+        pool: small.pool + cache,
+        cache,
+        piece_bytes_max: Bytes::kib(*random.pick(&[16, 64, 128])),
+        rows_max: Sectors::kib(*random.pick(&[4, 16])),
+        drive_depth_max: u32::try_from(random.between(1, 8)).expect("few"),
+        destage_delay: time(20, small.destage_delay),
+        destage_units_max: *random.pick(&[1, 4, 32]),
+        clean_delay: time(5, small.clean_delay),
+        bitmap_clear_delay: time(10, small.bitmap_clear_delay),
+        checkpoint_interval: time(20, small.checkpoint_interval),
+        ..small
+    }
+}
+
+fn draw_load(random: &mut Random) -> Load {
+    Load {
+        depth: random.index(16) + 1,
+        len_max: *random.pick(&[512, 4 << 10, 16 << 10, 64 << 10]),
+        align: *random.pick(&[1, 512, 512, 4096]),
+        mix: *random.pick(&[[40, 50, 4, 3, 3], [10, 80, 10, 0, 0], [20, 60, 1, 5, 14], [1, 4, 1, 0, 0]]),
+        span: if random.chance(1, 3) { 96 << 10 } else { u64::MAX },
+    }
+}
+
+fn draw_end(random: &mut Random) -> Deed {
+    let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill, End::Stop]);
+    Deed::End(end, random.chance(1, 4).then(|| random.below(40)))
+}
+
+fn draw_deed(random: &mut Random, mode: Mode) -> Deed {
+    let lose = *random.pick(&Loss::ALL);
+    match random.below(if mode == Mode::Bounded { 80 } else { 100 }) {
+        0..=27 => draw_end(random),
+        28..=33 => Deed::Lose(lose),
+        34..=35 => Deed::Vanish,
+        36..=39 => Deed::Return,
+        40..=44 => Deed::Readd,
+        45..=50 => Deed::Add,
+        51..=52 => Deed::Replace,
+        53..=56 => Deed::Scrub { repair: random.chance(1, 2) },
+        57..=60 => Deed::Latent(random.between(1, 6)),
+        61 => Deed::Late,
+        62 => Deed::Silence(Nanos::from_millis(random.between(1, 40_000))),
+        63..=64 => Deed::Patrol(random.between(1, 4)),
+        65..=68 => Deed::Flush,
+        69..=71 => Deed::Rest,
+        72..=75 => Deed::Wait(Nanos::from_millis(random.between(1, 8_000))),
+        76..=77 => Deed::Policy,
+        78..=79 => Deed::Look,
+        80..=84 => Deed::Lose(lose),
+        85..=87 => Deed::Latent(random.between(1, 30)),
+        88..=89 => Deed::Dead(random.between(1, 4)),
+        90..=92 => Deed::Flip,
+        93..=95 => Deed::LostWrite,
+        96..=97 => Deed::Misdirect,
+        _ => Deed::FlipSuperblock,
+    }
+}

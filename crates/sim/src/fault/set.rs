@@ -1,0 +1,269 @@
+//! One redundancy set of a run: who is in it, which of its rows are in doubt, and where its sectors stand in the array.
+//!
+//! A row is *in doubt* from the moment in which a power cut may have left it old on one member and new on another,
+//! until a resync has made it fit. A column that is lost from such a row cannot be recovered: the write hole. The
+//! account is kept from what the drives say was on its way, never from what the engine believes.
+
+use openraid_core::admin::{ArrayStatus, MemberState, TaskKind};
+use openraid_core::geometry::{Geometry, StripeRole};
+use openraid_core::slots::SlotSet;
+use openraid_format::Uuid;
+use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
+
+use super::rows::Rows;
+use crate::oracle::members::superblock_on;
+use crate::oracle::Members;
+use crate::world::World;
+
+/// A piece of a map that has one copy of everything.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    at: SetLba,
+    slot: Slot,
+    lba: MemberLba,
+    len: Sectors,
+}
+
+/// Where a set stands under the outer stripe of a nested array.
+#[derive(Clone, Copy, Debug)]
+pub struct Outer {
+    /// Legs.
+    pub legs: u64,
+    /// Its own place among them.
+    pub leg: u64,
+    /// Chunk of the outer stripe.
+    pub chunk: Sectors,
+    /// Where the outer array's data begin in the leg.
+    pub start: Sectors,
+}
+
+/// A set.
+#[derive(Debug)]
+pub struct Set {
+    /// Its number while it runs.
+    pub array: ArrayId,
+    /// Its identity; a drive without metadata has none.
+    pub uuid: Option<Uuid>,
+    /// Its map.
+    pub geometry: Geometry,
+    pieces: Vec<Piece>,
+    /// Where it stands in the array, if it is a leg.
+    pub outer: Option<Outer>,
+    /// Rows in doubt.
+    pub doubt: Rows,
+    /// Rows that a drive got wrong and said nothing, or where a write failed on a member that was needed.
+    pub suspect: Rows,
+    /// Copies or parity may differ since a cut.
+    pub dirty: bool,
+    /// It was started by force: no resync will make its rows fit.
+    pub forced: bool,
+    /// Who was where when it last ran, and where its data begin.
+    places: Vec<(Slot, DriveId, DriveLba)>,
+}
+
+impl Set {
+    /// A set that has just been started.
+    #[must_use]
+    pub fn new(world: &World, array: ArrayId) -> Self {
+        let geometry = Members::of(world, array).geometry().clone();
+        let end = extent(world, array, &geometry);
+        let mut set = Self {
+            array,
+            uuid: None,
+            pieces: pieces(&geometry),
+            geometry,
+            outer: None,
+            doubt: Rows::new(end),
+            suspect: Rows::new(end),
+            dirty: false,
+            forced: false,
+            places: Vec::new(),
+        };
+        set.note_places(world);
+        if world.status(array).is_some_and(|status| status.consistent_to != Sectors::MAX) {
+            set.dirty = true;
+            set.doubt.insert(MemberLba(0), end);
+        }
+        let drive = set.places.first().map(|(_, drive, _)| *drive);
+        set.uuid = drive.and_then(|drive| superblock_on(world, drive)).map(|superblock| superblock.set_uuid);
+        set
+    }
+
+    /// Is it a set with parity?
+    #[must_use]
+    pub fn has_parity(&self) -> bool {
+        matches!(self.geometry, Geometry::Parity(_))
+    }
+    /// Does it survive the loss of a member?
+    #[must_use]
+    pub fn is_redundant(&self) -> bool {
+        self.geometry.losses_survived() > 0
+    }
+
+    /// Remember who is where; while it runs.
+    pub fn note_places(&mut self, world: &World) {
+        let Some(status) = world.status(self.array) else { return };
+        let members = status.members.iter();
+        let here = members.filter_map(|member| member.slot.zip(member.drive));
+        self.places = here.map(|(slot, drive)| (slot, drive, data_offset(world, drive))).collect();
+    }
+
+    /// Its drives by slot, as far as they are known.
+    pub fn places(&self) -> impl Iterator<Item = (Slot, DriveId, DriveLba)> + '_ {
+        self.places.iter().copied()
+    }
+
+    /// The drive of a slot.
+    #[must_use]
+    pub fn drive_in(&self, slot: Slot) -> Option<(DriveId, DriveLba)> {
+        self.places().find(|(here, ..)| *here == slot).map(|(_, drive, start)| (drive, start))
+    }
+
+    /// Slots without a working member: missing, being filled, or with a drive that has a fault.
+    #[must_use]
+    pub fn absent(&self, world: &World, status: &ArrayStatus) -> SlotSet {
+        let mut absent = SlotSet::first_n(self.geometry.members());
+        for member in status.members.iter().filter(|member| !member.replacement) {
+            let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
+            if member.state == MemberState::InSync && !world.drive(drive).faults.is_failing() {
+                absent.remove(slot);
+            }
+        }
+        absent
+    }
+
+    /// Slots whose drives have bad sectors.
+    #[must_use]
+    pub fn scarred(&self, world: &World) -> SlotSet {
+        self.places().filter(|(_, drive, _)| world.drive(*drive).faults.defects() > 0).map(|(slot, ..)| slot).collect()
+    }
+
+    /// What the drives have on their way joins the rows in doubt: before the power goes. Where they keep it, only what
+    /// is in flight is.
+    pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
+        let end = Sectors(u64::MAX / 2);
+        for (_, drive, start) in self.places.clone() {
+            let drive = world.drive(drive);
+            let cached = drive.in_doubt().filter(|_| power_goes);
+            let flying = drive.outstanding().map(|command| (command.lba, command.len));
+            let torn = drive.faults.torn.iter().copied();
+            for (lba, len) in cached.chain(flying).chain(torn) {
+                if lba >= start && len < end {
+                    self.doubt.insert(MemberLba((lba - start).get()), len);
+                    self.dirty = true;
+                }
+            }
+        }
+    }
+
+    /// What drives got wrong so far joins the rows that are suspect.
+    pub fn suspect_what_went_wrong(&mut self, world: &World) {
+        for (_, drive, start) in self.places.clone() {
+            let faults = &world.drive(drive).faults;
+            let wrong = faults.wrong.iter().map(|wrong| (wrong.lba, wrong.len));
+            for (lba, len) in wrong.chain(faults.torn.iter().copied()).filter(|(lba, _)| *lba >= start) {
+                self.suspect.insert(MemberLba((lba - start).get()), len);
+            }
+        }
+    }
+
+    /// If a resync has gone over everything since the last cut, nothing is in doubt any more.
+    pub fn settle(&mut self, world: &mut World) {
+        if !self.dirty || self.forced {
+            return;
+        }
+        let Some(status) = world.status(self.array) else { return };
+        let resync = status.task.is_some_and(|task| task.kind == TaskKind::Resync);
+        if !resync && status.consistent_to == Sectors::MAX {
+            self.dirty = false;
+            self.doubt.clear();
+            for (_, drive, _) in self.places.clone() {
+                world.drive_mut(drive).faults.torn.clear();
+            }
+        }
+    }
+
+    /// The array's sectors that are lost if this slot is, because their rows are in doubt.
+    #[must_use]
+    pub fn hole(&self, slot: Slot) -> Vec<u64> {
+        let Geometry::Parity(parity) = &self.geometry else { return Vec::new() };
+        let column = |row: MemberLba| {
+            let (stripe, within) = parity.stripe_at(row)?;
+            match parity.role_of(stripe, slot) {
+                StripeRole::Data(column) => self.outside(parity.set_lba(stripe, column, within)),
+                StripeRole::P | StripeRole::Q => None,
+            }
+        };
+        self.doubt.iter().filter_map(column).collect()
+    }
+
+    /// The array's sectors that stand in a row, or in that place of a member where there are no rows.
+    #[must_use]
+    pub fn of_row(&self, slot: Slot, row: MemberLba) -> Vec<u64> {
+        let inside: Vec<SetLba> = match &self.geometry {
+            Geometry::Parity(parity) => match parity.stripe_at(row) {
+                Some((stripe, within)) => {
+                    (0..parity.data_columns()).map(|column| parity.set_lba(stripe, column, within)).collect()
+                }
+                None => Vec::new(),
+            },
+            Geometry::Mirror(mirror) => mirror.inverse(slot, row).map(|(at, _)| at).into_iter().collect(),
+            _ => {
+                let holds = |piece: &&Piece| {
+                    piece.slot == slot && piece.lba <= row && row < MemberLba(piece.lba.0 + piece.len.get())
+                };
+                let piece = self.pieces.iter().find(holds);
+                piece.map(|piece| SetLba(piece.at.0 + row.0 - piece.lba.0)).into_iter().collect()
+            }
+        };
+        inside.into_iter().filter_map(|at| self.outside(at)).collect()
+    }
+
+    /// Does a sector of the array stand in a row that is suspect?
+    #[must_use]
+    pub fn suspects(&self, sector: u64) -> bool {
+        if self.suspect.is_empty() {
+            return false;
+        }
+        let slots = (0..self.geometry.members()).map(Slot);
+        slots.into_iter().any(|slot| self.suspect.iter().any(|row| self.of_row(slot, row).contains(&sector)))
+    }
+
+    /// Where a sector of the set stands in the whole array.
+    fn outside(&self, at: SetLba) -> Option<u64> {
+        let Some(outer) = self.outer else { return Some(at.0) };
+        let at = at.0.checked_sub(outer.start.get())?;
+        let chunk = outer.chunk.get();
+        Some((at / chunk * outer.legs + outer.leg) * chunk + at % chunk)
+    }
+}
+
+/// The largest data area.
+fn extent(world: &World, array: ArrayId, geometry: &Geometry) -> Sectors {
+    let members = world.status(array).expect("the array runs").members;
+    let sizes = members.iter().filter_map(|member| member.drive).map(|drive| match superblock_on(world, drive) {
+        Some(superblock) => superblock.data_size,
+        None => geometry.capacity(),
+    });
+    sizes.max().unwrap_or(Sectors::ZERO)
+}
+
+fn data_offset(world: &World, drive: DriveId) -> DriveLba {
+    superblock_on(world, drive).map_or(DriveLba(0), |superblock| superblock.data_offset)
+}
+
+/// A map with one copy, piece by piece.
+fn pieces(geometry: &Geometry) -> Vec<Piece> {
+    let (mut pieces, mut at) = (Vec::new(), SetLba(0));
+    while at.offset() < geometry.capacity() {
+        let fragment = match geometry {
+            Geometry::Passthrough(map) => map.map(at),
+            Geometry::Linear(map) => map.map(at),
+            Geometry::Striped(map) => map.map(at),
+            Geometry::Mirror(_) | Geometry::Parity(_) => break,
+        };
+        pieces.push(Piece { at, slot: fragment.slot, lba: fragment.lba, len: fragment.len });
+        at += fragment.len;
+    }
+    pieces
+}

@@ -1,0 +1,86 @@
+//! A shorter run that fails as well: steps and requests are left out as long as it still does.
+
+use super::scenario::{Deed, Scenario, Step};
+
+/// Runs that are tried at the most.
+const TRIES_MAX: u32 = 600;
+
+/// The shortest run found that still fails; `fails` says whether one does.
+pub fn shrink(scenario: &Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
+    let mut best = scenario.clone();
+    let mut tries = TRIES_MAX;
+    let mut attempt = |best: &mut Scenario, steps: Vec<Step>| {
+        if tries == 0 {
+            return false;
+        }
+        tries -= 1;
+        let shorter = Scenario { steps, ..best.clone() };
+        let failed = fails(&shorter);
+        if failed {
+            *best = shorter;
+        }
+        failed
+    };
+    loop {
+        let before = best.steps.clone();
+        leave_out_steps(&mut best, &mut attempt);
+        ask_for_less(&mut best, &mut attempt);
+        if best.steps == before {
+            return best;
+        }
+    }
+}
+
+/// Runs of steps, the long ones first.
+fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
+    let mut count = best.steps.len().div_ceil(2);
+    while count > 0 {
+        let mut at = 0;
+        while at < best.steps.len() {
+            let mut steps = best.steps.clone();
+            steps.drain(at..(at + count).min(best.steps.len()));
+            if !attempt(best, steps) {
+                at += count;
+            }
+        }
+        count /= 2;
+    }
+}
+
+/// Fewer requests and events in each step.
+fn ask_for_less(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
+    for at in 0..best.steps.len() {
+        loop {
+            let deed = match best.steps[at].deed {
+                Deed::Ask(count) if count > 1 => Deed::Ask(count / 2),
+                Deed::Happen(count) if count > 1 => Deed::Happen(count / 2),
+                Deed::Latent(count) if count > 1 => Deed::Latent(count / 2),
+                _ => break,
+            };
+            let mut steps = best.steps.clone();
+            steps[at].deed = deed;
+            if !attempt(best, steps) {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_failure_does_not_need_is_left_out() {
+        let scenario = Scenario::draw(1);
+        let steps: Vec<Step> = (0..40).map(|seed| Step { seed, deed: Deed::Ask(100) }).collect();
+        let scenario = Scenario { steps, ..scenario };
+        let short = shrink(&scenario, |scenario| {
+            let needed = [7, 31].iter().all(|seed| scenario.steps.iter().any(|step| step.seed == *seed));
+            needed && scenario.steps.iter().any(|step| matches!(step.deed, Deed::Ask(count) if count >= 13))
+        });
+        assert_eq!(short.steps.len(), 2);
+        let asked: Vec<_> = short.steps.iter().map(|step| step.deed).collect();
+        assert!(asked.contains(&Deed::Ask(25)) || asked.contains(&Deed::Ask(13)), "{asked:?}");
+    }
+}

@@ -1,0 +1,253 @@
+//! What a run came to, and the table of many.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::scenario::{Mode, Scenario};
+
+/// What a run came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing is lost.
+    Survived,
+    /// Something is, and nobody had promised it; the reason.
+    NotPromised(Excuse),
+    /// Something that was promised is lost, or a rule was broken: the story.
+    Lost(String),
+}
+
+impl Verdict {
+    /// The first words of the story, without figures: failures of one kind have the same. Nothing where none is.
+    #[must_use]
+    pub fn kind(&self) -> Option<String> {
+        let Self::Lost(text) = self else { return None };
+        let line = text.lines().next().unwrap_or_default();
+        let words = line.split([':', '{', '(']).next().unwrap_or_default();
+        Some(words.chars().filter(|letter| !letter.is_ascii_digit()).collect())
+    }
+}
+
+/// Why nobody had promised what was lost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Excuse {
+    /// A row was being written when the power went, and a column of it is gone: parity without a journal cannot tell.
+    WriteHole,
+    /// A drive said that all was well, and it was not: nothing on this level can tell.
+    Silent,
+    /// More members failed than the level survives, and requests ended with errors.
+    Errors,
+    /// The array is refused, or starts only by force.
+    Refused,
+    /// Writes that were acknowledged and not flushed were lost with what a drive or the cache held, and a request or a
+    /// notice said so.
+    Unflushed,
+}
+
+impl fmt::Display for Excuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WriteHole => "write hole",
+            Self::Silent => "silent corruption",
+            Self::Errors => "honest errors",
+            Self::Refused => "refused without force",
+            Self::Unflushed => "unflushed, and said so",
+        })
+    }
+}
+
+/// What went wrong in a run, as a line of the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fault {
+    /// Power cut of everything while hosts worked.
+    Cut,
+    /// Power cut of the host and some drives.
+    CutInPart,
+    /// Power cut while the array was being assembled.
+    CutInAssembly,
+    /// Power cut while a member was being filled.
+    CutInRebuild,
+    /// Power cut in a resync.
+    CutInResync,
+    /// Power cut in a check or repair.
+    CutInScrub,
+    /// The process was killed.
+    Kill,
+    /// A member failed by order.
+    Failed,
+    /// A drive was pulled.
+    Pulled,
+    /// A drive lost its power alone.
+    Vanished,
+    /// A drive took no writes.
+    ReadOnly,
+    /// A drive fell silent for good.
+    Hanging,
+    /// Flushes failed, and what they were for was dropped.
+    FlushFailed,
+    /// A drive came back stale.
+    Stale,
+    /// A drive was late or silent for a while.
+    Late,
+    /// Latent sector errors.
+    Latent,
+    /// Sectors that take no write either.
+    Dead,
+    /// Flipped bits in data.
+    Flip,
+    /// Flipped bits in a superblock.
+    FlipSuperblock,
+    /// A write that was lost.
+    LostWrite,
+    /// A write that went elsewhere.
+    Misdirected,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cut => "power cut",
+            Self::CutInPart => "power cut of some drives",
+            Self::CutInAssembly => "power cut in assembly",
+            Self::CutInRebuild => "power cut in rebuild",
+            Self::CutInResync => "power cut in resync",
+            Self::CutInScrub => "power cut in scrub",
+            Self::Kill => "killed",
+            Self::Failed => "member failed by order",
+            Self::Pulled => "drive pulled",
+            Self::Vanished => "drive lost its power",
+            Self::ReadOnly => "drive takes no writes",
+            Self::Hanging => "drive hangs",
+            Self::FlushFailed => "flush fails",
+            Self::Stale => "drive back, stale",
+            Self::Late => "late answers",
+            Self::Latent => "latent sector errors",
+            Self::Dead => "dead sectors",
+            Self::Flip => "bit flips in data",
+            Self::FlipSuperblock => "bit flips in superblock",
+            Self::LostWrite => "lost write",
+            Self::Misdirected => "misdirected write",
+        })
+    }
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Power cuts and kills.
+    pub cuts: u64,
+    /// Host requests that ended.
+    pub requests: u64,
+    /// Events of the machine.
+    pub events: u64,
+    /// What went wrong, how often.
+    pub faults: BTreeMap<Fault, u64>,
+}
+
+/// A run and its end.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// What it did.
+    pub counts: Counts,
+    /// What happened, line by line.
+    pub story: Vec<String>,
+}
+
+/// A line of the table is about this.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Line {
+    /// What may go wrong in its runs.
+    pub mode: Mode,
+    /// What went wrong.
+    pub fault: Fault,
+    /// How the array is served.
+    pub policy: &'static str,
+    /// What the array is.
+    pub level: String,
+}
+
+/// Runs in which a fault happened, by their end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ends {
+    /// Nothing was lost.
+    pub survived: u64,
+    /// Nobody had promised it.
+    pub not_promised: u64,
+    /// Promised and lost.
+    pub lost: u64,
+}
+
+/// Many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// How they ended, all.
+    pub ends: Ends,
+    /// Runs.
+    pub runs: u64,
+    /// Power cuts and kills.
+    pub cuts: u64,
+    /// Host requests.
+    pub requests: u64,
+    /// Events.
+    pub events: u64,
+    /// By fault, policy and level.
+    pub lines: BTreeMap<Line, Ends>,
+    /// Why what was lost was not promised.
+    pub excuses: BTreeMap<Excuse, u64>,
+    /// Seeds whose runs lost something.
+    pub lost: Vec<u64>,
+}
+
+impl Ends {
+    fn count(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Survived => self.survived += 1,
+            Verdict::NotPromised(_) => self.not_promised += 1,
+            Verdict::Lost(_) => self.lost += 1,
+        }
+    }
+    fn add(&mut self, other: Self) {
+        self.survived += other.survived;
+        self.not_promised += other.not_promised;
+        self.lost += other.lost;
+    }
+}
+
+impl Tally {
+    /// One more run.
+    pub fn count(&mut self, scenario: &Scenario, report: &Report) {
+        self.runs += 1;
+        self.cuts += report.counts.cuts;
+        self.requests += report.counts.requests;
+        self.events += report.counts.events;
+        self.ends.count(&report.verdict);
+        match &report.verdict {
+            Verdict::NotPromised(excuse) => *self.excuses.entry(*excuse).or_default() += 1,
+            Verdict::Lost(_) => self.lost.push(report.seed),
+            Verdict::Survived => {}
+        }
+        for fault in report.counts.faults.keys() {
+            let (mode, policy, level) = (scenario.mode, scenario.policy_name(), scenario.level_name());
+            self.lines.entry(Line { mode, fault: *fault, policy, level }).or_default().count(&report.verdict);
+        }
+    }
+
+    /// The runs of another tally as well.
+    pub fn add(&mut self, other: &Self) {
+        self.ends.add(other.ends);
+        self.runs += other.runs;
+        self.cuts += other.cuts;
+        self.requests += other.requests;
+        self.events += other.events;
+        for (line, ends) in &other.lines {
+            self.lines.entry(line.clone()).or_default().add(*ends);
+        }
+        for (excuse, count) in &other.excuses {
+            *self.excuses.entry(*excuse).or_default() += count;
+        }
+        self.lost.extend(&other.lost);
+    }
+}
