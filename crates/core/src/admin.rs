@@ -33,6 +33,36 @@ pub enum WriteCache {
     Volatile,
 }
 
+/// Which bytes are read before a host asks for them. Only a controller with a cache can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadAhead {
+    /// None.
+    None,
+    /// What follows every read.
+    Always,
+    /// What follows reads that come in order.
+    #[default]
+    Adaptive,
+}
+
+/// Which copy of a mirror is read. Members that do not spin have no heads: where a rule asks for heads, they are chosen
+/// by what they have to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MirrorRead {
+    /// The first copy that is there.
+    Primary,
+    /// Each copy in turn.
+    RoundRobin,
+    /// A stream in order stays where it is; otherwise the copy whose drive has the least to do.
+    #[default]
+    LeastPending,
+    /// The copy whose head was nearest when it was last used.
+    NearestHead,
+    /// As nearest head; a stream in order stays on one copy, and when it is long, sections of it are read from the
+    /// copies in turn: see [`Policy::split_above`]. Far and offset copies are read as by nearest head.
+    TwinStor,
+}
+
 /// Settings of a set that can be changed while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
@@ -48,6 +78,17 @@ pub struct Policy {
     pub write_cache: WriteCache,
     /// Is what was read kept in the cache?
     pub read_cache: bool,
+    /// What is read before it is asked for. Of a nested array, the setting of its first leg counts.
+    pub read_ahead: ReadAhead,
+    /// The most that is read ahead of one stream.
+    pub read_ahead_max: Sectors,
+    /// Which copy of a mirror is read.
+    pub mirror_read: MirrorRead,
+    /// [`MirrorRead::TwinStor`]: streams in order, and single requests, that are longer than this are read from all
+    /// copies.
+    pub split_above: Sectors,
+    /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
+    pub split_section: Sectors,
 }
 
 impl Default for Policy {
@@ -59,6 +100,11 @@ impl Default for Policy {
             background_depth: 8,
             write_cache: WriteCache::Through,
             read_cache: true,
+            read_ahead: ReadAhead::default(),
+            read_ahead_max: Sectors::mib(4),
+            mirror_read: MirrorRead::default(),
+            split_above: Sectors::mib(1),
+            split_section: Sectors::mib(1),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::AdminCommand;
 use crate::array::set::Set;
 use crate::array::volume::Array;
+use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::write::Cached;
 use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind};
@@ -70,6 +71,8 @@ pub struct Controller {
     pub(crate) host_frames: Frames,
     pub(crate) work_frames: Frames,
     pub(crate) cache: Cache,
+    /// What is read ahead in all.
+    pub(crate) ahead: Ahead,
     /// Pieces that wait for lines of the cache.
     pub(crate) cache_waiters: Queue,
     pub(crate) sets: Vec<Option<Set>>,
@@ -113,7 +116,7 @@ impl Controller {
             inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
             submitted: VecDeque::with_capacity(limits.requests_max as usize),
             commanded: VecDeque::new(),
-            requests: Slab::new(limits.requests_max),
+            requests: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
             pieces: Slab::new(limits.pieces_max),
             ops: Slab::new(limits.ops_max),
             locks: Locks::new(limits.ops_max),
@@ -126,6 +129,7 @@ impl Controller {
             host_frames: Frames::new(ZERO_REGION_BYTES, host),
             work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
             cache: Cache::new(&limits),
+            ahead: Ahead::new(&limits),
             cache_waiters: Queue::new(limits.pieces_max),
             sets: Vec::new(),
             arrays: Vec::new(),
@@ -164,7 +168,8 @@ impl Controller {
     /// # Errors
     /// [`QueueFull`] with the request when the controller has as many as it may have.
     pub fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
-        if self.submitted.len() as u64 + u64::from(self.requests.len()) >= u64::from(self.limits.requests_max) {
+        let inside = self.requests.len() - self.ahead.requests;
+        if self.submitted.len() as u64 + u64::from(inside) >= u64::from(self.limits.requests_max) {
             return Err(QueueFull(request));
         }
         self.submitted.push_back(request);
@@ -294,6 +299,9 @@ impl Controller {
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
             return true;
         }
+        if self.ahead.wanted && self.pump_read_ahead() {
+            return true;
+        }
         if self.pump_destage() {
             return true;
         }
@@ -349,7 +357,7 @@ impl Controller {
     /// Is anything of a host in work?
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.requests.len() == 0 && self.submitted.is_empty()
+        self.requests.len() == self.ahead.requests && self.submitted.is_empty()
     }
 
     /// Leave the reason for a decision.

@@ -80,6 +80,14 @@ reasons! {
     ReadLeastPending = "read from the copy with the least pending",
     /// Read from the copy that continues a sequential stream.
     ReadSequential = "read from the copy whose head is there",
+    /// Read from the first copy that is there.
+    ReadPrimary = "read from the first copy",
+    /// Read from the copy whose turn it is.
+    ReadRoundRobin = "read from the copy whose turn it is",
+    /// Read from the copy whose head is nearest.
+    ReadNearestHead = "read from the copy whose head is nearest",
+    /// A section of a long stream, read from the copy whose turn it is.
+    ReadSection = "section of a long stream: read from the copy whose turn it is",
     /// Copies are not yet made equal: one fixed copy is read.
     ReadFixedCopy = "read from the first copy: resync has not been here",
     /// A missing column was recovered from the others.
@@ -96,6 +104,14 @@ reasons! {
     WriteCached = "write taken into the cache",
     /// The cache had what was asked for.
     ReadCached = "read from the cache",
+    /// Reading ahead of a stream began; the figure is its window in KiB.
+    ReadAheadStarted = "read-ahead begun: requests came in order",
+    /// The window of a stream grew; the figure is its window in KiB.
+    ReadAheadGrown = "read-ahead window grown: the stream goes on",
+    /// Reading ahead of a stream ended; the figure is its window in KiB.
+    ReadAheadStopped = "read-ahead ended: the stream is over",
+    /// The read waited for what was on its way already.
+    WaitedForReadAhead = "waited for what read-ahead has asked for",
     /// The write waited for room in the cache.
     WaitedForCache = "waited for room in the cache",
     /// A write past the cache waited until what it overlaps was on the members.

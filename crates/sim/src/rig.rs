@@ -34,6 +34,8 @@ pub struct RigOptions {
     pub metadata: MinorVersion,
     /// When writes are acknowledged.
     pub write_cache: WriteCache,
+    /// Do its drives spin?
+    pub rotational: bool,
 }
 
 impl RigOptions {
@@ -49,6 +51,7 @@ impl RigOptions {
             missing: SlotSet::EMPTY,
             metadata: MinorVersion::V1_2,
             write_cache: WriteCache::Through,
+            rotational: false,
         }
     }
 }
@@ -101,7 +104,10 @@ impl Rig {
         let seed = options.world.seed;
         let mut world = World::new(options.world.clone());
         let drives: Vec<DriveId> = (0..shape.members + options.spares)
-            .map(|number| world.add_drive(Self::drive_spec(&shape, number, options.junk, seed)))
+            .map(|number| {
+                let spec = Self::drive_spec(&shape, number, options.junk, seed);
+                world.add_drive(DriveSpec { rotational: options.rotational, ..spec })
+            })
             .collect();
         let array = world.create(&shape, &drives, &options);
         if options.write_cache != WriteCache::Through {

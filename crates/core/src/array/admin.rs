@@ -18,15 +18,20 @@ use crate::admin::{
     AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind, WriteCache,
 };
 use crate::cache::is_cacheable;
+use crate::cache::streams::Streams;
 use crate::cache::sync::DirtyCount;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::channel::Owner;
+use crate::io::heads::Heads;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+
+/// The smallest section in which a long stream is read from the copies of a mirror in turn.
+const SECTION_MIN: Sectors = Sectors::kib(4);
 
 /// A command that is not done yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,7 +83,8 @@ impl Controller {
             }
             AdminCommand::SetPolicy { array, policy } => self.with_set(array, |set| {
                 let background_depth = policy.background_depth.max(1);
-                set.policy = Policy { background_depth, ..policy };
+                let split_section = policy.split_section.max(SECTION_MIN);
+                set.policy = Policy { background_depth, split_section, ..policy };
             }),
         };
         actions.admin.push(AdminReply { token, result });
@@ -142,8 +148,17 @@ impl Controller {
         let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
         let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
         let piece = self.piece_of(stripe.bytes());
-        let array =
-            Array { capacity, block, volume, piece, stopping: false, outer: 0, requests: [0; 4], bytes: [0; 2] };
+        let array = Array {
+            capacity,
+            block,
+            volume,
+            piece,
+            stopping: false,
+            outer: 0,
+            requests: [0; 4],
+            bytes: [0; 2],
+            streams: Box::new(Streams::new()),
+        };
         if index == self.arrays.len() {
             self.arrays.push(Some(array));
         } else {
@@ -270,7 +285,7 @@ impl Controller {
             last_write: Instant::ZERO,
             dirty: DirtyCount::default(),
             is_cacheable: is_cacheable(&geometry),
-            last_read: alloc::vec![u64::MAX; slots],
+            heads: Heads::new(slots),
             geometry,
         }
     }

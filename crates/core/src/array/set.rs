@@ -13,6 +13,7 @@ use crate::array::metadata::Metadata;
 use crate::background::Task;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
+use crate::io::heads::Heads;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -171,8 +172,8 @@ pub(crate) struct Set {
     pub dirty: DirtyCount,
     /// Its chunks are whole lines of the cache.
     pub is_cacheable: bool,
-    /// Which copy was read last, and where it ended: for sequential streams.
-    pub last_read: Vec<u64>,
+    /// Where the heads of its members are, about.
+    pub heads: Heads,
 }
 
 impl Set {

@@ -1,8 +1,10 @@
 //! What is exported: a set, or a stripe over sets (50, 60).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_units::{BlockSize, Bytes, Sectors, SetId, SetLba};
 
+use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Striped;
 
@@ -65,6 +67,8 @@ pub(crate) struct Array {
     pub requests: [u64; 4],
     /// Bytes read and written.
     pub bytes: [u64; 2],
+    /// Reads that come in order.
+    pub streams: Box<Streams>,
 }
 
 impl Array {

@@ -67,6 +67,8 @@ pub(crate) struct Line {
     pub filling: Mask,
     /// The piece that fills them.
     pub filler: u32,
+    /// It was read ahead, or is being so, and no host has asked for it yet.
+    pub ahead: bool,
     /// Its dirty sectors are being written to the members, and nothing was written to the line since.
     pub staged: bool,
     /// The dirty unit that it is in, while it has dirty sectors.
@@ -126,6 +128,8 @@ pub(crate) struct Lines {
     /// Clean lines, the one that was used longest ago first.
     clean: LineList,
     clean_count: u32,
+    /// Sectors that were read ahead and left before anybody asked for them.
+    pub wasted: u64,
 }
 
 impl Lines {
@@ -139,6 +143,7 @@ impl Lines {
             dirty: Mask::NONE,
             filling: Mask::NONE,
             filler: NONE,
+            ahead: false,
             staged: false,
             unit: NONE,
             previous: NONE,
@@ -152,7 +157,7 @@ impl Lines {
         }
         let heads = alloc::vec![NONE; (count as usize).next_power_of_two()];
         let free = if count == 0 { NONE } else { 0 };
-        Self { base, lines, heads, free, free_count: count, clean: LineList::EMPTY, clean_count: 0 }
+        Self { base, lines, heads, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
     }
 
     /// How many there are.
@@ -208,6 +213,7 @@ impl Lines {
             self.clean.remove(&mut self.lines, oldest);
             self.clean_count -= 1;
             self.unchain(oldest);
+            self.waste(oldest);
             oldest
         } else {
             let index = self.free;
@@ -222,6 +228,14 @@ impl Lines {
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty() && line.unit == NONE && !line.staged);
         self.heads[head] = index;
         Some(index)
+    }
+
+    /// What was read ahead into a line is not wanted any more.
+    pub(crate) fn waste(&mut self, index: u32) {
+        let line = &mut self.lines[index as usize];
+        if core::mem::take(&mut line.ahead) {
+            self.wasted += u64::from(line.valid.len());
+        }
     }
 
     fn unchain(&mut self, index: u32) {
@@ -246,6 +260,7 @@ impl Lines {
         line.unit = NONE;
         line.staged = false;
         if line.valid.is_empty() {
+            line.ahead = false;
             self.unchain(index);
             self.lines[index as usize].used = false;
             self.lines[index as usize].next = self.free;

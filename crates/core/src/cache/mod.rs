@@ -13,6 +13,8 @@ mod bands;
 pub(crate) mod destage;
 pub(crate) mod lines;
 pub(crate) mod read;
+pub(crate) mod readahead;
+pub(crate) mod streams;
 pub(crate) mod sync;
 pub(crate) mod units;
 pub(crate) mod write;
@@ -34,6 +36,12 @@ pub struct CacheCounters {
     pub read_hits: u64,
     /// See `read_hits`.
     pub read_misses: u64,
+    /// Sectors that were read ahead, and how many of them hosts asked for later.
+    pub ahead_read: u64,
+    /// See `ahead_read`.
+    pub ahead_used: u64,
+    /// Sectors that were read ahead and overwritten or evicted before anybody asked for them.
+    pub ahead_wasted: u64,
     /// Sectors that writes put here, and how many of them were dirty already: those never went to the members.
     pub written: u64,
     /// See `written`.
@@ -160,6 +168,9 @@ impl Cache {
         for (number, from, to) in lines_of(at, len) {
             let Some(index) = self.lines.find(set, number) else { continue };
             let mask = Mask::range(from, to).without(self.lines.get(index).dirty);
+            if self.lines.get(index).filling.is_empty() {
+                self.lines.waste(index);
+            }
             let was_clean = self.lines.is_clean(index);
             if was_clean {
                 self.lines.lift(index);
@@ -194,6 +205,9 @@ impl Cache {
 
     /// These sectors of a line are dirty from now on: their bytes are being copied there.
     pub(crate) fn mark_dirty(&mut self, index: u32, mask: Mask, unit: u32, unit_sectors: u64) {
+        if self.lines.get(index).filling.is_empty() {
+            self.lines.waste(index);
+        }
         let line = self.lines.get_mut(index);
         let fresh = mask.without(line.dirty);
         let was_dirty = !line.dirty.is_empty();
@@ -290,6 +304,7 @@ impl Cache {
                     self.units.free(line.unit);
                 }
             }
+            self.lines.waste(index);
             let line = self.lines.get_mut(index);
             (line.valid, line.dirty, line.filling) = (Mask::NONE, Mask::NONE, Mask::NONE);
             self.lines.settle(index);

@@ -3,6 +3,7 @@
 use openraid_units::{Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::write::Cached;
 use crate::actions::{Actions, JobColumn};
 use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
@@ -12,9 +13,20 @@ use crate::slab::NONE;
 /// Lines that one look takes into account at the most, so that the actions have room.
 const LINES_AT_ONCE: usize = 64;
 
+/// Where sectors are that a read asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// In lines.
+    Here,
+    /// On their way to lines, with this piece that reads ahead.
+    Coming(u32),
+    /// On the members.
+    There,
+}
+
 impl Controller {
-    /// The first part of an extent that a read wants: `Some` sectors where the members have to be asked, `None`
-    /// where the cache had it (the piece's `split` has moved).
+    /// Deal with the first part of an extent that a read wants: copy what lines have, wait for what is on its way
+    /// to them, or say how much the members are to be asked for.
     pub(crate) fn read_from_cache(
         &mut self,
         piece: u32,
@@ -22,14 +34,20 @@ impl Controller {
         at: SetLba,
         len: Sectors,
         actions: &mut Actions,
-    ) -> Option<Sectors> {
-        let (hit, run) = self.cached_run(set, at, len);
-        if !hit {
-            self.cache.counters.read_misses += run.get();
-            self.begin_fill(piece, set, at, run);
-            return Some(run);
+    ) -> Cached {
+        let (place, run) = self.place_of(set, at, len);
+        match place {
+            Place::There => {
+                self.cache.counters.read_misses += run.get();
+                self.begin_fill(piece, set, at, run);
+                return Cached::Past(run);
+            }
+            Place::Coming(ahead) => {
+                self.wait_for_ahead(piece, ahead, set, at);
+                return Cached::Waits;
+            }
+            Place::Here => self.cache.counters.read_hits += run.get(),
         }
-        self.cache.counters.read_hits += run.get();
         let from = self.pieces[piece].split;
         let base = self.pieces[piece].run.expect("reads have frames").at;
         let mut done = Sectors::ZERO;
@@ -43,7 +61,7 @@ impl Controller {
                     break;
                 }
                 let line = self.cache.lines.find(set, number).expect("it was found before");
-                self.cache.lines.touch(line);
+                self.line_used(line);
                 let old = self.cache.lines.frame(line, first);
                 actions.columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
                 done += len;
@@ -56,26 +74,36 @@ impl Controller {
         }
         self.pieces[piece].split += run;
         self.set_mut(set).reasons.count(Reason::ReadCached);
-        None
+        Cached::Taken
     }
 
-    /// Does the cache have what stands at `at`, and for how many sectors is that so?
-    fn cached_run(&self, set: SetId, at: SetLba, len: Sectors) -> (bool, Sectors) {
-        let mut first_hit = None;
+    /// Where what stands at `at` is, and for how many sectors that is so.
+    fn place_of(&self, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
+        let mut place = None;
         let mut run = 0;
         for (number, first, last) in lines_of(at, len).take(LINES_AT_ONCE) {
-            let valid = self.cache.lines.find(set, number).map_or(Mask::NONE, |i| self.cache.lines.get(i).valid);
+            let line = self.cache.lines.find(set, number).map(|index| self.cache.lines.get(index));
+            let valid = line.map_or(Mask::NONE, |line| line.valid);
+            let coming = line.filter(|line| line.ahead).map_or(Mask::NONE, |line| line.filling);
             let mut from = first;
             while from < last {
-                let (hit, to) = valid.run(from);
-                if *first_hit.get_or_insert(hit) != hit {
-                    return (!hit, Sectors(run));
+                let (here, mut to) = valid.run(from);
+                let mut now = if here { Place::Here } else { Place::There };
+                if !here && !coming.is_empty() {
+                    let (comes, until) = coming.run(from);
+                    to = to.min(until);
+                    if comes {
+                        now = Place::Coming(line.expect("it has a mask").filler);
+                    }
+                }
+                if *place.get_or_insert(now) != now {
+                    return (place.expect("just put"), Sectors(run));
                 }
                 run += to.min(last) - from;
                 from = to;
             }
         }
-        (first_hit.unwrap_or(false), Sectors(run))
+        (place.unwrap_or(Place::There), Sectors(run))
     }
 
     /// The members are asked for these sectors: lines are kept ready for them, unless memory is short.
@@ -125,34 +153,58 @@ impl Controller {
         keep: bool,
         actions: &mut Actions,
     ) {
-        let base = self.pieces[piece].run.map(|run| run.at);
+        let base = self.pieces[piece].run.map(|run| run.at).filter(|_| keep);
+        let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let Some(index) = self.cache.lines.find(set, number) else { continue };
             let line = self.cache.lines.get_mut(index);
             if line.filler != piece || line.filling.is_empty() {
                 continue;
             }
-            let mut filling = core::mem::take(&mut line.filling);
+            let filling = core::mem::take(&mut line.filling);
             line.filler = NONE;
-            let wanted = Mask::range(first, last);
-            let mut sector = first;
-            while let (true, Some(base)) = (keep && !Mask(filling.0 & wanted.0).is_empty(), base) {
-                let (inside, to) = filling.run(sector);
-                if inside {
-                    let to = to.min(last);
-                    let place = Sectors(number * LINE_SECTORS + sector) - Sectors(at.get());
-                    let columns = actions.columns.len();
-                    let target = self.cache.lines.frame(index, sector);
-                    actions.columns.push(JobColumn { index: 0, at: target, old: base + (from + place).bytes() });
-                    self.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
-                    let part = Mask::range(sector, to);
-                    let line = self.cache.lines.get_mut(index);
-                    line.valid = line.valid.with(part);
-                    filling = filling.without(part);
+            if let Some(base) = base {
+                // What is in front of the extent belongs to another one of the piece, or to none.
+                let source =
+                    |sector: u64| base + (from + (Sectors(number * LINE_SECTORS + sector) - at.offset())).bytes();
+                if filling == Mask::range(0, LINE_SECTORS) {
+                    let target = self.cache.lines.frame(index, 0);
+                    actions.columns.push(JobColumn { index: 0, at: target, old: source(0) });
+                } else {
+                    columns = self.push_line_copies(piece, columns, actions);
+                    let mut sector = first;
+                    while sector < last {
+                        let (inside, to) = filling.run(sector);
+                        let to = to.min(last);
+                        if inside {
+                            let target = self.cache.lines.frame(index, sector);
+                            actions.columns.push(JobColumn { index: 0, at: target, old: source(sector) });
+                            self.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
+                            columns = actions.columns.len();
+                        }
+                        sector = to;
+                    }
                 }
-                sector = to;
+                self.line_filled(index, filling);
             }
             self.cache.settle_unless_used(index);
+        }
+        self.push_line_copies(piece, columns, actions);
+    }
+
+    /// Hand out the copies of whole lines whose columns begin at `columns`; returns where the next ones begin.
+    fn push_line_copies(&mut self, piece: u32, columns: usize, actions: &mut Actions) -> usize {
+        if actions.columns.len() > columns {
+            self.push_piece_copy(piece, columns, FRAME_BYTES, actions);
+        }
+        actions.columns.len()
+    }
+
+    fn line_filled(&mut self, index: u32, sectors: Mask) {
+        let line = self.cache.lines.get_mut(index);
+        line.valid = line.valid.with(sectors);
+        if line.ahead {
+            self.cache.counters.ahead_read += u64::from(sectors.len());
         }
     }
 }

@@ -44,10 +44,10 @@ impl Controller {
         actions: &mut Actions,
     ) -> Cached {
         if is_read {
-            return match self.read_from_cache(piece, set, at, len, actions) {
-                Some(part) => Cached::Past(part),
-                None => Cached::Taken,
-            };
+            if self.requests[self.pieces[piece].request].ahead {
+                return self.reserve_ahead(piece, set, at, len);
+            }
+            return self.read_from_cache(piece, set, at, len, actions);
         }
         if self.is_cached_write(piece, set) {
             return self.cache_write(piece, set, at, len, actions);

@@ -136,6 +136,12 @@ impl Mirror {
     pub const fn copy_count(&self) -> u16 {
         self.copies
     }
+    /// Do members hold copies of what is elsewhere in other places (far and offset copies)? Then the first copies of
+    /// a stream lie striped over the members.
+    #[must_use]
+    pub fn has_far_copies(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.far > 1)
+    }
     /// How much of each member is used, from its start; RAID 10 may leave single chunks unused below that.
     #[must_use]
     pub const fn member_extent(&self) -> Sectors {

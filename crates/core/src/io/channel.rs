@@ -147,6 +147,13 @@ pub(crate) struct Channel {
     out: List,
 }
 
+impl Channel {
+    /// What the drive has to do.
+    pub(crate) fn pending(&self) -> u32 {
+        self.issued + self.quarantined
+    }
+}
+
 /// Metadata commands of one drive that wait at the most: a superblock, a bitmap page, a bad-block log.
 const PARKED_PER_DRIVE: u32 = 3;
 
@@ -208,7 +215,7 @@ impl Channels {
 
     /// Commands that the drive has not answered, given-up ones included.
     pub(crate) fn outstanding(&self, drive: DriveId) -> u32 {
-        self.get(drive).map_or(0, |c| c.issued + c.quarantined)
+        self.get(drive).map_or(0, Channel::pending)
     }
 
     /// Take a command: issue it now, or when the drive has room.
@@ -221,8 +228,8 @@ impl Channels {
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             let queue = match class {
                 IoClass::Metadata => 0,
-                IoClass::Foreground => 1,
-                IoClass::Destage | IoClass::ReadAhead | IoClass::Rebuild | IoClass::Scrub => 2,
+                IoClass::Foreground | IoClass::ReadAhead => 1,
+                IoClass::Destage | IoClass::Rebuild | IoClass::Scrub => 2,
             };
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.queues[queue].push(&mut self.commands, key.index);

@@ -4,7 +4,7 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
-use crate::geometry::{Fragment, Geometry, Mirror};
+use crate::geometry::{Fragment, Geometry};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::reason::Reason;
@@ -44,9 +44,12 @@ impl Controller {
                 return;
             };
             let len = fragment.len.min(left);
-            self.set_mut(op.set).reasons.count(reason);
+            if reason == Reason::ReadDirect {
+                self.set_mut(op.set).reasons.count(reason);
+            } else {
+                self.copy_chosen(&op, at, &fragment, len, reason);
+            }
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
-            self.set_mut(op.set).last_read[fragment.slot.index()] = (fragment.lba + len).get();
             self.issue_read(index, range, SlotSet::EMPTY, actions);
             done += len;
         }
@@ -76,35 +79,6 @@ impl Controller {
         let end = fragment.lba + fragment.len.min(left);
         let set = self.set(op.set);
         set.readable(fragment.lba, end).contains(fragment.slot).then_some((fragment, Reason::ReadDirect))
-    }
-
-    /// Which copy to read: the one that continues a sequential stream, otherwise the one with the least to do.
-    fn choose_copy(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.set(op.set);
-        let mut best: Option<(u64, Fragment)> = None;
-        for copy in mirror.copies(at) {
-            let len = copy.len.min(left);
-            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
-                continue;
-            }
-            if !set.is_consistent(at.get(), at.get() + len.get()) {
-                return Some((copy, Reason::ReadFixedCopy));
-            }
-            if set.last_read[copy.slot.index()] == copy.lba.get() {
-                return Some((copy, Reason::ReadSequential));
-            }
-            let pending = self.pending_of(op, copy.slot);
-            if best.is_none_or(|(least, _)| pending < least) {
-                best = Some((pending, copy));
-            }
-        }
-        best.map(|(_, copy)| (copy, Reason::ReadLeastPending))
-    }
-
-    fn pending_of(&self, op: &Op, slot: Slot) -> u64 {
-        let set = self.set(op.set);
-        let drive = set.members[set.places[slot.index()].member as usize].drive;
-        u64::from(self.channels.outstanding(drive))
     }
 
     // ---- writing
@@ -210,6 +184,8 @@ impl Controller {
             let len = copy.len.min(left);
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
             self.issue_write(index, range, actions);
+            let set = self.ops[index].set;
+            self.set_mut(set).heads.moved(range.slot, (range.lba + len).get());
             copy_number += 1;
             if copy_number == count {
                 return len;

@@ -27,6 +27,7 @@ impl Controller {
             OpKind::Rebuild | OpKind::Resync => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
+            OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,
             OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
                 IoClass::Foreground
             }

@@ -164,6 +164,8 @@ pub(crate) struct Op {
     /// Destage: the dirty unit, and the epoch of its set in which it began.
     pub cache_unit: u32,
     pub epoch: u32,
+    /// It reads before a host asks.
+    pub ahead: bool,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
 }
@@ -213,6 +215,7 @@ impl Op {
             fresh: false,
             cache_unit: NONE,
             epoch: 0,
+            ahead: false,
             error: None,
         }
     }

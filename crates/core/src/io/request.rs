@@ -46,6 +46,24 @@ pub(crate) struct Request {
     pub queued: bool,
     /// A flush: how far it is with the set whose turn it is.
     pub sync: Sync,
+    /// No host has asked: it reads ahead.
+    pub ahead: bool,
+}
+
+impl Request {
+    pub(crate) fn new(request: BlockRequest) -> Self {
+        Self {
+            request,
+            cut: 0,
+            sent: 0,
+            pieces: 0,
+            receiving: 0,
+            error: None,
+            queued: false,
+            sync: Sync::Idle,
+            ahead: false,
+        }
+    }
 }
 
 /// How far a piece is.
@@ -92,7 +110,9 @@ pub(crate) struct Piece {
     pub queued: bool,
     /// Lines are kept ready for what it reads.
     pub fills: bool,
-    /// The next piece that waits for the same dirty unit.
+    /// First of the pieces that wait for what this one brings.
+    pub waiters: u32,
+    /// The next piece that waits for the same dirty unit, or for the same piece.
     pub next_waiter: u32,
     /// A walk through a parity set: what is left, where it began in the set and in the piece.
     pub walk: Option<Split>,
@@ -101,6 +121,34 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// A piece of a request without frames, to be filled in.
+    pub(crate) fn new(request: u32) -> Self {
+        Self {
+            request,
+            offset: 0,
+            len: 0,
+            first: Sectors::ZERO,
+            last: Sectors::ZERO,
+            head_skip: 0,
+            tail_skip: 0,
+            run: None,
+            state: PieceState::Working,
+            ops: 0,
+            split: Sectors::ZERO,
+            error: None,
+            restart: false,
+            fresh: false,
+            careful: false,
+            queued: false,
+            fills: false,
+            waiters: NONE,
+            next_waiter: NONE,
+            walk: None,
+            walk_base: (SetId(0), SetLba::ZERO),
+            walk_from: Sectors::ZERO,
+        }
+    }
+
     /// Sectors that it covers, partial blocks counted whole.
     pub(crate) fn sectors(&self) -> Sectors {
         self.last - self.first
@@ -110,8 +158,7 @@ impl Piece {
 impl Controller {
     /// Take a request in: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
-        let entry =
-            Request { request, cut: 0, sent: 0, pieces: 0, receiving: 0, error: None, queued: false, sync: Sync::Idle };
+        let entry = Request::new(request);
         let key = self.requests.insert(entry).expect("submit keeps room");
         if let Err(status) = self.check(&request) {
             self.requests[key.index].error = Some(status);
@@ -130,6 +177,9 @@ impl Controller {
                     self.finish_request(key.index, actions);
                 } else {
                     self.want_piece(key.index);
+                    if request.kind == RequestKind::Read && self.cache.is_on() {
+                        self.note_read(&request);
+                    }
                 }
             }
         }
@@ -182,7 +232,6 @@ impl Controller {
         let mask = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
         let piece = Piece {
-            request: index,
             offset: request.cut,
             len,
             first: Bytes(start & !mask).sectors_floor(),
@@ -190,19 +239,7 @@ impl Controller {
             head_skip: narrow(start & mask),
             tail_skip: narrow((mask + 1 - ((start + len) & mask)) & mask),
             run,
-            state: PieceState::Working,
-            ops: 0,
-            split: Sectors::ZERO,
-            error: None,
-            restart: false,
-            fresh: false,
-            careful: false,
-            queued: false,
-            fills: false,
-            next_waiter: NONE,
-            walk: None,
-            walk_base: (SetId(0), SetLba::ZERO),
-            walk_from: Sectors::ZERO,
+            ..Piece::new(index)
         };
         let Ok(key) = self.pieces.insert(piece) else {
             if let Some(run) = run {
@@ -273,7 +310,7 @@ impl Controller {
         }
     }
 
-    fn want_ops(&mut self, index: u32) {
+    pub(crate) fn want_ops(&mut self, index: u32) {
         self.pieces[index].queued = true;
         self.splitting.push(index);
     }
@@ -348,14 +385,20 @@ impl Controller {
         if piece.queued || piece.ops > 0 || (!all_made && piece.error.is_none()) {
             return;
         }
+        let is_ahead = self.requests[piece.request].ahead;
         if piece.restart && piece.error.is_none() {
-            self.restart_piece(index);
-            return;
+            if !is_ahead {
+                return self.restart_piece(index);
+            }
+            // Nobody waits for it so much that it is made again: those who do read for themselves.
+            self.pieces[index].error = Some(ReplyStatus::IoError);
         }
+        let piece = &self.pieces[index];
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
         if piece.fills {
             let keep = piece.error.is_none();
             self.end_fill(index, keep, actions);
+            self.release_ahead_waiters(index);
             if self.pieces[index].ops > 0 {
                 return;
             }
@@ -363,7 +406,7 @@ impl Controller {
         let piece = &self.pieces[index];
         // Of a read that has failed nothing more is sent.
         let wanted = self.requests[piece.request].error.is_none();
-        if is_read && wanted && piece.error.is_none() {
+        if is_read && wanted && piece.error.is_none() && !is_ahead {
             self.pieces[index].state = PieceState::WaitTurn;
             self.send_in_turn(index, actions);
         } else {
@@ -466,6 +509,9 @@ impl Controller {
     /// Nothing of the request is in work any more.
     pub(crate) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let entry = self.requests.remove(index);
+        if entry.ahead {
+            return self.ahead_ended(&entry.request);
+        }
         let status = entry.error.unwrap_or(ReplyStatus::Ok);
         let answered_by_transfer =
             matches!(entry.request.kind, RequestKind::Read) && status == ReplyStatus::Ok && entry.request.len > 0;
@@ -510,6 +556,7 @@ impl Controller {
         let request = &self.requests[self.pieces[index].request].request;
         let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });
         let may_discard = matches!(request.kind, RequestKind::WriteZeroes { may_discard: true, .. });
-        Op { piece: index, parent: NONE, fua, may_discard, ..Op::new(kind, set) }
+        let ahead = self.requests[self.pieces[index].request].ahead;
+        Op { piece: index, parent: NONE, fua, may_discard, ahead, ..Op::new(kind, set) }
     }
 }

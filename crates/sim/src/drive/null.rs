@@ -4,7 +4,7 @@
 use crate::rig::RigOptions;
 use crate::shape::Shape;
 use crate::world::arrays::plan_new;
-use openraid_core::actions::{Actions, Direction, JobKind};
+use openraid_core::actions::{Actions, Direction, DriveCommand, JobKind};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
@@ -31,6 +31,8 @@ pub struct NullMachine {
     pub inside: u32,
     /// Drive commands carried out: reads, and others.
     pub commands: [u64; 2],
+    /// Where there is a list, every drive command is kept.
+    pub heard: Option<Vec<DriveCommand>>,
 }
 
 impl NullMachine {
@@ -49,6 +51,7 @@ impl NullMachine {
             ended: 0,
             inside: 0,
             commands: [0; 2],
+            heard: None,
         })
     }
 
@@ -58,12 +61,22 @@ impl NullMachine {
     /// It cannot be made.
     #[must_use]
     pub fn with_array(shape: &Shape, limits: &Limits, member_data: Sectors) -> (Self, ArrayId) {
+        Self::on_drives(shape, limits, member_data, false)
+    }
+
+    /// As [`NullMachine::with_array`], on drives that spin, or not.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    #[must_use]
+    pub fn on_drives(shape: &Shape, limits: &Limits, member_data: Sectors, rotational: bool) -> (Self, ArrayId) {
         let mut machine = Self::new(limits).unwrap_or_else(|error| panic!("{error}"));
         // The first megabytes are for metadata.
         let capacity = member_data + Sectors::mib(256);
         let mut drives = Vec::new();
         for _ in 0..shape.members {
-            let drive = machine.add_drive(capacity).unwrap_or_else(|error| panic!("{error}"));
+            let info = DriveInfo { rotational, ..Self::info(capacity) };
+            let drive = machine.attach(info).unwrap_or_else(|error| panic!("{error}"));
             drives.push((drive, capacity));
         }
         let command = if shape.is_passthrough() {
@@ -83,8 +96,11 @@ impl NullMachine {
     /// # Errors
     /// The controller's refusal.
     pub fn add_drive(&mut self, capacity: Sectors) -> Result<DriveId, AdminError> {
+        self.attach(Self::info(capacity))
+    }
+
+    fn attach(&mut self, info: DriveInfo) -> Result<DriveId, AdminError> {
         let drive = DriveId(self.drives);
-        let info = Self::info(capacity);
         self.drives += 1;
         self.admin(AdminCommand::AttachDrive { drive, info })?;
         Ok(drive)
@@ -101,6 +117,12 @@ impl NullMachine {
             discard_zeroes: false,
             write_zeroes: false,
         }
+    }
+
+    /// The engine, to be looked at.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
     }
 
     /// Size of an array.
@@ -151,6 +173,9 @@ impl NullMachine {
         self.actions.clear();
         self.controller.advance(self.now, &mut self.actions);
         let mut ended = self.actions.replies.len();
+        if let Some(heard) = &mut self.heard {
+            heard.extend_from_slice(&self.actions.drive);
+        }
         for command in &self.actions.drive {
             self.commands[usize::from(command.op != openraid_core::actions::DriveOp::Read)] += 1;
             self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });

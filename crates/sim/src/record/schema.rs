@@ -1,6 +1,6 @@
 //! How each value of a record is laid down. New variants take new codes; a code is never used twice.
 
-use openraid_core::admin::{AdminCommand, NewMember, PartialWritePolicy, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
@@ -42,7 +42,10 @@ wrapper!(
 fields! {
     BlockRequest { token, array, kind, offset, len }
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
-    Policy { partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache }
+    Policy {
+        partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, read_ahead, read_ahead_max,
+        mirror_read, split_above, split_section,
+    }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     PlannedMember { drive, superblock, verdict, bad }
@@ -99,6 +102,18 @@ choice!(Completion {
 choice!(WriteCache {
     0 => Through,
     1 => Volatile,
+});
+choice!(ReadAhead {
+    0 => None,
+    1 => Always,
+    2 => Adaptive,
+});
+choice!(MirrorRead {
+    0 => Primary,
+    1 => RoundRobin,
+    2 => LeastPending,
+    3 => NearestHead,
+    4 => TwinStor,
 });
 choice!(PartialWritePolicy {
     0 => Fewest,

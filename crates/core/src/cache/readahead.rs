@@ -1,0 +1,237 @@
+//! Read-ahead: what a stream will ask for is brought into lines of the cache before it does.
+//!
+//! A reading ahead is a request of the controller's own, of one piece: it takes the way of any read, degraded or not,
+//! only that its bytes end in lines. Lines are reserved before its commands go out, so a host that asks for what is on
+//! its way waits for it and no sector is read twice; a write takes its sectors out of the reservation, as it does with
+//! what hosts read. If a reading ahead fails, whoever waits reads for itself.
+//!
+//! It takes what is left over: it never evicts what is dirty, all windows together are at most a quarter of the cache
+//! ([`SHARE`]), equal parts of it for each active stream, and its frames are at most a quarter of those that serve.
+
+use openraid_units::{ArrayId, ArrayOffset, Bytes, Sectors, SetId, SetLba, Token};
+
+use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::streams::Event;
+use super::write::Cached;
+use crate::admin::ReadAhead;
+use crate::controller::Controller;
+use crate::events::{BlockRequest, RequestKind};
+use crate::frames::Run;
+use crate::io::request::{Piece, Request};
+use crate::limits::Limits;
+use crate::reason::Reason;
+use crate::slab::NONE;
+
+/// Readings ahead in work at once.
+pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
+/// All windows together are at most this part of the cache, and what is under way this part of the frames.
+const SHARE: u64 = 4;
+/// One reading is at most this many sectors: 256 KiB.
+const STEP_MAX: u64 = 512;
+
+/// What is read ahead in all.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// Requests of its own, and the bytes of their frames.
+    pub requests: u32,
+    bytes: u64,
+    bytes_max: u64,
+    /// Some stream may want more.
+    pub wanted: bool,
+    /// Whose turn it is.
+    turn: usize,
+    /// Sectors of one reading at the most.
+    step: u64,
+    /// Sectors of all windows together, and how many streams share them.
+    share: u64,
+    active: u64,
+}
+
+impl Ahead {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let bytes_max = limits.host_bytes_in_use().get() / SHARE;
+        let piece = limits.piece_bytes_max.get().min(bytes_max / 2);
+        let share = limits.cache.sectors_floor().get() / SHARE;
+        let step = Bytes(piece).sectors_floor().get().min(STEP_MAX).min(share);
+        Self {
+            requests: 0,
+            bytes: 0,
+            bytes_max,
+            wanted: false,
+            turn: 0,
+            step: (step - step % LINE_SECTORS).max(LINE_SECTORS),
+            share,
+            active: 1,
+        }
+    }
+
+    /// How long a window may be.
+    fn window_max(&self, wanted: Sectors) -> u64 {
+        (self.share / self.active.max(1)).min(wanted.get())
+    }
+}
+
+impl Controller {
+    /// A host reads: does it go on with a stream?
+    pub(crate) fn note_read(&mut self, request: &BlockRequest) {
+        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        let set_id = array.volume.set(0);
+        let policy = &self.sets[set_id.index()].as_ref().expect("arrays have sets").policy;
+        if policy.read_ahead == ReadAhead::None {
+            return;
+        }
+        let limit = self.ahead.window_max(policy.read_ahead_max);
+        if limit < LINE_SECTORS {
+            return;
+        }
+        let mask = array.block.bytes().get() - 1;
+        let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
+        let last = Bytes((request.offset.get() + request.len + mask) & !mask).sectors_floor().get();
+        let event = array.streams.note((first, last), self.now, policy.read_ahead, limit);
+        self.ahead.wanted = true;
+        let (reason, window) = match event {
+            Event::None => return,
+            Event::Started(window) => (Reason::ReadAheadStarted, window),
+            Event::Grown(window) => (Reason::ReadAheadGrown, window),
+            Event::Stopped(window) => (Reason::ReadAheadStopped, window),
+        };
+        let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
+        self.explain(set_id, reason, first, kib);
+        self.ahead.active = self.arrays.iter().flatten().map(|array| array.streams.active(self.now)).sum();
+    }
+
+    /// Ask for more of the stream whose turn it is; true where something was asked for.
+    pub(crate) fn pump_read_ahead(&mut self) -> bool {
+        for _ in 0..self.arrays.len() {
+            let at = self.ahead.turn % self.arrays.len();
+            self.ahead.turn = at + 1;
+            let Some(array) = self.arrays[at].as_mut().filter(|array| !array.stopping) else { continue };
+            let capacity = array.capacity.get();
+            let Some((stream, from, to)) = array.streams.next_wanted(capacity, self.ahead.step) else { continue };
+            let Some(run) = self.take_ahead(Sectors(to - from)) else {
+                // Its end, or a read of a host, brings us here again.
+                break;
+            };
+            let id = ArrayId(u16::try_from(at).expect("few arrays"));
+            self.start_ahead(id, from, to, run);
+            self.arrays[at].as_mut().expect("just seen").streams.asked(stream, to);
+            return true;
+        }
+        self.ahead.wanted = false;
+        false
+    }
+
+    /// Frames for a reading ahead, if there is enough of everything.
+    fn take_ahead(&mut self, len: Sectors) -> Option<Run> {
+        let bytes = len.bytes().get();
+        let lines = u64::from(self.cache.lines.room());
+        let enough = self.ahead.requests < AHEAD_REQUESTS_MAX
+            && self.ahead.bytes + bytes <= self.ahead.bytes_max
+            && self.pieces.room() > self.limits.pieces_max / 2
+            && lines > len.get().div_ceil(LINE_SECTORS) + u64::from(self.cache.lines.len()) / SHARE / 2;
+        if !enough {
+            return None;
+        }
+        self.host_frames.take(bytes)
+    }
+
+    fn start_ahead(&mut self, array: ArrayId, from: u64, to: u64, run: Run) {
+        let len = Sectors(to - from).bytes().get();
+        let offset = ArrayOffset(Sectors(from).bytes().get());
+        let request = BlockRequest { token: Token(u64::MAX), array, kind: RequestKind::Read, offset, len };
+        let entry = Request { cut: len, pieces: 1, ahead: true, ..Request::new(request) };
+        let request = self.requests.insert(entry).expect("places are kept for them").index;
+        let (first, last) = (Sectors(from), Sectors(to));
+        let piece = Piece { len, first, last, run: Some(run), ..Piece::new(request) };
+        let Ok(key) = self.pieces.insert(piece) else { panic!("asked for room") };
+        self.ahead.requests += 1;
+        self.ahead.bytes += len;
+        self.want_ops(key.index);
+    }
+
+    /// A reading ahead is over, well or not.
+    pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
+        self.ahead.requests -= 1;
+        self.ahead.bytes -= request.len;
+        self.ahead.wanted = true;
+    }
+
+    /// Keep lines ready for the first part of an extent that is read ahead; what lines have, or a host reads already,
+    /// is left out.
+    pub(crate) fn reserve_ahead(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
+        let mut run = Sectors::ZERO;
+        let mut reads = None;
+        for (number, first, last) in lines_of(at, len) {
+            let mask = Mask::range(first, last);
+            let wanted = self.is_wanted_ahead(piece, set, number, mask);
+            if reads.is_some_and(|reads| reads != wanted) {
+                break;
+            }
+            if wanted {
+                let Some(index) = self.cache.line_for(set, number) else { break };
+                let line = self.cache.lines.get_mut(index);
+                (line.filling, line.filler, line.ahead) = (mask, piece, true);
+            }
+            reads = Some(wanted);
+            run += Sectors(last - first);
+        }
+        match reads {
+            Some(true) => {
+                self.pieces[piece].fills = true;
+                Cached::Past(run)
+            }
+            Some(false) => {
+                self.pieces[piece].split += run;
+                Cached::Taken
+            }
+            // No line is to be had.
+            None => {
+                self.pieces[piece].split += len;
+                Cached::Taken
+            }
+        }
+    }
+
+    /// Is none of these sectors of a line there or on its way?
+    fn is_wanted_ahead(&self, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
+        if !self.set(set).is_cacheable {
+            return false;
+        }
+        let Some(index) = self.cache.lines.find(set, number) else { return true };
+        let line = self.cache.lines.get(index);
+        (line.filling.is_empty() || line.filler == piece) && mask.without(line.valid) == mask
+    }
+
+    /// A read waits until a reading ahead is over.
+    pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
+        let first = core::mem::replace(&mut self.pieces[ahead].waiters, piece);
+        self.pieces[piece].next_waiter = first;
+        self.explain(set, Reason::WaitedForReadAhead, at.get(), 0);
+    }
+
+    /// The lines have what a reading ahead brought, or it failed: who waits looks again.
+    pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
+        let mut piece = core::mem::replace(&mut self.pieces[ahead].waiters, NONE);
+        while piece != NONE {
+            let next = core::mem::replace(&mut self.pieces[piece].next_waiter, NONE);
+            self.splitting.push(piece);
+            piece = next;
+        }
+    }
+
+    /// A host has asked for a line.
+    pub(crate) fn line_used(&mut self, index: u32) {
+        self.cache.lines.touch(index);
+        let line = self.cache.lines.get_mut(index);
+        if line.ahead && line.filling.is_empty() {
+            line.ahead = false;
+            self.cache.counters.ahead_used += u64::from(line.valid.len());
+        }
+    }
+
+    /// What the cache did since it started.
+    #[must_use]
+    pub fn cache_counters(&self) -> super::CacheCounters {
+        super::CacheCounters { ahead_wasted: self.cache.lines.wasted, ..self.cache.counters }
+    }
+}

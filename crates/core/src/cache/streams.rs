@@ -1,0 +1,252 @@
+//! The streams of an array: reads that come in order, told apart by where the next one is expected.
+//!
+//! ```text
+//!   a stream     |-- read --|-- read --|.......... window ..........|
+//!                                   next                 asked up to `ahead`
+//! ```
+//!
+//! Pure: what is read when is decided in [`super::readahead`].
+
+use openraid_units::{Instant, Nanos};
+
+use super::lines::LINE_SECTORS;
+use crate::admin::ReadAhead;
+
+/// Streams of one array that are told apart. More than that many readers in order at once are taken for random ones.
+pub(crate) const STREAMS_MAX: usize = 32;
+/// Reads in order, the first included, before an adaptive read-ahead begins.
+const START_AFTER: u32 = 3;
+/// The first window, at least, in sectors: 64 KiB.
+const WINDOW_MIN: u64 = 128;
+/// The first window is this many times the read with which it begins.
+const WINDOW_READS: u64 = 4;
+/// A read that lies so far behind its stream (in sectors: 256 KiB) was overtaken by the one after it.
+const LATE_MAX: u64 = 512;
+/// A stream that was silent for so long makes room for others.
+const SILENT_AFTER: Nanos = Nanos::from_secs(2);
+
+/// Reads that come in order.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// Where the next read is expected, in sectors of the array.
+    next: u64,
+    /// Up to here it was asked for.
+    ahead: u64,
+    /// How far to go before `next`; zero while nothing is read ahead.
+    window: u64,
+    /// Sectors read since the window grew.
+    consumed: u64,
+    reads: u32,
+    used: u64,
+    at: Instant,
+}
+
+/// What a read was to the streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// Nothing new.
+    None,
+    /// Reading ahead of it begins, with this window.
+    Started(u64),
+    /// Its window grew.
+    Grown(u64),
+    /// It is new, and another one with this window was forgotten for it.
+    Stopped(u64),
+}
+
+/// The streams of an array.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    streams: [Stream; STREAMS_MAX],
+    len: usize,
+    clock: u64,
+    /// Which want more to be read ahead, one bit each.
+    wanting: u32,
+    /// Whose turn it is.
+    turn: u32,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        let none = Stream { next: 0, ahead: 0, window: 0, consumed: 0, reads: 0, used: 0, at: Instant::ZERO };
+        Self { streams: [none; STREAMS_MAX], len: 0, clock: 0, wanting: 0, turn: 0 }
+    }
+
+    /// Streams that are read ahead of and were not silent for long.
+    pub(crate) fn active(&self, now: Instant) -> u64 {
+        self.streams[..self.len].iter().filter(|s| s.window > 0 && now.since(s.at) < SILENT_AFTER).count() as u64
+    }
+
+    fn find(&self, first: u64) -> Option<usize> {
+        let mut near = None;
+        for (place, stream) in self.streams[..self.len].iter().enumerate() {
+            if stream.next == first {
+                return Some(place);
+            }
+            let skipped = stream.window > 0 && (stream.next..stream.ahead).contains(&first);
+            let late = stream.reads >= START_AFTER && first < stream.next && first + LATE_MAX >= stream.next;
+            if skipped || late {
+                near = Some(place);
+            }
+        }
+        near
+    }
+
+    /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long.
+    pub(crate) fn note(&mut self, (first, last): (u64, u64), now: Instant, mode: ReadAhead, limit: u64) -> Event {
+        self.clock += 1;
+        let (place, event) = match self.find(first) {
+            Some(place) => (place, Event::None),
+            None => self.begin(first, now),
+        };
+        let stream = &mut self.streams[place];
+        stream.reads = stream.reads.saturating_add(1);
+        (stream.used, stream.at) = (self.clock, now);
+        if last > stream.next {
+            stream.consumed += last - stream.next.max(first);
+            stream.next = last;
+        }
+        stream.ahead = stream.ahead.max(stream.next);
+        stream.window = stream.window.min(limit);
+        let starts = stream.window == 0 && (mode == ReadAhead::Always || stream.reads >= START_AFTER);
+        let event = if starts {
+            stream.window = ((last - first) * WINDOW_READS).max(WINDOW_MIN).min(limit);
+            stream.consumed = 0;
+            Event::Started(stream.window)
+        } else if stream.window > 0 && stream.window < limit && stream.consumed * 2 >= stream.window {
+            stream.window = (stream.window * 2).min(limit);
+            stream.consumed = 0;
+            Event::Grown(stream.window)
+        } else {
+            event
+        };
+        if stream.window > 0 {
+            self.wanting |= 1 << place;
+        }
+        event
+    }
+
+    /// A place for a new stream: a free one, or that of the one that was used longest ago, those that nothing is read
+    /// ahead of, or that are silent, first.
+    fn begin(&mut self, first: u64, now: Instant) -> (usize, Event) {
+        let place = if self.len < STREAMS_MAX {
+            self.len += 1;
+            self.len - 1
+        } else {
+            let busy = |s: &Stream| s.window > 0 && now.since(s.at) < SILENT_AFTER;
+            (0..STREAMS_MAX)
+                .min_by_key(|at| (busy(&self.streams[*at]), self.streams[*at].used))
+                .expect("there are some")
+        };
+        let stream = &mut self.streams[place];
+        let event = if stream.window > 0 { Event::Stopped(stream.window) } else { Event::None };
+        *stream = Stream { next: first, ahead: first, window: 0, consumed: 0, reads: 0, used: 0, at: now };
+        self.wanting &= !(1 << place);
+        (place, event)
+    }
+
+    /// The next stream in turn that wants more: its number, and what to read. `step` bounds one reading, whose ends lie
+    /// at multiples of it where they can.
+    pub(crate) fn next_wanted(&mut self, capacity: u64, step: u64) -> Option<(usize, u64, u64)> {
+        while self.wanting != 0 {
+            let behind = self.wanting >> self.turn << self.turn;
+            let place = if behind == 0 { self.wanting } else { behind }.trailing_zeros();
+            let stream = &self.streams[place as usize];
+            let to = stream.target(capacity, step).min((stream.ahead / step + 1) * step);
+            if to > stream.ahead {
+                return Some((place as usize, stream.ahead, to));
+            }
+            self.wanting &= !(1 << place);
+        }
+        None
+    }
+
+    /// It was asked for: it is the turn of the next stream.
+    #[allow(clippy::cast_possible_truncation)] // few streams
+    pub(crate) fn asked(&mut self, place: usize, to: u64) {
+        self.streams[place].ahead = to;
+        self.turn = (place as u32 + 1) % STREAMS_MAX as u32;
+    }
+}
+
+impl Stream {
+    /// Up to where to read now.
+    fn target(&self, capacity: u64, step: u64) -> u64 {
+        let end = self.next.saturating_add(self.window);
+        if end >= capacity {
+            return capacity;
+        }
+        // Not a line at a time: half a window, or a step; but whole lines.
+        let grain = (self.window / 2).clamp(LINE_SECTORS, step);
+        end - end % (grain - grain % LINE_SECTORS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+    const STEP: u64 = 512;
+
+    fn drain(streams: &mut Streams, capacity: u64) -> alloc::vec::Vec<(usize, u64, u64)> {
+        let mut all = alloc::vec::Vec::new();
+        while let Some((place, from, to)) = streams.next_wanted(capacity, STEP) {
+            all.push((place, from, to));
+            streams.asked(place, to);
+        }
+        all
+    }
+
+    #[test]
+    fn three_reads_in_order_begin_a_window_that_doubles_as_it_is_used_up() {
+        let mut streams = Streams::new();
+        let mut note = |at: u64| streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 1000);
+        assert_eq!([note(0), note(8), note(16)], [Event::None, Event::None, Event::Started(128)]);
+        let events: alloc::vec::Vec<_> = (3..64).map(|n| note(n * 8)).filter(|e| *e != Event::None).collect();
+        assert_eq!(events, [Event::Grown(256), Event::Grown(512), Event::Grown(1000)]);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_gapless_and_ends_with_the_array() {
+        let mut streams = Streams::new();
+        let (capacity, mut at, mut asked) = (10_000, 0, 0);
+        while at < capacity {
+            let last = (at + 24).min(capacity);
+            streams.note((at, last), NOW, ReadAhead::Always, 2048);
+            for (place, from, to) in drain(&mut streams, capacity) {
+                assert!(place == 0 && from == asked.max(last) && to > from && to - from <= STEP, "{from}..{to}");
+                asked = to;
+            }
+            assert!(asked <= (last + 2048).min(capacity));
+            at = last;
+        }
+        assert_eq!(asked, capacity);
+    }
+
+    #[test]
+    fn streams_take_turns() {
+        let mut streams = Streams::new();
+        for place in 0..3 {
+            streams.note((place * 100_000, place * 100_000 + 512), NOW, ReadAhead::Always, 4096);
+        }
+        let order: alloc::vec::Vec<_> = drain(&mut streams, 1 << 30).into_iter().map(|(place, ..)| place).collect();
+        assert_eq!(order[..9], [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn reads_that_overtake_each_other_are_one_stream_and_random_ones_do_not_end_it() {
+        let mut streams = Streams::new();
+        for at in [0, 8, 16, 32, 24, 48, 40] {
+            streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 4096);
+            drain(&mut streams, 1 << 30);
+        }
+        assert_eq!((streams.len, streams.streams[0].next), (1, 56));
+        for number in 1..1000 {
+            let at = number * 1_000_003;
+            streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 4096);
+        }
+        assert!(streams.streams[0].window > 0 && streams.active(NOW) == 1);
+        assert_eq!(streams.active(NOW + SILENT_AFTER), 0);
+    }
+}

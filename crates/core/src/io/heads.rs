@@ -1,0 +1,221 @@
+//! Which copy of a mirror is read: the rules of [`MirrorRead`], and what they know of the members.
+//!
+//! Nobody tells where a head is. It is taken to be where the last command of a host on that member ended; at first, at
+//! the start. Background work is left out: it gives way.
+//!
+//! Nearest head, two members, independent places: the mean distance is 5/24 of the stroke if both heads stand anywhere,
+//! and .161 of it after a while, because each keeps to a part of its own.
+
+use alloc::vec::Vec;
+use openraid_units::{Sectors, SetLba, Slot};
+
+use crate::admin::MirrorRead;
+use crate::controller::Controller;
+use crate::geometry::{Fragment, Mirror};
+use crate::io::op::Op;
+use crate::reason::Reason;
+use crate::slots::SlotSet;
+
+/// Streams of a mirrored set that are told apart.
+const RUNS_MAX: usize = 8;
+/// Nobody knows.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Reads of a mirrored set that came in order.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Where it began, and where it goes on, in the set.
+    begun: u64,
+    next: u64,
+    slot: Slot,
+    /// When it was used last.
+    used: u64,
+}
+
+/// What is known of the heads of a set's members.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    /// Where the last command ended, by slot.
+    at: Vec<u64>,
+    /// Reads given, by slot; who comes back starts with as many as the others.
+    turns: Vec<u64>,
+    runs: [Run; RUNS_MAX],
+    clock: u64,
+}
+
+/// How good a copy is: the least is best, the first of equals.
+type Rank = (u8, u64);
+/// Members that do not spin go before those that do.
+const FLASH: u8 = 0;
+const SPINS: u8 = 1;
+
+impl Heads {
+    pub(crate) fn new(slots: usize) -> Self {
+        let none = Run { begun: 0, next: UNKNOWN, slot: Slot(0), used: 0 };
+        Self { at: alloc::vec![UNKNOWN; slots], turns: alloc::vec![0; slots], runs: [none; RUNS_MAX], clock: 0 }
+    }
+
+    /// A command of a host on a member ends here.
+    pub(crate) fn moved(&mut self, slot: Slot, end: u64) {
+        self.at[slot.index()] = end;
+    }
+
+    fn distance(&self, slot: Slot, to: u64) -> u64 {
+        let at = self.at[slot.index()];
+        if at == UNKNOWN {
+            to
+        } else {
+            at.abs_diff(to)
+        }
+    }
+
+    /// One more read for a copy, among these.
+    fn take_turn(&mut self, slot: Slot, among: SlotSet) {
+        let most = among.iter().map(|other| self.turns[other.index()]).max().unwrap_or(0);
+        let turn = &mut self.turns[slot.index()];
+        *turn = (*turn + 1).max(most);
+    }
+
+    fn run_at(&self, at: SetLba) -> Option<&Run> {
+        self.runs.iter().find(|run| run.next == at.get())
+    }
+
+    /// A part of a stream was given to a copy.
+    fn went_on(&mut self, at: SetLba, len: Sectors, slot: Slot) {
+        self.clock += 1;
+        let known = self.runs.iter().position(|run| run.next == at.get());
+        let place = known.unwrap_or_else(|| {
+            let oldest = (0..RUNS_MAX).min_by_key(|place| self.runs[*place].used).expect("there are some");
+            self.runs[oldest].begun = at.get();
+            oldest
+        });
+        let run = &mut self.runs[place];
+        (run.next, run.slot, run.used) = (at.get() + len.get(), slot, self.clock);
+    }
+}
+
+impl Controller {
+    /// Which copy of what stands at `at` is read, and how much of it; `None` where nobody has it.
+    pub(crate) fn choose_copy(
+        &self,
+        op: &Op,
+        mirror: &Mirror,
+        at: SetLba,
+        left: Sectors,
+    ) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let rule = set.policy.mirror_read;
+        let mut best: Option<(Rank, Fragment, Reason)> = None;
+        for copy in mirror.copies(at) {
+            let len = copy.len.min(left);
+            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
+                continue;
+            }
+            if !set.is_consistent(at.get(), at.get() + len.get()) {
+                return Some((copy, Reason::ReadFixedCopy));
+            }
+            if rule == MirrorRead::Primary {
+                return Some((copy, Reason::ReadPrimary));
+            }
+            let channel = self.channels.get(set.member_of(copy.slot)?.drive)?;
+            let spins = channel.info.rotational;
+            let (rank, reason) = match rule {
+                MirrorRead::RoundRobin | MirrorRead::Primary => {
+                    ((SPINS, set.heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
+                }
+                MirrorRead::LeastPending if spins && set.heads.at[copy.slot.index()] == copy.lba.get() => {
+                    return Some((copy, Reason::ReadSequential));
+                }
+                MirrorRead::LeastPending => ((SPINS, u64::from(channel.pending())), Reason::ReadLeastPending),
+                MirrorRead::NearestHead | MirrorRead::TwinStor if !spins => {
+                    ((FLASH, u64::from(channel.pending())), Reason::ReadLeastPending)
+                }
+                MirrorRead::NearestHead | MirrorRead::TwinStor => {
+                    ((SPINS, set.heads.distance(copy.slot, copy.lba.get())), Reason::ReadNearestHead)
+                }
+            };
+            if best.is_none_or(|(least, _, _)| rank < least) {
+                best = Some((rank, copy, reason));
+            }
+        }
+        let (rank, copy, reason) = best?;
+        // Where the first copies lie striped, a stream is spread already, and staying on a member would be a seek a chunk.
+        if rule == MirrorRead::TwinStor && rank.0 == SPINS && !mirror.has_far_copies() {
+            return Some(self.go_on_with_run(op, mirror, at, left).unwrap_or((copy, reason)));
+        }
+        Some((copy, reason))
+    }
+
+    /// What the 3ware manner makes of a read that goes on with a stream, or is long by itself.
+    fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let run = set.heads.run_at(at);
+        let begun = run.map_or(at.get(), |run| run.begun);
+        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        if at.get() + left.get() - begun <= set.policy.split_above.get() {
+            let copy = mirror.copies(at).find(|copy| Some(copy.slot) == run.map(|run| run.slot))?;
+            return readable(&copy).then_some((copy, Reason::ReadSequential));
+        }
+        let section = set.policy.split_section.get();
+        let count = mirror.copies(at).filter(readable).count() as u64;
+        let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
+        let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
+        copy.len = copy.len.min(Sectors(section - at.get() % section));
+        Some((copy, Reason::ReadSection))
+    }
+
+    /// A copy was chosen: remember it.
+    pub(crate) fn copy_chosen(&mut self, op: &Op, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
+        self.explain(op.set, reason, copy.lba.get(), u32::from(copy.slot.0));
+        let rule = self.set(op.set).policy.mirror_read;
+        if rule == MirrorRead::RoundRobin {
+            let crate::geometry::Geometry::Mirror(mirror) = &self.set(op.set).geometry else { return };
+            let among = mirror.copies(at).map(|copy| copy.slot).collect();
+            self.set_mut(op.set).heads.take_turn(copy.slot, among);
+        }
+        let heads = &mut self.set_mut(op.set).heads;
+        if rule == MirrorRead::TwinStor {
+            heads.went_on(at, len, copy.slot);
+        }
+        heads.moved(copy.slot, (copy.lba + len).get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_go_round_and_who_comes_back_gets_no_more_than_its_share() {
+        let mut heads = Heads::new(3);
+        let among = SlotSet::first_n(3);
+        let next = |heads: &Heads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
+        for round in 0..9 {
+            let slot = next(&heads);
+            assert_eq!(slot.0, round % 3);
+            heads.take_turn(slot, among);
+        }
+        heads.turns = alloc::vec![0, 1000, 1000];
+        let order: Vec<u16> = (0..7)
+            .map(|_| {
+                let slot = next(&heads);
+                heads.take_turn(slot, among);
+                slot.0
+            })
+            .collect();
+        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_run_is_known_by_where_it_goes_on_and_the_oldest_is_forgotten() {
+        let mut heads = Heads::new(2);
+        for number in 0..8 {
+            heads.went_on(SetLba(number * 1000), Sectors(8), Slot(1));
+        }
+        heads.went_on(SetLba(8), Sectors(8), Slot(0));
+        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.slot)), Some((0, Slot(0))));
+        heads.went_on(SetLba(99_999), Sectors(1), Slot(0));
+        assert!(heads.run_at(SetLba(1008)).is_none(), "the oldest made room");
+        assert!(heads.run_at(SetLba(2008)).is_some());
+    }
+}
