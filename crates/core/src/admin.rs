@@ -78,6 +78,8 @@ pub struct Policy {
     pub write_cache: WriteCache,
     /// Is what was read kept in the cache?
     pub read_cache: bool,
+    /// Are commands that wait for a drive that spins chosen by where they go? Otherwise they go as they came.
+    pub sorting: bool,
     /// What is read before it is asked for. Of a nested array, the setting of its first leg counts.
     pub read_ahead: ReadAhead,
     /// The most that is read ahead of one stream.
@@ -100,6 +102,7 @@ impl Default for Policy {
             background_depth: 8,
             write_cache: WriteCache::Through,
             read_cache: true,
+            sorting: true,
             read_ahead: ReadAhead::default(),
             read_ahead_max: Sectors::mib(4),
             mirror_read: MirrorRead::default(),

@@ -120,12 +120,7 @@ impl Controller {
             pieces: Slab::new(limits.pieces_max),
             ops: Slab::new(limits.ops_max),
             locks: Locks::new(limits.ops_max),
-            channels: Channels::new(
-                limits.drives_max,
-                limits.commands_max,
-                limits.drive_depth_max,
-                limits.command_timeout,
-            ),
+            channels: Channels::new(&limits),
             host_frames: Frames::new(ZERO_REGION_BYTES, host),
             work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
             cache: Cache::new(&limits),

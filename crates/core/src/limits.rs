@@ -59,6 +59,8 @@ pub struct Limits {
     pub commands_max: u32,
     /// Commands issued to one drive at once; the rest waits in the controller's queue.
     pub drive_depth_max: u32,
+    /// A command that has waited in that queue for so long goes before all others.
+    pub queue_age_max: Nanos,
     /// Attached drives.
     pub drives_max: u16,
     /// Largest number of rows (sectors of one member) that an operation on a parity set covers.
@@ -105,6 +107,7 @@ impl Default for Limits {
             ops_max: 8192,
             commands_max: 32768,
             drive_depth_max: 128,
+            queue_age_max: Nanos::from_secs(2),
             drives_max: 256,
             rows_max: Sectors::kib(256),
             command_timeout: Nanos::from_secs(30),

@@ -296,6 +296,7 @@ fn policy(rig: &mut Rig) -> Policy {
         read_ahead_max: Sectors::kib(1 << rig.random.between(3, 11)),
         split_above: Sectors::kib(rig.random.below(256)),
         split_section: Sectors::kib(4 * rig.random.between(1, 16)),
+        sorting: rig.random.chance(2, 3),
         ..rig.status().policy
     }
 }

@@ -81,13 +81,26 @@ impl Controller {
             {
                 Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
             }
-            AdminCommand::SetPolicy { array, policy } => self.with_set(array, |set| {
-                let background_depth = policy.background_depth.max(1);
-                let split_section = policy.split_section.max(SECTION_MIN);
-                set.policy = Policy { background_depth, split_section, ..policy };
-            }),
+            AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy),
         };
         actions.admin.push(AdminReply { token, result });
+    }
+
+    fn set_policy(&mut self, array: ArrayId, policy: Policy) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let background_depth = policy.background_depth.max(1);
+        let split_section = policy.split_section.max(SECTION_MIN);
+        self.set_mut(id).policy = Policy { background_depth, split_section, ..policy };
+        self.sort_members(id);
+        Ok(AdminOutcome::Done)
+    }
+
+    /// What waits for the members of a set is chosen as its policy says.
+    fn sort_members(&mut self, id: SetId) {
+        let set = self.sets[id.index()].as_ref().expect("asked for a set that is there");
+        for member in set.members.iter().filter(|member| !member.removed) {
+            self.channels.sort(member.drive, set.policy.sorting);
+        }
     }
 
     /// Answer commands that were waiting.
@@ -247,6 +260,7 @@ impl Controller {
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
         }
         self.sets[id.index()] = Some(set);
+        self.sort_members(id);
         Ok((array, id))
     }
 
@@ -371,6 +385,7 @@ impl Controller {
         set.places[0].member = 0;
         set.refresh();
         self.sets[id.index()] = Some(set);
+        self.sort_members(id);
         Ok(AdminOutcome::Started(array))
     }
 
@@ -594,6 +609,7 @@ impl Controller {
             Some(entry) => *entry = member,
             None => set.members.push(member),
         }
+        self.sort_members(id);
         Ok(AdminOutcome::Done)
     }
 

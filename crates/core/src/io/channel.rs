@@ -1,4 +1,9 @@
-//! Drive channels: commands on their way to a drive, in order, with a depth limit and a time limit.
+//! Drive channels: commands on their way to a drive, with a depth limit and a time limit.
+//!
+//! What is beyond the depth limit waits here, by class: metadata first, then what hosts wait for, then the rest. Within
+//! a class a drive that spins is served upwards ([`Elevator`]), where its set's policy has it so, any other in order.
+//! Who has waited for longer than the age limit goes before all others, so nobody starves, whatever their class and place.
+//! Each drive has queues of its own: a slow one keeps nobody waiting who does not need it.
 //!
 //! A command that is not answered in time is given up: whoever asked for it is told, and its member fails. But
 //! the drive may still carry it out, so it stays in the table, quarantined, and its frames stay held, until
@@ -10,7 +15,8 @@ use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Ta
 use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
 use crate::frames::Run;
-use crate::limits::METADATA_BYTES_MAX;
+use crate::io::elevator::Elevator;
+use crate::limits::{Limits, METADATA_BYTES_MAX};
 use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
 
@@ -60,6 +66,10 @@ pub(crate) struct Command {
     pub issued: bool,
     pub previous: u32,
     pub next: u32,
+    /// While it waits: since when, and its neighbours in the elevator.
+    pub queued_at: Instant,
+    pub left: u32,
+    pub right: u32,
 }
 
 /// Frames that a quarantined command points at.
@@ -91,6 +101,9 @@ impl Command {
             issued: false,
             previous: NONE,
             next: NONE,
+            queued_at: Instant::ZERO,
+            left: NONE,
+            right: NONE,
         }
     }
 }
@@ -142,15 +155,97 @@ pub(crate) struct Channel {
     pub issued: u32,
     /// Given up and not answered.
     pub quarantined: u32,
-    /// Metadata first, then the foreground, the background last.
-    queues: [List; 3],
+    /// Waiting here, and where: see [`queue_of`].
+    queued: u32,
+    queues: [Waiting; QUEUES],
     out: List,
+    /// Serve what waits by place?
+    sorting: bool,
+    /// Where the last command that was issued ended.
+    position: DriveLba,
+}
+
+/// Commands of some class that wait.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// In the order in which they came.
+    list: List,
+    /// By place, where the drive is served so.
+    elevator: Elevator,
+}
+
+/// Queues of a drive.
+const QUEUES: usize = 5;
+
+/// Where a command waits: a lower queue goes first. What is read ahead goes with the foreground, for hosts soon wait for
+/// it; flushes go with the metadata, for whole sets wait for them.
+fn queue_of(op: DriveOp, class: IoClass) -> usize {
+    match class {
+        IoClass::Metadata => 0,
+        _ if op == DriveOp::Flush => 0,
+        IoClass::Foreground | IoClass::ReadAhead => 1,
+        IoClass::Destage => 2,
+        IoClass::Rebuild => 3,
+        IoClass::Scrub => 4,
+    }
 }
 
 impl Channel {
     /// What the drive has to do.
     pub(crate) fn pending(&self) -> u32 {
-        self.issued + self.quarantined
+        self.issued + self.quarantined + self.queued
+    }
+
+    /// Serve what waits by place, from the next command on? Drives that do not spin never are.
+    pub(crate) fn sort(&mut self, commands: &mut Slab<Command>, on: bool) {
+        let on = on && self.info.rotational;
+        if on == core::mem::replace(&mut self.sorting, on) {
+            return;
+        }
+        for queue in &mut self.queues {
+            queue.elevator = Elevator::EMPTY;
+            let mut index = queue.list.head;
+            while on && index != NONE {
+                queue.elevator.insert(commands, index);
+                index = commands[index].next;
+            }
+        }
+    }
+
+    fn enqueue(&mut self, commands: &mut Slab<Command>, index: u32) {
+        let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
+        queue.list.push(commands, index);
+        if self.sorting {
+            queue.elevator.insert(commands, index);
+        }
+        self.queued += 1;
+    }
+
+    fn dequeue(&mut self, commands: &mut Slab<Command>, index: u32) {
+        let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
+        queue.list.remove(commands, index);
+        if self.sorting {
+            queue.elevator.remove(commands, index);
+        }
+        self.queued -= 1;
+    }
+
+    /// Whose turn it is.
+    fn next_waiting(&self, commands: &Slab<Command>, now: Instant, age_max: Nanos) -> Option<u32> {
+        if self.queued == 0 {
+            return None;
+        }
+        let heads = self.queues.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
+        let oldest = heads.min_by_key(|head| commands[*head].queued_at)?;
+        if commands[oldest].queued_at + age_max <= now {
+            return Some(oldest);
+        }
+        let queue = self.queues.iter().find(|queue| queue.list.head != NONE)?;
+        if self.sorting {
+            queue.elevator.next_from(commands, self.position)
+        } else {
+            Some(queue.list.head)
+        }
     }
 }
 
@@ -171,6 +266,8 @@ pub(crate) struct Channels {
     /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
     parked: Slab<Parked>,
     depth_max: u32,
+    /// Who waits for longer than this goes first.
+    age_max: Nanos,
     timeout: Nanos,
     /// No command is overdue before this.
     look_at: Instant,
@@ -179,11 +276,19 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
-    pub(crate) fn new(drives_max: u16, commands_max: u32, depth_max: u32, timeout: Nanos) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         let mut drives = Vec::new();
-        drives.resize_with(drives_max as usize, || None);
-        let parked = Slab::new(PARKED_PER_DRIVE * u32::from(drives_max));
-        Self { drives, commands: Slab::new(commands_max), parked, depth_max, timeout, look_at: Instant::NEVER, out: 0 }
+        drives.resize_with(limits.drives_max as usize, || None);
+        Self {
+            drives,
+            commands: Slab::new(limits.commands_max),
+            parked: Slab::new(PARKED_PER_DRIVE * u32::from(limits.drives_max)),
+            depth_max: limits.drive_depth_max,
+            age_max: limits.queue_age_max,
+            timeout: limits.command_timeout,
+            look_at: Instant::NEVER,
+            out: 0,
+        }
     }
 
     pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {
@@ -194,8 +299,11 @@ impl Channels {
                     set: None,
                     issued: 0,
                     quarantined: 0,
-                    queues: [List::EMPTY; 3],
+                    queued: 0,
+                    queues: [Waiting { list: List::EMPTY, elevator: Elevator::EMPTY }; QUEUES],
                     out: List::EMPTY,
+                    sorting: info.rotational,
+                    position: DriveLba::ZERO,
                 });
                 true
             }
@@ -215,24 +323,27 @@ impl Channels {
 
     /// Commands that the drive has not answered, given-up ones included.
     pub(crate) fn outstanding(&self, drive: DriveId) -> u32 {
-        self.get(drive).map_or(0, Channel::pending)
+        self.get(drive).map_or(0, |c| c.issued + c.quarantined)
+    }
+
+    /// Serve what waits for a drive by place?
+    pub(crate) fn sort(&mut self, drive: DriveId, on: bool) {
+        if let Some(channel) = self.drives[drive.index()].as_mut() {
+            channel.sort(&mut self.commands, on);
+        }
     }
 
     /// Take a command: issue it now, or when the drive has room.
     pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) {
-        let (drive, class) = (command.drive, command.class);
+        let drive = command.drive;
         if self.channel(drive).issued >= self.depth_max {
             if let Data::Metadata(range) = command.data {
                 command.parked = self.park(range, actions);
             }
+            command.queued_at = now;
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
-            let queue = match class {
-                IoClass::Metadata => 0,
-                IoClass::Foreground | IoClass::ReadAhead => 1,
-                IoClass::Destage | IoClass::Rebuild | IoClass::Scrub => 2,
-            };
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-            channel.queues[queue].push(&mut self.commands, key.index);
+            channel.enqueue(&mut self.commands, key.index);
         } else {
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             self.issue(now, key.index, actions);
@@ -270,6 +381,9 @@ impl Channels {
         let Command { drive, op, lba, len, data, class, .. } = *command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
+        if op != DriveOp::Flush {
+            channel.position = lba + len;
+        }
         channel.out.push(&mut self.commands, index);
         self.out += 1;
         if self.look_at == Instant::NEVER {
@@ -303,9 +417,8 @@ impl Channels {
             if channel.issued >= self.depth_max {
                 return;
             }
-            let Some(queue) = channel.queues.iter_mut().find(|q| q.head != NONE) else { return };
-            let index = queue.head;
-            queue.remove(&mut self.commands, index);
+            let Some(index) = channel.next_waiting(&self.commands, now, self.age_max) else { return };
+            channel.dequeue(&mut self.commands, index);
             self.issue(now, index, actions);
         }
     }
@@ -313,9 +426,8 @@ impl Channels {
     /// A queued command of this drive that was never issued, taken out of the table: for a drive that is gone.
     pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<Command> {
         let channel = self.drives[drive.index()].as_mut()?;
-        let queue = channel.queues.iter_mut().find(|q| q.head != NONE)?;
-        let index = queue.head;
-        queue.remove(&mut self.commands, index);
+        let index = channel.queues.iter().map(|queue| queue.list.head).find(|head| *head != NONE)?;
+        channel.dequeue(&mut self.commands, index);
         let parked = self.commands[index].parked;
         if parked != NONE {
             self.parked.remove(parked);
@@ -365,5 +477,123 @@ impl Channels {
     /// Nothing is overdue before this.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         (self.out > 0).then_some(self.look_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use openraid_units::BlockSize;
+
+    const AGE: Nanos = Nanos::from_millis(100);
+
+    fn channels(depth: u32, rotational: bool) -> (Channels, Actions) {
+        let limits = Limits { drive_depth_max: depth, queue_age_max: AGE, ..Limits::small() };
+        let mut channels = Channels::new(&limits);
+        let capacity = Sectors::mib(64);
+        let info = DriveInfo {
+            capacity,
+            block: BlockSize::B512,
+            rotational,
+            discard: false,
+            discard_zeroes: false,
+            write_zeroes: false,
+        };
+        assert!(channels.attach(DriveId(0), info) && channels.attach(DriveId(1), info));
+        (channels, Actions::new(&limits))
+    }
+
+    fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions: &mut Actions) {
+        let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
+        let command = Command { op: DriveOp::Read, lba: DriveLba(lba), len: Sectors(8), class, ..base };
+        channels.push(now, command, actions);
+    }
+
+    /// Answer what is out, the first first, until nothing is left; the order in which things were issued.
+    fn order(channels: &mut Channels, now: Instant, actions: &mut Actions) -> Vec<u64> {
+        let mut seen = Vec::new();
+        let mut at = 0;
+        while at < actions.drive.len() {
+            let command = actions.drive[at];
+            seen.push(command.lba.get());
+            channels.answered(now, command.tag, actions);
+            at += 1;
+        }
+        seen
+    }
+
+    #[test]
+    fn a_drive_that_spins_is_served_upwards_and_then_from_the_lowest() {
+        for (rotational, sorting, expected) in [
+            (true, true, vec![500, 510, 700, 900, 10, 400]),
+            (true, false, vec![500, 900, 10, 700, 510, 400]),
+            (false, true, vec![500, 900, 10, 700, 510, 400]),
+        ] {
+            let (mut channels, mut actions) = channels(1, rotational);
+            channels.sort(DriveId(0), sorting);
+            for lba in [500, 900, 10, 700, 510, 400] {
+                push(&mut channels, Instant::ZERO, IoClass::Foreground, lba, &mut actions);
+            }
+            assert_eq!(order(&mut channels, Instant::ZERO, &mut actions), expected);
+            assert_eq!((channels.commands.len(), channels.get(DriveId(0)).unwrap().pending()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn classes_go_first_and_the_setting_may_change_while_much_waits() {
+        let (mut channels, mut actions) = channels(1, true);
+        let classes = [IoClass::Scrub, IoClass::Rebuild, IoClass::Destage, IoClass::ReadAhead, IoClass::Metadata];
+        push(&mut channels, Instant::ZERO, IoClass::Foreground, 1000, &mut actions);
+        for (number, class) in (0..).zip(classes) {
+            channels.sort(DriveId(0), number % 2 == 0);
+            push(&mut channels, Instant::ZERO, class, number * 100, &mut actions);
+            push(&mut channels, Instant::ZERO, class, number * 100 + 1, &mut actions);
+        }
+        let expected = [1000, 400, 401, 300, 301, 200, 201, 100, 101, 0, 1];
+        assert_eq!(order(&mut channels, Instant::ZERO, &mut actions), expected);
+    }
+
+    #[test]
+    fn nobody_waits_beyond_the_age_limit_while_others_come() {
+        for class in [IoClass::Foreground, IoClass::Scrub] {
+            let (mut channels, mut actions) = channels(1, true);
+            let step = Nanos::from_millis(10);
+            let mut now = Instant::ZERO;
+            push(&mut channels, now, IoClass::Foreground, 5000, &mut actions);
+            push(&mut channels, now, class, 1, &mut actions);
+            // Always somebody further up, always in front of it.
+            for turn in 0..40 {
+                push(&mut channels, now, IoClass::Foreground, 6000 + turn * 16, &mut actions);
+                let out = *actions.drive.last().unwrap();
+                now = now + step;
+                channels.answered(now, out.tag, &mut actions);
+            }
+            let when = actions.drive.iter().position(|command| command.lba.get() == 1).unwrap();
+            assert_eq!(when as u64, AGE.get() / step.get(), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn a_drive_that_does_not_answer_keeps_nobody_waiting_but_its_own() {
+        let (mut channels, mut actions) = channels(2, true);
+        for lba in 0..50 {
+            push(&mut channels, Instant::ZERO, IoClass::Foreground, lba * 8, &mut actions);
+        }
+        assert_eq!(actions.drive.len(), 2);
+        let other = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(1), DriveId(1));
+        channels.push(Instant::ZERO, Command { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
+        assert_eq!(actions.drive.last().unwrap().drive, DriveId(1));
+    }
+
+    #[test]
+    fn what_waits_for_a_drive_that_is_gone_comes_out_once() {
+        let (mut channels, mut actions) = channels(1, true);
+        for (number, class) in (0..).zip([IoClass::Foreground, IoClass::Rebuild, IoClass::Foreground]) {
+            push(&mut channels, Instant::ZERO, class, number, &mut actions);
+        }
+        assert!(channels.cancel_queued(DriveId(0)).is_some() && channels.cancel_queued(DriveId(0)).is_some());
+        assert!(channels.cancel_queued(DriveId(0)).is_none());
+        assert_eq!(channels.get(DriveId(0)).unwrap().pending(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! From host requests to drive commands.
 
 pub(crate) mod channel;
+pub(crate) mod elevator;
 pub(crate) mod heads;
 pub mod lock;
 pub(crate) mod op;

@@ -43,8 +43,8 @@ fields! {
     BlockRequest { token, array, kind, offset, len }
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
     Policy {
-        partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, read_ahead, read_ahead_max,
-        mirror_read, split_above, split_section,
+        partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
+        read_ahead_max, mirror_read, split_above, split_section,
     }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
@@ -66,7 +66,7 @@ fields! {
         pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,
         rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
         trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
-        destage_units_max,
+        destage_units_max, queue_age_max,
     }
 }
 
