@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use openraid_core::admin::{PartialWritePolicy, Policy, WriteCache};
+use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
@@ -313,6 +313,18 @@ fn draw_policy(random: &mut Random) -> Policy {
         background_depth: u32::try_from(random.between(1, 12)).expect("few"),
         write_cache: *random.pick(&[WriteCache::Through, WriteCache::Volatile]),
         read_cache: random.chance(1, 2),
+        sorting: random.chance(2, 3),
+        read_ahead: *random.pick(&[ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive]),
+        read_ahead_max: Sectors::kib(1 << random.between(3, 12)),
+        mirror_read: *random.pick(&[
+            MirrorRead::Primary,
+            MirrorRead::RoundRobin,
+            MirrorRead::LeastPending,
+            MirrorRead::NearestHead,
+            MirrorRead::TwinStor,
+        ]),
+        split_above: Sectors::kib(random.below(256)),
+        split_section: Sectors::kib(4 * random.between(1, 16)),
     }
 }
 
