@@ -18,7 +18,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod imitation;
 pub mod load;
 pub mod metrics;
+pub mod reader;
 pub mod report;
 pub mod target;

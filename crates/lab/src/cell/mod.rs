@@ -1,7 +1,10 @@
 //! A cell: one measurement of one load on one array, described so that its outcome follows from the description.
 
 mod axes;
+mod error;
+mod measure;
 mod pattern;
+mod plan;
 mod result;
 mod spec;
 mod subject;
@@ -9,7 +12,10 @@ mod subject;
 pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
+pub use error::CellError;
+pub use measure::{builtin, footprint, measure, writes};
 pub use pattern::{Defaults, Pattern};
+pub use plan::Plan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};

@@ -3,10 +3,20 @@
 //! A target takes requests at its own present time and says when they ended. It never changes the order of what it
 //! is told, never retries, and writes nothing but what it is asked to write.
 
+mod block;
+mod choice;
 mod fake;
+mod frames;
+mod null;
+mod remote;
 
+pub use block::{BlockTarget, RealOptions};
+pub use choice::{Choice, Destruction};
 pub use fake::Servers;
+pub use frames::PAYLOAD_BYTES_MAX;
+pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
+pub use remote::NbdTarget;
 
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;

@@ -1,0 +1,413 @@
+//! One cell, measured on a target that is there.
+//!
+//! ```text
+//!   before    loads of the order test, where the cell asks for them
+//!   warm-up   until the amount of dirty data and the rate stand still
+//!   measured  from one moment to another; what is outstanding at its edges is not waited for
+//! ```
+
+use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
+use super::error::CellError;
+use super::pattern::Pattern;
+use super::plan::Plan;
+use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
+use super::spec::CellSpec;
+use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
+use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
+use crate::metrics::Recorder;
+use crate::target::{Counters, Target};
+use openraid_units::{Instant, Nanos};
+
+/// Requests of a window in which the load's steadiness is looked at.
+const WINDOW_REQUESTS: u64 = 1_000;
+/// Windows that have to look alike.
+const STEADY_WINDOWS: u32 = 3;
+/// Change of the dirty data from window to window that counts as none, in 1/64 of it.
+const DIRTY_CHANGE_SHARE: u64 = 64;
+/// Requests that a warm-up takes at most.
+const WARM_REQUESTS_MAX: u64 = 400_000;
+/// Bytes that a sequential measurement moves at most: it is to stay in the zone where it began.
+const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
+/// Requests that a sequential measurement counts at least.
+const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
+/// Requests of an application that are measured at most.
+const APPLICATION_REQUESTS_MAX: u64 = 20_000;
+/// Seconds of load that make up the other half of the order test.
+const ORDER_SECONDS: u64 = 120;
+/// Requests that it takes at most.
+const ORDER_REQUESTS_MAX: u64 = 60_000;
+
+/// Measure a cell on a target. The target must be fresh for a simulated one to give the same result again.
+///
+/// # Errors
+/// See [`CellError`].
+pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let mut notes = Vec::new();
+    order(target, cell, &mut notes)?;
+    match cell.pattern {
+        Pattern::FcTest => files(target, cell, notes),
+        Pattern::TransferGraph => graph(target, cell, notes),
+        Pattern::Application => application(target, cell, notes),
+        _ => pattern(target, cell, notes),
+    }
+}
+
+fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
+    LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: cell.load_seed() }
+}
+
+/// The load that another part of the suite left behind, where the cell belongs to a cycle of the order test: random
+/// loads before sequential ones in the first cycle, the other way round in the second.
+fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<String>) -> Result<(), CellError> {
+    let sequential = matches!(
+        cell.pattern,
+        Pattern::Sequential
+            | Pattern::MultiThreaded
+            | Pattern::SsdSequential
+            | Pattern::FcTest
+            | Pattern::TransferGraph
+    );
+    let before = match (cell.axes.after, cell.axes.cyc) {
+        // The power cycle forgets what was before.
+        (Some(Recreated::PowerCycle), _) | (None, None) => return Ok(()),
+        (Some(Recreated::Recreate), _) | (None, Some(Cycle::First)) => Pattern::FileServer,
+        (None, Some(Cycle::Second)) => Pattern::Sequential,
+    };
+    if sequential == (before == Pattern::Sequential) {
+        return Ok(());
+    }
+    let mut load = cell.clone();
+    load.pattern = before.clone();
+    load.axes = super::axes::Axes { qd: Some(16), ..super::axes::Axes::default() };
+    let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
+    let plan = Plan::of(&load, capacity, block)?;
+    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, load.load_seed());
+    let mut closed = ClosedLoop::new(options(&load, plan.workers, plan.depth));
+    let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(ORDER_SECONDS) };
+    let ended = closed.run(target, &mut source, stop, None)?;
+    closed.drain(target, None)?;
+    notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
+    Ok(())
+}
+
+fn pattern<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    mut notes: Vec<String>,
+) -> Result<CellResult, CellError> {
+    let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
+    let plan = Plan::of(cell, capacity, block)?;
+    if plan.spec.writes() && !target.facts().writable {
+        return Err(read_only(target));
+    }
+    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed());
+    let mut closed = ClosedLoop::new(options(cell, plan.workers, plan.depth));
+    warm(target, cell, &mut closed, &mut source, plan.outstanding(), plan.spec.writes(), &mut notes)?;
+    let mut requests = cell.effort.requests;
+    if plan.spec.random_percent() == 0.0 {
+        let fits = SEQUENTIAL_BYTES_MAX / u64::from(plan.spec.bytes_max());
+        requests = requests.min(fits.max(SEQUENTIAL_REQUESTS_MIN));
+    }
+    if cell.axes.secs.is_some() {
+        requests = u64::MAX;
+    }
+    let seconds = cell.axes.secs.unwrap_or(cell.effort.seconds_max);
+    let measured = Measured::begin(target);
+    let mut recorder = Recorder::new(plan.workers);
+    let stop = Stop { requests, at: target.now() + Nanos::from_secs(u64::from(seconds)) };
+    closed.run(target, &mut source, stop, Some(&mut recorder))?;
+    let mut result = measured.end(target, cell, recorder, notes)?;
+    if !target.facts().simulated {
+        closed.drain(target, None)?;
+    }
+    if result.requests == 0 {
+        let reason = format!("no request has ended within {seconds} s; give it more time");
+        return Err(CellError::Failed(reason));
+    }
+    result.notes.dedup();
+    Ok(result)
+}
+
+fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
+    let reason = format!(
+        "{} was opened for reading; writing needs --destroy-data and the target's name typed",
+        target.facts().name
+    );
+    CellError::NotApplicable(reason)
+}
+
+/// Run until the load is steady.
+fn warm<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    closed: &mut ClosedLoop,
+    source: &mut dyn Source,
+    outstanding: u32,
+    writes: bool,
+    notes: &mut Vec<String>,
+) -> Result<(), CellError> {
+    let begun = target.now();
+    if let Some(seconds) = cell.axes.warm_s {
+        let stop = Stop { requests: u64::MAX, at: begun + Nanos::from_secs(u64::from(seconds)) };
+        closed.run(target, source, stop, None)?;
+        return Ok(());
+    }
+    let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
+    let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
+    let dirty = |target: &T| target.counters().and_then(|counters| counters.dirty).map_or(0, |dirty| dirty.get());
+    let (mut steady, mut total, mut before) = (0, 0, dirty(target));
+    let mut rate_before = 0;
+    while steady < STEADY_WINDOWS && total < WARM_REQUESTS_MAX && target.now() < end {
+        let from = target.now();
+        total += closed.run(target, source, Stop { requests: window, at: end }, None)?;
+        let rate = window * 1_000_000_000 / target.now().since(from).get().max(1);
+        let level = dirty(target);
+        let still = level.abs_diff(before) <= level / DIRTY_CHANGE_SHARE || !writes;
+        let alike = rate.abs_diff(rate_before) <= rate / 4;
+        steady = if still && alike { steady + 1 } else { 0 };
+        (before, rate_before) = (level, rate);
+    }
+    let took = target.now().since(begun);
+    let words = if steady >= STEADY_WINDOWS { "steady" } else { "NOT steady" };
+    notes.push(format!("warm-up: {words} after {total} requests and {took}, {before} bytes dirty"));
+    Ok(())
+}
+
+/// The file-copy test on two partitions of 32 GB, smaller where the target is.
+fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
+    let step = cell.axes.step.unwrap_or(match cell.axes.op {
+        Some(Direction::Read) => FileStep::Read,
+        _ => FileStep::Create,
+    });
+    let (set, fs) = (cell.axes.set.unwrap_or(FileSet::Install), cell.axes.fs.unwrap_or(FileSystem::Ntfs));
+    if step != FileStep::Read && !target.facts().writable {
+        return Err(read_only(target));
+    }
+    let capacity = target.facts().capacity.get();
+    let partition = PARTITION_BYTES.min(capacity / 2 / 4096 * 4096);
+    let bytes = bytes_of(set);
+    if partition < 4 * bytes {
+        let reason = format!("files of {bytes} bytes and their copies need a target of {} bytes", 8 * bytes);
+        return Err(CellError::NotApplicable(reason));
+    }
+    let from = Volume::new(fs, 0, partition);
+    let mut to = Volume::new(fs, if step == FileStep::CopyOther { partition } else { 0 }, partition);
+    if step == FileStep::CopySame {
+        to.skip(bytes + bytes / 8);
+    }
+    let measured = Measured::begin(target);
+    let mut recorder = Recorder::new(1);
+    let mut closed = ClosedLoop::new(options(cell, 1, 1));
+    let mut script = Script::new(FileCopy::new(step, set, from, to));
+    closed.run(target, &mut script, Stop::NEVER, Some(&mut recorder))?;
+    let mut result = measured.end(target, cell, recorder, notes)?;
+    // The speed of the files, without what describes them; a copy counts its bytes once.
+    result.mbps = bytes as f64 * 1e3 / result.elapsed_ns.max(1) as f64;
+    result.notes.push(format!("{bytes} bytes of files"));
+    Ok(result)
+}
+
+/// Places of the transfer graph, each measured apart.
+fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
+    let capacity = target.facts().capacity.get();
+    if capacity < 4 * PLACE_BYTES {
+        return Err(CellError::NotApplicable(format!("the target is smaller than {} bytes", 4 * PLACE_BYTES)));
+    }
+    // One place in ten for a quick look, the first and the last always.
+    let step = if cell.effort.requests < 10_000 { 11 } else { 3 };
+    let measured = Measured::begin(target);
+    let mut all = Recorder::new(1);
+    let mut curve = Vec::new();
+    for number in (0..PLACES).step_by(step) {
+        let mut place = Graph::place(number, capacity);
+        let at = place.start();
+        let mut closed = ClosedLoop::new(options(cell, 1, cell.axes.qd.unwrap_or(4)));
+        let pieces = PLACE_BYTES / u64::from(crate::imitation::PIECE_BYTES);
+        closed.run(target, &mut place, Stop { requests: pieces / 4, at: Instant::NEVER }, None)?;
+        let from = target.now();
+        let mut recorder = Recorder::new(1);
+        closed.run(target, &mut place, Stop::NEVER, Some(&mut recorder))?;
+        let elapsed = target.now().since(from).get().max(1);
+        curve.push(Sample { at: at as f64, value: recorder.bytes() as f64 * 1e3 / elapsed as f64 });
+        all.reads.requests += recorder.reads.requests;
+        all.reads.bytes += recorder.reads.bytes;
+        all.reads.latency.merge(&recorder.reads.latency);
+        all.errors += recorder.errors;
+    }
+    let mut result = measured.end(target, cell, all, notes)?;
+    result.mbps = curve.iter().map(|sample| sample.value).sum::<f64>() / curve.len() as f64;
+    result.curve = curve;
+    Ok(result)
+}
+
+/// An application with its users.
+fn application<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    mut notes: Vec<String>,
+) -> Result<CellResult, CellError> {
+    let app = cell.axes.app.unwrap_or(TraceApp::Winmark99);
+    let (fs, users) = (cell.axes.fs.unwrap_or(FileSystem::Ntfs), cell.axes.users.unwrap_or(1));
+    if !target.facts().simulated {
+        let reason = "the application is imitated for controllers of its time; run it on a simulated target";
+        return Err(CellError::NotApplicable(reason.into()));
+    }
+    if target.facts().capacity.get() < Session::room(app, users) {
+        let reason = format!("{users} users need a target of {} bytes", Session::room(app, users));
+        return Err(CellError::NotApplicable(reason));
+    }
+    // The requests of an application do not depend on the array or its cache: the same work for all.
+    let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
+    let mut session = Session::new(app, fs, users, seed);
+    let mut closed = ClosedLoop::new(options(cell, users, 1));
+    let requests = cell.effort.requests.min(APPLICATION_REQUESTS_MAX);
+    // The first quarter fills caches, as the program's start does.
+    closed.run(target, &mut session, Stop { requests: requests / 4, at: Instant::NEVER }, None)?;
+    notes.push(format!("imitated: {} requests for the start are not counted", requests / 4));
+    let measured = Measured::begin(target);
+    let mut recorder = Recorder::new(users);
+    closed.run(target, &mut session, Stop { requests, at: Instant::NEVER }, Some(&mut recorder))?;
+    let mut result = measured.end(target, cell, recorder, notes)?;
+    result.score = Some(result.mbps * 1e3);
+    Ok(result)
+}
+
+/// The begin of a measurement: what the counters were.
+struct Measured {
+    at: Instant,
+    before: Option<Counters>,
+}
+
+impl Measured {
+    fn begin<T: Target + ?Sized>(target: &T) -> Self {
+        Self { at: target.now(), before: target.counters() }
+    }
+
+    fn end<T: Target + ?Sized>(
+        self,
+        target: &T,
+        cell: &CellSpec,
+        recorder: Recorder,
+        notes: Vec<String>,
+    ) -> Result<CellResult, CellError> {
+        let elapsed = target.now().since(self.at).get();
+        let per_second = |amount: f64| if elapsed == 0 { 0.0 } else { amount * 1e9 / elapsed as f64 };
+        let worker = |(requests, bytes): &(u64, u64)| WorkerShare {
+            iops: per_second(*requests as f64),
+            mbps: per_second(*bytes as f64) / 1e6,
+        };
+        let mut result = CellResult {
+            spec: cell.clone(),
+            elapsed_ns: elapsed,
+            requests: recorder.requests(),
+            iops: per_second(recorder.requests() as f64),
+            mbps: per_second(recorder.bytes() as f64) / 1e6,
+            workers: recorder.workers.iter().map(worker).collect(),
+            reads: recorder.reads,
+            writes: recorder.writes,
+            latency: LatencySummary::default(),
+            errors: recorder.errors,
+            members: Vec::new(),
+            components: Vec::new(),
+            host_cpu: None,
+            reasons: Vec::new(),
+            curve: Vec::new(),
+            score: None,
+            capacity: target.facts().capacity.get(),
+            notes,
+        };
+        result.latency = LatencySummary::of(&result.histogram());
+        if let (Some(before), Some(after)) = (&self.before, target.counters()) {
+            shares(&mut result, before, &after, elapsed);
+        }
+        if result.errors > 0 {
+            result.notes.push(format!("{} requests FAILED and are not counted", result.errors));
+        }
+        Ok(result)
+    }
+}
+
+fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed: u64) {
+    let share = |busy: u64| if elapsed == 0 { 0.0 } else { (busy as f64 / elapsed as f64).min(1.0) };
+    let blank = crate::target::MemberCounters::default();
+    for (number, member) in after.members.iter().enumerate() {
+        let old = before.members.get(number).unwrap_or(&blank);
+        result.members.push(MemberShare {
+            busy: share(member.busy.get() - old.busy.get()),
+            reads: member.reads - old.reads,
+            writes: member.writes - old.writes,
+            sectors: member.sectors - old.sectors,
+        });
+    }
+    for (number, (name, busy)) in after.components.iter().enumerate() {
+        let old = before.components.get(number).map_or(0, |(_, busy)| busy.get());
+        result.components.push(Component { name: (*name).into(), busy: share(busy.get() - old) });
+    }
+    if !result.members.is_empty() && !after.components.iter().any(|(name, _)| *name == "members") {
+        let mean = result.members.iter().map(|member| member.busy).sum::<f64>() / result.members.len() as f64;
+        result.components.push(Component { name: "members".into(), busy: mean });
+    }
+    result.components.sort_by(|one, two| two.busy.total_cmp(&one.busy).then_with(|| one.name.cmp(&two.name)));
+    result.host_cpu = after.host.map(|host| {
+        let busy = host.get() - before.host.map_or(0, Nanos::get);
+        if elapsed == 0 {
+            0.0
+        } else {
+            busy as f64 / elapsed as f64
+        }
+    });
+    for (reason, count) in &after.reasons {
+        let old = before.reasons.iter().find(|(name, _)| name == reason).map_or(0, |(_, count)| *count);
+        if *count > old {
+            result.reasons.push(((*reason).into(), count - old));
+        }
+    }
+}
+
+/// The largest request and the most outstanding ones of a cell: what a real target has to be opened for.
+///
+/// # Errors
+/// See [`CellError`].
+pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError> {
+    match cell.pattern {
+        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application => {
+            let users = u32::from(cell.axes.users.unwrap_or(1));
+            Ok((crate::imitation::PIECE_BYTES, users.max(cell.axes.qd.unwrap_or(4))))
+        }
+        _ => {
+            let plan = Plan::of(cell, capacity, 512)?;
+            Ok((plan.spec.bytes_max(), plan.outstanding()))
+        }
+    }
+}
+
+/// Does a cell write to its target?
+#[must_use]
+pub fn writes(cell: &CellSpec) -> bool {
+    match cell.pattern {
+        Pattern::TransferGraph => false,
+        Pattern::Application => true,
+        Pattern::FcTest => match cell.axes.step {
+            Some(step) => step != FileStep::Read,
+            None => cell.axes.op != Some(Direction::Read),
+        },
+        _ => {
+            let before = matches!(cell.axes.cyc, Some(Cycle::First)) || cell.axes.after.is_some();
+            before || Plan::of(cell, u64::MAX >> 1, 512).map_or(true, |plan| plan.spec.writes())
+        }
+    }
+}
+
+/// A mix by its name, for commands.
+#[must_use]
+pub fn builtin(name: &str) -> Option<load::AccessSpec> {
+    match name {
+        "file-server" => Some(load::file_server()),
+        "web-server" => Some(load::web_server()),
+        "workstation" => Some(load::workstation()),
+        "streaming" => Some(load::streaming()),
+        "database" => Some(load::database(8192, 67)),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! From a cell to a load: which requests, by whom, where.
+
+use super::axes::{Axes, Direction, ZoneChoice};
+use super::error::CellError;
+use super::pattern::Pattern;
+use super::spec::CellSpec;
+use super::subject::Level;
+use crate::load::{self, AccessSpec, Zone};
+
+/// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
+const FIRST_32G: u64 = 32_000_000_000;
+
+/// A load of access patterns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// What is asked for.
+    pub spec: AccessSpec,
+    /// By how many workers.
+    pub workers: u16,
+    /// Outstanding requests of each.
+    pub depth: u32,
+    /// Each worker has a zone of its own.
+    pub disjoint: bool,
+    /// Where.
+    pub zone: Zone,
+}
+
+impl Plan {
+    /// The load of a cell on a target of that size and block. For patterns that are access specifications; files,
+    /// applications and the transfer graph have loads of their own.
+    ///
+    /// # Errors
+    /// An axis that has no meaning here, a target that is too small.
+    pub fn of(cell: &CellSpec, capacity: u64, block: u64) -> Result<Self, CellError> {
+        let (axes, pattern) = (&cell.axes, &cell.pattern);
+        let defaults = pattern.defaults();
+        let is_jbod = cell.subject.level() == Some(Level::Jbod);
+        let clients = if *pattern == Pattern::MultiThreaded { axes.th } else { None };
+        let mut workers = axes.workers.or(clients).unwrap_or(defaults.workers);
+        if is_jbod {
+            // Every drive gets as many workers as it would have by itself.
+            workers = cell.subject.members();
+        }
+        let depth = match axes.oio {
+            None => axes.qd.unwrap_or(defaults.qd),
+            Some(oio) => {
+                if axes.workers.is_none() && !is_jbod && oio < u32::from(workers) {
+                    workers = 1;
+                }
+                if !oio.is_multiple_of(u32::from(workers)) {
+                    let reason = format!("{oio} outstanding requests cannot be shared evenly by {workers} workers");
+                    return Err(CellError::NotApplicable(reason));
+                }
+                oio / u32::from(workers)
+            }
+        };
+        let spec = access(pattern, axes)?;
+        if !u64::from(spec.granule()).is_multiple_of(block) {
+            let reason =
+                format!("requests of {} bytes do not fit the target's blocks of {block} bytes", spec.granule());
+            return Err(CellError::NotApplicable(reason));
+        }
+        let len = match axes.zone {
+            Some(ZoneChoice::First32g) => capacity.min(FIRST_32G),
+            _ => capacity,
+        };
+        let zone = Zone { start: 0, len: len / 4096 * 4096 };
+        let disjoint = is_jbod || (workers > 1 && spec.random_percent() < 100.0);
+        let part = if disjoint { zone.part(0, workers).len } else { zone.len };
+        if part < u64::from(spec.bytes_max()) {
+            let reason = format!("the target is too small: {workers} zones of {part} bytes each; use a larger target");
+            return Err(CellError::NotApplicable(reason));
+        }
+        Ok(Self { spec, workers, depth, disjoint, zone })
+    }
+
+    /// Outstanding requests of all workers.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        u32::from(self.workers) * self.depth
+    }
+}
+
+/// The access specification of a pattern with its axes.
+fn access(pattern: &Pattern, axes: &Axes) -> Result<AccessSpec, CellError> {
+    let defaults = pattern.defaults();
+    let bytes = axes.bs.unwrap_or(defaults.bs);
+    let read = match (axes.rd, axes.op) {
+        (Some(rd), _) => rd,
+        (None, Some(Direction::Read)) => 100,
+        (None, Some(Direction::Write)) => 0,
+        (None, None) => defaults.rd,
+    };
+    let mix = |spec: AccessSpec| match (axes.bs, axes.rd) {
+        (None, None) => Ok(spec),
+        _ => Err(CellError::NotApplicable(format!("bs and rd are fixed by the {} mix", pattern.name()))),
+    };
+    match pattern {
+        Pattern::Database | Pattern::Random | Pattern::ResponseTime | Pattern::SsdRandom | Pattern::Latency => {
+            Ok(load::one_size(pattern.name(), bytes, read, 100))
+        }
+        Pattern::Sequential | Pattern::MultiThreaded | Pattern::SsdSequential => {
+            Ok(load::one_size(pattern.name(), bytes, read, 0))
+        }
+        Pattern::FileServer => mix(load::file_server()),
+        Pattern::WebServer => mix(load::web_server()),
+        Pattern::Workstation => mix(load::workstation()),
+        Pattern::Custom(spec) => mix(spec.clone()),
+        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application => {
+            Err(CellError::NotApplicable(format!("{} is no access pattern", pattern.name())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::CacheMode;
+    use super::*;
+
+    const SIZE: u64 = 100 << 30;
+
+    fn plan(subject: &str, pattern: Pattern, axes: Axes) -> Result<Plan, CellError> {
+        Plan::of(&CellSpec::new("x", subject.parse().unwrap(), pattern).with(axes), SIZE, 512)
+    }
+
+    #[test]
+    fn patterns_have_their_defaults_and_axes_override_them() {
+        let database = plan("raid5x4", Pattern::Database, Axes::default()).unwrap();
+        assert_eq!((database.spec.read_percent(), database.workers, database.depth), (67.0, 1, 1));
+        let writes = Axes { op: Some(Direction::Write), qd: Some(8), bs: Some(1 << 20), ..Axes::default() };
+        let sequential = plan("single", Pattern::Sequential, writes).unwrap();
+        assert_eq!((sequential.spec.read_percent(), sequential.depth), (0.0, 8));
+        assert_eq!(sequential.spec.lines()[0].bytes, 1 << 20);
+        let oio = plan("raid0x4", Pattern::SsdRandom, Axes { oio: Some(128), ..Axes::default() }).unwrap();
+        assert_eq!((oio.workers, oio.depth, oio.disjoint, oio.outstanding()), (2, 64, false, 128));
+        let clients = plan("raid0x4", Pattern::MultiThreaded, Axes { th: Some(3), ..Axes::default() }).unwrap();
+        assert_eq!((clients.workers, clients.disjoint), (3, true));
+        let jbod = plan("jbodx6", Pattern::SsdRandom, Axes { qd: Some(4), ..Axes::default() }).unwrap();
+        assert_eq!((jbod.workers, jbod.depth, jbod.disjoint), (6, 4, true));
+        let zone = plan("single", Pattern::Workstation, Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() });
+        assert_eq!(zone.unwrap().zone.len, 32_000_000_000);
+        let cached = Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() };
+        assert!(plan("single", Pattern::Database, cached).is_ok());
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_not_applicable() {
+        let bs = Axes { bs: Some(4096), ..Axes::default() };
+        assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));
+        let odd = Axes { oio: Some(3), ..Axes::default() };
+        assert!(matches!(plan("single", Pattern::SsdRandom, odd), Err(CellError::NotApplicable(_))));
+        let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::ResponseTime);
+        let error = Plan::of(&cell, SIZE, 4096).unwrap_err().to_string();
+        assert!(error.contains("blocks of 4096 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Applications, imitated: the disk requests of programs whose recordings are not published.
+//!
+//! A session works on a set of places (the files and scratch space that the program has open) and does runs: it goes to
+//! a place and reads or writes some requests in sequence there. Places that were used lately are used again more often
+//! than others, which is what makes a controller's cache matter. NTFS adds a write to its log after every few runs and
+//! looks at its MFT; FAT32 writes its FAT. The numbers are guesses about the programs; they are calibrated on one cell
+//! (RAID 5, NTFS, 128 MiB of cache) and everything else is prediction.
+
+use super::volume::PARTITION_BYTES;
+use crate::cell::{FileSystem, TraceApp};
+use crate::load::{Request, Source, Step};
+use crate::target::IoKind;
+use openraid_sim::Random;
+
+/// What an application does to a disk.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AppModel {
+    /// Bytes that it works on.
+    pub working_set: u64,
+    /// Places that begin in the set: one each so many bytes.
+    pub place_bytes: u64,
+    /// Bytes of its requests: least and most, in doublings.
+    pub request: (u32, u32),
+    /// Requests of a run, in the mean.
+    pub run: u32,
+    /// Percent of runs that read.
+    pub reads: u8,
+    /// Percent of runs that go to the quarter of places used most.
+    pub hot: u8,
+    /// Runs between writes of what describes files.
+    pub runs_per_note: u32,
+}
+
+impl AppModel {
+    /// The model of an application.
+    #[must_use]
+    pub const fn of(app: TraceApp) -> Self {
+        const K: u32 = 1 << 10;
+        const M: u64 = 1 << 20;
+        match app {
+            TraceApp::Winmark99 => Self {
+                working_set: 420 * M,
+                place_bytes: M / 4,
+                request: (4 * K, 32 * K),
+                run: 4,
+                reads: 65,
+                hot: 60,
+                runs_per_note: 4,
+            },
+            TraceApp::Photoshop40 => Self {
+                working_set: 300 * M,
+                place_bytes: M,
+                request: (32 * K, 64 * K),
+                run: 12,
+                reads: 50,
+                hot: 45,
+                runs_per_note: 16,
+            },
+            TraceApp::Soundforge40 => Self {
+                working_set: 240 * M,
+                place_bytes: 4 * M,
+                request: (64 * K, 64 * K),
+                run: 48,
+                reads: 55,
+                hot: 40,
+                runs_per_note: 64,
+            },
+            TraceApp::Visualcpp50 => Self {
+                working_set: 200 * M,
+                place_bytes: M / 2,
+                request: (8 * K, 64 * K),
+                run: 8,
+                reads: 60,
+                hot: 55,
+                runs_per_note: 4,
+            },
+        }
+    }
+}
+
+struct User {
+    random: Random,
+    base: u64,
+    at: u64,
+    left: u32,
+    kind: IoKind,
+    len: u32,
+    runs: u32,
+}
+
+/// Users at work with an application.
+pub struct Session {
+    model: AppModel,
+    fs: FileSystem,
+    users: Vec<User>,
+    log: u64,
+}
+
+impl Session {
+    /// So many users, each with a working set of his own.
+    #[must_use]
+    pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64) -> Self {
+        let model = AppModel::of(app);
+        let gap = model.working_set.next_multiple_of(1 << 20) + (64 << 20);
+        let user = |number: u16| User {
+            random: Random::derived(seed, u64::from(number)),
+            base: (256 << 20) + u64::from(number) * gap,
+            at: 0,
+            left: 0,
+            kind: IoKind::Read,
+            len: 4096,
+            runs: 0,
+        };
+        Self { model, fs, users: (0..users).map(user).collect(), log: 0 }
+    }
+
+    /// Bytes of the target that so many users need.
+    #[must_use]
+    pub fn room(app: TraceApp, users: u16) -> u64 {
+        let model = AppModel::of(app);
+        let gap = model.working_set.next_multiple_of(1 << 20) + (64 << 20);
+        (PARTITION_BYTES / 3 + (1 << 30)).max((256 << 20) + u64::from(users) * gap)
+    }
+
+    /// A write of what describes files: NTFS to its log in the middle of the partition, FAT32 to the table in front.
+    fn note(&mut self) -> Request {
+        self.log += 1;
+        let offset = match self.fs {
+            FileSystem::Ntfs => PARTITION_BYTES / 3 / 4096 * 4096 + self.log % 16_384 * 4096,
+            FileSystem::Fat32 => (1 << 20) + self.log % 64 * 4096,
+        };
+        Request { kind: IoKind::Write, offset, len: 4096 }
+    }
+}
+
+impl User {
+    fn begin(&mut self, model: &AppModel) {
+        let places = model.working_set / model.place_bytes;
+        let hot = self.random.chance(u64::from(model.hot), 100);
+        let place = if hot { self.random.below(places.div_ceil(4)) } else { self.random.below(places) };
+        let doublings = u64::from((model.request.1 / model.request.0).ilog2());
+        self.len = model.request.0 << self.random.below(doublings + 1);
+        // A run begins at any request of its place.
+        let steps = model.place_bytes / u64::from(self.len);
+        self.at = place * model.place_bytes + self.random.below(steps.max(1)) * u64::from(self.len);
+        self.left = 1 + u32::try_from(self.random.below(u64::from(2 * model.run - 1))).expect("a short run");
+        let reads = self.random.chance(u64::from(model.reads), 100);
+        self.kind = if reads { IoKind::Read } else { IoKind::Write };
+        self.runs += 1;
+    }
+}
+
+impl Source for Session {
+    fn next(&mut self, worker: u16) -> Step {
+        let model = self.model;
+        let user = &mut self.users[usize::from(worker)];
+        if user.left == 0 {
+            user.begin(&model);
+            if user.runs.is_multiple_of(model.runs_per_note) {
+                return Step::Ask(self.note());
+            }
+        }
+        let user = &mut self.users[usize::from(worker)];
+        user.left -= 1;
+        if user.at + u64::from(user.len) > model.working_set {
+            user.at = 0;
+        }
+        let request = Request { kind: user.kind, offset: user.base + user.at, len: user.len };
+        user.at += u64::from(user.len);
+        Step::Ask(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_stays_in_its_room_and_has_its_shares() {
+        for app in TraceApp::ALL {
+            for fs in FileSystem::ALL {
+                let mut session = Session::new(*app, *fs, 2, 7);
+                let room = Session::room(*app, 2);
+                let (mut reads, mut notes) = (0, 0);
+                let count = 40_000;
+                for number in 0..count {
+                    let Step::Ask(request) = session.next(number % 2) else { panic!("it never ends") };
+                    assert!(request.offset + u64::from(request.len) <= room);
+                    assert!(request.offset.is_multiple_of(4096));
+                    reads += u32::from(request.kind == IoKind::Read);
+                    let noted = request.offset < 256 << 20 || request.offset >= PARTITION_BYTES / 3;
+                    notes += u32::from(noted);
+                }
+                let model = AppModel::of(*app);
+                let share = f64::from(reads) / f64::from(u32::from(count) - notes);
+                assert!((share - f64::from(model.reads) / 100.0).abs() < 0.05, "{app}: {share}");
+            }
+        }
+    }
+}

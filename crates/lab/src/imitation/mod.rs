@@ -1,0 +1,17 @@
+//! Loads of programs that cannot be run here, imitated: file copies on a file system, applications, a transfer graph.
+//!
+//! Each is a stated model, written down in docs/lab-methods.md with its numbers. None of them reads or writes files of
+//! the host: they make the requests that the program and its file system would have made.
+
+mod apps;
+mod files;
+mod graph;
+mod volume;
+
+pub use apps::{AppModel, Session};
+pub use files::{bytes_of, file_sizes, FileCopy};
+pub use graph::{Graph, PLACES, PLACE_BYTES};
+pub use volume::{Volume, PARTITION_BYTES};
+
+/// Bytes of the pieces in which programs read and write files.
+pub const PIECE_BYTES: u32 = 64 << 10;

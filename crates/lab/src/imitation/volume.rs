@@ -1,0 +1,221 @@
+//! How a file system lays files out: a model of NTFS and of FAT32, only as far as it decides where requests go.
+//!
+//! ```text
+//!  NTFS    [files ->                ] [$LogFile] [MFT: 1 KiB a file ->] [indices, bitmap] [files]
+//!          0                        1/3 - 64 MB  1/3                    1/3 + zone
+//!  FAT32   [FAT 1][FAT 2][directories and files ->                                      ]
+//! ```
+//!
+//! Files get the next free clusters one behind the other (4 KiB with NTFS, 16 KiB with FAT32 at 32 GB). What describes
+//! them is written by the host's lazy writer in batches: NTFS writes the MFT pages of the batch, a page of an index,
+//! the bitmap, and its log before them; FAT32 the touched page of both FATs and of the directory. Reading a file needs
+//! its MFT page (four files each) or directory page (64 files each), as far as it was not read just before.
+
+use crate::cell::FileSystem;
+
+/// Size of a partition of the file-copy test.
+pub const PARTITION_BYTES: u64 = 32_000_000_000 / PAGE * PAGE;
+/// The host writes and reads what describes files in pages.
+const PAGE: u64 = 4096;
+/// Files whose descriptions are written together.
+const BATCH_FILES: u64 = 16;
+/// Bytes of a file's MFT record.
+const RECORD_BYTES: u64 = 1024;
+/// Bytes of NTFS's log.
+const LOG_BYTES: u64 = 64 << 20;
+/// Room for the MFT: an eighth of the partition, as NTFS keeps it.
+const MFT_SHARE: u64 = 8;
+/// Directory entries of a FAT32 page: two entries of 32 bytes for each long name.
+const ENTRIES_PER_PAGE: u64 = 64;
+
+/// A formatted partition.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    fs: FileSystem,
+    start: u64,
+    len: u64,
+    /// Next free byte of the file area, from the start.
+    free: u64,
+    /// Files made or read so far.
+    files: u64,
+    /// Pages of the log written so far.
+    log: u64,
+    /// Bytes of files since the FAT was read last.
+    since_fat: u64,
+    /// First byte of the batch that is not written yet.
+    batch_start: u64,
+}
+
+impl Volume {
+    /// A fresh one at a byte of the target.
+    #[must_use]
+    pub fn new(fs: FileSystem, start: u64, len: u64) -> Self {
+        let mut volume = Self { fs, start, len, free: 0, files: 0, log: 0, since_fat: 0, batch_start: 0 };
+        volume.free = match fs {
+            // The boot file and first indices.
+            FileSystem::Ntfs => 1 << 20,
+            FileSystem::Fat32 => 2 * volume.fat_bytes() + (1 << 20),
+        };
+        volume.batch_start = volume.free;
+        volume
+    }
+
+    /// Leave room, as files made before would take it.
+    pub fn skip(&mut self, bytes: u64) {
+        let bytes = bytes.next_multiple_of(self.cluster());
+        self.take(bytes);
+        self.batch_start = self.free;
+    }
+
+    const fn cluster(&self) -> u64 {
+        match self.fs {
+            FileSystem::Ntfs => 4096,
+            FileSystem::Fat32 => 16 << 10,
+        }
+    }
+
+    fn fat_bytes(&self) -> u64 {
+        (self.len / self.cluster() * 4).next_multiple_of(PAGE)
+    }
+
+    fn mft_start(&self) -> u64 {
+        self.len / 3 / PAGE * PAGE
+    }
+
+    /// The place of the next file of that size, on the target.
+    pub fn place(&mut self, bytes: u64) -> u64 {
+        let bytes = bytes.next_multiple_of(self.cluster());
+        self.start + self.take(bytes)
+    }
+
+    fn take(&mut self, bytes: u64) -> u64 {
+        let (low, high) = match self.fs {
+            FileSystem::Ntfs => (self.mft_start() - LOG_BYTES, self.mft_start() + self.len / MFT_SHARE),
+            FileSystem::Fat32 => (self.len, self.len),
+        };
+        if self.free < low && self.free + bytes > low {
+            self.free = high / PAGE * PAGE;
+        }
+        if self.free + bytes > self.len {
+            // Full: begin again, as a deleted set would have left the room.
+            self.free = 1 << 20;
+        }
+        let place = self.free;
+        self.free += bytes;
+        place
+    }
+
+    /// What is read before a file's data: place and length.
+    pub fn look_up(&mut self) -> Vec<(u64, u64)> {
+        let number = self.files;
+        self.files += 1;
+        match self.fs {
+            FileSystem::Ntfs => {
+                let per_page = PAGE / RECORD_BYTES;
+                let mut pages = Vec::new();
+                if number.is_multiple_of(30) {
+                    pages.push((self.start + self.index_page(number / 30), PAGE));
+                }
+                if number.is_multiple_of(per_page) {
+                    pages.push((self.start + self.mft_start() + number * RECORD_BYTES, PAGE));
+                }
+                pages
+            }
+            FileSystem::Fat32 => {
+                let mut pages = Vec::new();
+                if number.is_multiple_of(ENTRIES_PER_PAGE) {
+                    pages.push((self.start + self.directory_page(number), PAGE));
+                }
+                // A page of the FAT describes 1024 clusters.
+                let fat_page = self.free / self.cluster() * 4 / PAGE * PAGE;
+                if self.since_fat != fat_page {
+                    self.since_fat = fat_page;
+                    pages.push((self.start + fat_page.min(self.fat_bytes() - PAGE), PAGE));
+                }
+                pages
+            }
+        }
+    }
+
+    /// What is written to describe a file that was made: place and length. Empty but at the end of a batch.
+    pub fn note_down(&mut self, bytes: u64) -> Vec<(u64, u64)> {
+        let number = self.files;
+        self.files += 1;
+        // A file of many megabytes is not kept waiting for others.
+        let large = bytes > (16 << 20);
+        if !self.files.is_multiple_of(BATCH_FILES) && !large {
+            return Vec::new();
+        }
+        let mut pages = Vec::new();
+        match self.fs {
+            FileSystem::Ntfs => {
+                let log = self.mft_start() - LOG_BYTES + self.log * PAGE % LOG_BYTES;
+                self.log += 4;
+                let first = if large { number } else { number + 1 - BATCH_FILES };
+                let mft = self.mft_start() + first * RECORD_BYTES / PAGE * PAGE;
+                let length = if large { PAGE } else { (BATCH_FILES * RECORD_BYTES).next_multiple_of(PAGE) };
+                pages.push((self.start + log, 4 * PAGE));
+                pages.push((self.start + mft, length));
+                pages.push((self.start + self.index_page(number / 30), PAGE));
+                let bitmap = self.mft_start() + self.len / MFT_SHARE - (2 << 20);
+                pages.push((self.start + bitmap + self.batch_start / self.cluster() / 8 / PAGE * PAGE, PAGE));
+            }
+            FileSystem::Fat32 => {
+                let fat = self.batch_start / self.cluster() * 4 / PAGE * PAGE;
+                let fat = fat.min(self.fat_bytes() - PAGE);
+                pages.push((self.start + fat, PAGE));
+                pages.push((self.start + self.fat_bytes() + fat, PAGE));
+                pages.push((self.start + self.directory_page(number), PAGE));
+            }
+        }
+        self.batch_start = self.free;
+        pages
+    }
+
+    /// Indices lie in the file area near the MFT.
+    fn index_page(&self, number: u64) -> u64 {
+        self.mft_start() + self.len / MFT_SHARE - (64 << 20) + number % 4096 * PAGE
+    }
+
+    fn directory_page(&self, file: u64) -> u64 {
+        2 * self.fat_bytes() + file / ENTRIES_PER_PAGE % 128 * PAGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_lie_one_behind_the_other_and_never_on_what_describes_them() {
+        for fs in [FileSystem::Ntfs, FileSystem::Fat32] {
+            let mut volume = Volume::new(fs, 0, PARTITION_BYTES);
+            let mut before = 0;
+            for number in 0..3000u64 {
+                let bytes = 4096 + number * 4001;
+                let place = volume.place(bytes);
+                assert!(place >= before && place + bytes <= PARTITION_BYTES);
+                before = place + bytes;
+                for (page, len) in volume.note_down(bytes) {
+                    assert!(page + len <= PARTITION_BYTES && page.is_multiple_of(PAGE), "{fs} {page}");
+                    assert!(page >= before || page + len <= place || fs == FileSystem::Ntfs);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fat_writes_both_copies_and_ntfs_its_log_first() {
+        let mut fat = Volume::new(FileSystem::Fat32, 0, PARTITION_BYTES);
+        let mut ntfs = Volume::new(FileSystem::Ntfs, 0, PARTITION_BYTES);
+        let notes = |volume: &mut Volume| -> Vec<Vec<(u64, u64)>> {
+            (0..32).map(|_| (volume.place(4096), volume.note_down(4096)).1).filter(|pages| !pages.is_empty()).collect()
+        };
+        let fat_notes = notes(&mut fat);
+        assert_eq!(fat_notes.len(), 2);
+        assert_eq!(fat_notes[0][1].0 - fat_notes[0][0].0, fat.fat_bytes());
+        let ntfs_notes = notes(&mut ntfs);
+        assert_eq!(ntfs_notes[1][0].0 - ntfs_notes[0][0].0, 4 * PAGE, "the log goes on");
+        assert_eq!(ntfs_notes[1][1].0 - ntfs_notes[0][1].0, BATCH_FILES * RECORD_BYTES);
+    }
+}

@@ -1,0 +1,356 @@
+//! fio's job files: the options that describe a load. Options that would change the load and are not understood are
+//! errors; those that only say how fio itself works are passed over.
+
+use super::words::{size, time};
+use super::{shown, Lines, ReadError};
+use crate::load::{AccessError, AccessLine, AccessSpec};
+use openraid_units::Nanos;
+use std::io::BufRead;
+
+/// Jobs of one file at most.
+const JOBS_MAX: usize = 256;
+
+/// A job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FioJob {
+    /// Its name.
+    pub name: String,
+    /// What it asks for.
+    pub spec: AccessSpec,
+    /// Workers (`numjobs`).
+    pub workers: u16,
+    /// Outstanding requests of each (`iodepth`).
+    pub depth: u32,
+    /// First byte (`offset`).
+    pub offset: u64,
+    /// Bytes that it uses (`size`); nothing: all.
+    pub size: Option<u64>,
+    /// How long (`runtime`).
+    pub runtime: Option<Nanos>,
+    /// How long before it is measured (`ramp_time`).
+    pub ramp: Nanos,
+    /// Pause after each burst (`thinktime`, `thinktime_blocks`).
+    pub think: Option<(u32, Nanos)>,
+    /// Requests each second (`rate_iops`): an open loop.
+    pub rate: Option<u32>,
+    /// The file or device that it names.
+    pub filename: Option<String>,
+    /// Begins after the jobs before (`stonewall`).
+    pub stonewall: bool,
+}
+
+/// Options that do not change what is asked for.
+const PASSED_OVER: &[&str] = &[
+    "ioengine",
+    "direct",
+    "buffered",
+    "group_reporting",
+    "thread",
+    "invalidate",
+    "norandommap",
+    "randrepeat",
+    "allrandrepeat",
+    "description",
+    "iodepth_batch",
+    "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "iodepth_low",
+    "gtod_reduce",
+    "fallocate",
+    "time_based",
+    "disk_util",
+    "cpus_allowed",
+    "cpumask",
+    "numa_cpu_nodes",
+    "refill_buffers",
+    "end_fsync",
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "log_avg_msec",
+    "percentile_list",
+    "clat_percentiles",
+    "lat_percentiles",
+    "new_group",
+    "exitall",
+    "create_on_open",
+    "create_serialize",
+    "unified_rw_reporting",
+    "randseed",
+    "random_generator",
+    "userspace_reap",
+    "fixedbufs",
+    "registerfiles",
+    "sqthread_poll",
+    "hipri",
+    "nice",
+    "prio",
+    "buffer_compress_percentage",
+    "scramble_buffers",
+    "zero_buffers",
+    "per_job_logs",
+    "status-interval",
+    "size_unit",
+    "overwrite",
+    "file_service_type",
+    "nrfiles",
+    "openfiles",
+    "continue_on_error",
+    "disable_lat",
+    "disable_clat",
+    "disable_slat",
+    "wait_for_previous",
+    "output",
+    "output-format",
+    "eta",
+    "directory",
+];
+
+#[derive(Clone, Default)]
+struct Options {
+    rw: Option<(u64, String)>,
+    sizes: Vec<(u32, u8)>,
+    read_percent: Option<u8>,
+    random_percent: Option<u8>,
+    align: Option<u32>,
+    workers: Option<u16>,
+    depth: Option<u32>,
+    offset: u64,
+    size: Option<u64>,
+    runtime: Option<Nanos>,
+    ramp: Nanos,
+    think: Nanos,
+    think_blocks: u32,
+    rate: Option<u32>,
+    filename: Option<String>,
+    stonewall: bool,
+}
+
+/// Read a job file.
+///
+/// # Errors
+/// The first line that cannot be understood.
+pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
+    let mut lines = Lines::new(from);
+    let mut global = Options::default();
+    let mut jobs: Vec<FioJob> = Vec::new();
+    let mut section: Option<(u64, String, Options)> = None;
+    let mut in_global = false;
+    while let Some((number, line)) = lines.next()? {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            let Some(name) = name.strip_suffix(']') else {
+                return Err(ReadError::at(number, format!("{} has no closing bracket", shown(line))));
+            };
+            finish(&mut section, &mut jobs)?;
+            in_global = name.eq_ignore_ascii_case("global");
+            section = (!in_global).then(|| (number, name.to_owned(), global.clone()));
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, "1"));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        let options = match &mut section {
+            Some((_, _, options)) => options,
+            None if in_global => &mut global,
+            None => return Err(ReadError::at(number, format!("{} stands before any [section]", shown(line)))),
+        };
+        options.take(number, &key, value)?;
+    }
+    finish(&mut section, &mut jobs)?;
+    if jobs.is_empty() {
+        return Err(ReadError::at(0, "no job in it; a job file has a section such as [job1]"));
+    }
+    Ok(jobs)
+}
+
+fn finish(section: &mut Option<(u64, String, Options)>, jobs: &mut Vec<FioJob>) -> Result<(), ReadError> {
+    let Some((line, name, options)) = section.take() else { return Ok(()) };
+    if jobs.len() == JOBS_MAX {
+        return Err(ReadError::at(line, format!("more than {JOBS_MAX} jobs; split the file")));
+    }
+    jobs.push(options.job(line, name)?);
+    Ok(())
+}
+
+fn number<T: TryFrom<u64>>(line: u64, key: &str, value: &str, least: u64, most: u64) -> Result<T, ReadError> {
+    let parsed = size(value).filter(|n| (least..=most).contains(n)).and_then(|n| T::try_from(n).ok());
+    parsed.ok_or_else(|| ReadError::at(line, format!("{key}={} is not possible; give {least} to {most}", shown(value))))
+}
+
+impl Options {
+    fn take(&mut self, line: u64, key: &str, value: &str) -> Result<(), ReadError> {
+        let bad_time = || ReadError::at(line, format!("{key}={} is no time; write it as 30s or 5m", shown(value)));
+        match key {
+            "rw" | "readwrite" => self.rw = Some((line, value.to_ascii_lowercase())),
+            "bs" | "blocksize" => {
+                let one = value.split(',').collect::<Vec<_>>();
+                if one.windows(2).any(|pair| pair[0] != pair[1]) {
+                    let reason = "different sizes for reads and writes are not understood; make two jobs of it";
+                    return Err(ReadError::at(line, reason));
+                }
+                self.sizes = vec![(number(line, key, one[0], 512, u64::from(u32::MAX))?, 100)];
+            }
+            "bssplit" => self.sizes = split(line, value)?,
+            "rwmixread" => self.read_percent = Some(number(line, key, value, 0, 100)?),
+            "rwmixwrite" => self.read_percent = Some(100 - number::<u8>(line, key, value, 0, 100)?),
+            "percentage_random" => self.random_percent = Some(number(line, key, value, 0, 100)?),
+            "blockalign" | "ba" => self.align = Some(number(line, key, value, 512, u64::from(u32::MAX))?),
+            "numjobs" => self.workers = Some(number(line, key, value, 1, 256)?),
+            "iodepth" => self.depth = Some(number(line, key, value, 1, 4096)?),
+            "offset" => self.offset = number(line, key, value, 0, u64::MAX)?,
+            "size" | "io_size" => self.size = Some(number(line, key, value, 512, u64::MAX)?),
+            "runtime" | "timeout" => self.runtime = Some(Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?)),
+            "ramp_time" => self.ramp = Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?),
+            "thinktime" => self.think = Nanos(time(value, 1_000).ok_or_else(bad_time)?),
+            "thinktime_blocks" => self.think_blocks = number(line, key, value, 1, 1 << 20)?,
+            "rate_iops" => self.rate = Some(number(line, key, value, 1, 100_000_000)?),
+            "filename" => self.filename = Some(value.into()),
+            "stonewall" => self.stonewall = value != "0",
+            "name" => {}
+            _ if PASSED_OVER.contains(&key) => {}
+            _ => {
+                let reason =
+                    format!("option {} is not understood; remove it if it does not change the load", shown(key));
+                return Err(ReadError::at(line, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn job(self, line: u64, name: String) -> Result<FioJob, ReadError> {
+        let (rw_line, rw) = self.rw.clone().unwrap_or((line, "read".into()));
+        let mixed = self.read_percent.unwrap_or(50);
+        let (read, random) = match rw.as_str() {
+            "read" => (100, 0),
+            "write" => (0, 0),
+            "randread" => (100, 100),
+            "randwrite" => (0, 100),
+            "rw" | "readwrite" => (mixed, 0),
+            "randrw" => (mixed, 100),
+            other => {
+                let reason = format!(
+                    "rw={} is not understood; use read, write, randread, randwrite, rw or randrw",
+                    shown(other)
+                );
+                return Err(ReadError::at(rw_line, reason));
+            }
+        };
+        let random = self.random_percent.unwrap_or(random);
+        let sizes = if self.sizes.is_empty() { vec![(4096, 100)] } else { self.sizes };
+        let align = self.align;
+        let lines = sizes.iter().map(|(bytes, share)| AccessLine { bytes: *bytes, share: *share, read, random, align });
+        let spec = AccessSpec::new(&name, lines.collect());
+        let spec = spec.map_err(|error: AccessError| ReadError::at(line, format!("job {}: {error}", shown(&name))))?;
+        let think = (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think));
+        Ok(FioJob {
+            name,
+            spec,
+            workers: self.workers.unwrap_or(1),
+            depth: self.depth.unwrap_or(1),
+            offset: self.offset,
+            size: self.size,
+            runtime: self.runtime,
+            ramp: self.ramp,
+            think,
+            rate: self.rate,
+            filename: self.filename,
+            stonewall: self.stonewall,
+        })
+    }
+}
+
+/// `4k/10:64k/50:32k/40`; shares that are left out get what is left, evenly.
+fn split(line: u64, value: &str) -> Result<Vec<(u32, u8)>, ReadError> {
+    if value.contains(',') {
+        return Err(ReadError::at(line, "bssplit apart for reads and writes is not understood; make two jobs of it"));
+    }
+    let wrong =
+        |part: &str| ReadError::at(line, format!("bssplit: {} is no size/percent; write 4k/60:64k/40", shown(part)));
+    let mut sizes: Vec<(u32, Option<u8>)> = Vec::new();
+    for part in value.split(':') {
+        let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
+        let bytes = size(bytes).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| wrong(part))?;
+        let share = match share {
+            "" => None,
+            share => Some(share.parse::<u8>().ok().filter(|n| *n <= 100).ok_or_else(|| wrong(part))?),
+        };
+        sizes.push((bytes, share));
+    }
+    let given: u32 = sizes.iter().filter_map(|(_, share)| share.map(u32::from)).sum();
+    let open = sizes.iter().filter(|(_, share)| share.is_none()).count();
+    let mut left = 100u32.saturating_sub(given);
+    let mut still = u32::try_from(open).unwrap_or(u32::MAX);
+    let share_out = sizes.into_iter().map(|(bytes, share)| {
+        let share = share.unwrap_or_else(|| {
+            let each = left / still;
+            left -= each;
+            still -= 1;
+            u8::try_from(each).expect("at most 100")
+        });
+        (bytes, share)
+    });
+    Ok(share_out.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOBS: &str = "\
+# A file server, after the well-known example
+[global]
+ioengine=libaio
+direct=1
+rw=randrw
+rwmixread=80
+bssplit=512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10
+runtime=30
+[light]
+iodepth=4
+[heavy]
+stonewall
+iodepth=64
+numjobs=2
+thinktime=100
+";
+
+    #[test]
+    fn the_file_server_example_is_the_file_server_mix() {
+        let jobs = read_fio_job(JOBS.as_bytes()).unwrap();
+        assert_eq!(jobs.len(), 2);
+        assert_eq!(jobs[0].spec.lines(), crate::load::file_server().lines());
+        assert_eq!((jobs[0].depth, jobs[0].workers, jobs[0].runtime), (4, 1, Some(Nanos::from_secs(30))));
+        assert_eq!((jobs[1].depth, jobs[1].workers, jobs[1].stonewall), (64, 2, true));
+        assert_eq!(jobs[1].think, Some((1, Nanos::from_micros(100))));
+    }
+
+    #[test]
+    fn what_is_left_of_a_split_is_shared_evenly() {
+        assert_eq!(split(1, "4k/50:8k:16k").unwrap(), [(4096, 50), (8192, 25), (16_384, 25)]);
+        assert_eq!(split(1, "4k:8k:16k").unwrap(), [(4096, 33), (8192, 33), (16_384, 34)]);
+    }
+
+    #[test]
+    fn garbage_is_refused_with_its_line() {
+        for (text, expected) in [
+            ("bs=4k\n", "line 1: \"bs=4k\" stands before any [section]"),
+            ("[a]\nbs=4x\n", "line 2: bs=\"4x\" is not possible"),
+            ("[a]\nrw=trim\n", "line 2: rw=\"trim\" is not understood"),
+            ("[a]\nzonemode=zbd\n", "line 2: option \"zonemode\" is not understood"),
+            ("[a\n", "line 1: \"[a\" has no closing bracket"),
+            ("[global]\nbs=4k\n", "no job in it"),
+            ("[a]\nbssplit=4k/60:8k/60\n", "line 1: job \"a\": the shares of the sizes add to 120 %"),
+            ("[a]\nbs=4k,8k\n", "line 2: different sizes"),
+            ("[a]\nruntime=soon\n", "line 2: runtime=\"soon\" is no time"),
+        ] {
+            let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+        assert!(read_fio_job(&[0xff, 0xfe, 10][..]).unwrap_err().reason.contains("UTF-8"));
+        let long = vec![b'a'; super::super::LINE_BYTES_MAX + 10];
+        assert!(read_fio_job(&long[..]).unwrap_err().reason.contains("longer than"));
+    }
+}

@@ -1,0 +1,61 @@
+//! fio's iolog: `FILE ACTION OFFSET LENGTH` in version 2, with milliseconds in front in version 3. In version 2 the
+//! only times are those of `wait`, microseconds since the last one (the length field is ignored).
+
+use super::trace::Trace;
+use super::{shown, Lines, ReadError};
+use crate::target::IoKind;
+use std::io::BufRead;
+
+pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
+    let mut trace = Trace::default();
+    let with_time = match lines.next()? {
+        None => return Ok(trace),
+        Some((_, "fio version 2 iolog")) => false,
+        Some((_, "fio version 3 iolog")) => true,
+        Some((line, text)) => {
+            return Err(ReadError::at(line, format!("{} is no iolog of version 2 or 3", shown(text))));
+        }
+    };
+    let (mut now, mut zero) = (0u64, None);
+    let mut file: Option<String> = None;
+    while let Some((line, text)) = lines.next()? {
+        let mut words = text.split_whitespace().peekable();
+        if words.peek().is_none() {
+            continue;
+        }
+        if with_time {
+            let word = words.next().unwrap_or_default();
+            let time = word.parse::<u64>().ok().and_then(|ms| ms.checked_mul(1_000_000));
+            now = time.ok_or_else(|| ReadError::at(line, format!("{} is no time in milliseconds", shown(word))))?;
+        }
+        let (name, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let rest: Vec<&str> = words.collect();
+        if file.as_deref().is_some_and(|known| known != name) {
+            return Err(ReadError::at(line, format!("{} is a second file; make one trace of each", shown(name))));
+        }
+        file.get_or_insert_with(|| name.to_owned());
+        let kind = match action {
+            "add" | "open" | "close" => continue,
+            "wait" => {
+                let wait = rest.first().and_then(|word| word.parse::<u64>().ok()).and_then(|us| us.checked_mul(1000));
+                let wait = wait.and_then(|wait| now.checked_add(wait));
+                now = wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds"))?;
+                continue;
+            }
+            "read" => IoKind::Read,
+            "write" => IoKind::Write,
+            "sync" | "datasync" => IoKind::Flush,
+            "trim" => return Err(ReadError::at(line, "trims are not understood; remove them")),
+            other => return Err(ReadError::at(line, format!("{} is no action of an iolog", shown(other)))),
+        };
+        let number = |at: usize| rest.get(at).and_then(|word| word.parse::<u64>().ok());
+        let place = if kind == IoKind::Flush { Some((0, 0)) } else { number(0).zip(number(1)) };
+        let Some((offset, len)) = place else {
+            return Err(ReadError::at(line, format!("{} has no offset and length", shown(text))));
+        };
+        let zero = *zero.get_or_insert(now);
+        let at = now.checked_sub(zero).ok_or_else(|| ReadError::at(line, "its time lies before that of the first"))?;
+        trace.push(line, at, kind, offset, len)?;
+    }
+    Ok(trace)
+}

@@ -1,0 +1,92 @@
+//! Loads that others have written down: fio's job files, Iometer's configurations, traces.
+//!
+//! Everything that is read may be garbage. An error names the file's line and what is wrong with it; nothing is
+//! guessed and nothing is skipped silently. Memory follows what was read, up to named limits.
+
+mod fio_job;
+mod icf;
+mod iolog;
+mod msr;
+mod spc;
+mod trace;
+mod words;
+
+pub use fio_job::{read_fio_job, FioJob};
+pub use icf::{read_icf, IcfSpec, IometerFile};
+pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, RECORDS_MAX};
+
+use std::fmt;
+use std::io::BufRead;
+
+/// Bytes of one line at most.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Why a file cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The line, from 1 on; 0 where it is about the whole file.
+    pub line: u64,
+    /// What is wrong, and what to do.
+    pub reason: String,
+}
+
+impl ReadError {
+    pub(crate) fn at(line: u64, reason: impl Into<String>) -> Self {
+        Self { line, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Lines with their numbers, each at most [`LINE_BYTES_MAX`] long, in UTF-8.
+pub(crate) struct Lines<R> {
+    from: R,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub fn new(from: R) -> Self {
+        Self { from, number: 0, buffer: Vec::new() }
+    }
+
+    /// The next line without its end.
+    pub fn next(&mut self) -> Result<Option<(u64, &str)>, ReadError> {
+        self.number += 1;
+        let number = self.number;
+        self.buffer.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        let read = std::io::Read::take(&mut self.from, limit).read_until(b'\n', &mut self.buffer);
+        let read = read.map_err(|error| ReadError::at(number, format!("it cannot be read: {error}")))?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if self.buffer.len() > LINE_BYTES_MAX {
+            let reason = format!("longer than {LINE_BYTES_MAX} bytes; this is no such file");
+            return Err(ReadError::at(number, reason));
+        }
+        match std::str::from_utf8(&self.buffer) {
+            Ok(text) => Ok(Some((number, text.trim_end_matches(['\n', '\r'])))),
+            Err(_) => Err(ReadError::at(number, "not text in UTF-8; this is no such file")),
+        }
+    }
+}
+
+/// A piece of a line for an error, cut to a length that people can read.
+pub(crate) fn shown(text: &str) -> String {
+    const SHOWN_MAX: usize = 40;
+    let mut cut: String = text.chars().take(SHOWN_MAX).collect();
+    if cut.len() < text.len() {
+        cut.push_str("...");
+    }
+    format!("{cut:?}")
+}

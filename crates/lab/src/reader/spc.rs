@@ -1,0 +1,57 @@
+//! The text of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, places in sectors of 512 bytes,
+//! times in seconds. The units (ASUs) of a trace are laid one behind the other, each on whole MiB.
+
+use super::trace::Trace;
+use super::words::seconds;
+use super::{shown, Lines, ReadError};
+use crate::target::IoKind;
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+const MIB: u64 = 1 << 20;
+
+pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
+    let mut trace = Trace::default();
+    let mut zero = None;
+    let mut units: Vec<u16> = Vec::new();
+    let mut ends: BTreeMap<u16, u64> = BTreeMap::new();
+    while let Some((line, text)) = lines.next()? {
+        if text.trim().is_empty() {
+            continue;
+        }
+        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        let [unit, lba, size, kind, time, ..] = fields[..] else {
+            let reason = format!("{} has {} fields, at least 5 are expected", shown(text), fields.len());
+            return Err(ReadError::at(line, reason));
+        };
+        let bad = |text: &str, what: &str| ReadError::at(line, format!("{} is no {what}", shown(text)));
+        let unit: u16 = unit.parse().map_err(|_| bad(unit, "unit (ASU)"))?;
+        let offset = lba.parse::<u64>().ok().and_then(|lba| lba.checked_mul(512)).filter(|offset| *offset < 1 << 60);
+        let offset = offset.ok_or_else(|| bad(lba, "place"))?;
+        let size: u64 = size.parse().map_err(|_| bad(size, "size"))?;
+        let kind = match kind {
+            "R" | "r" => IoKind::Read,
+            "W" | "w" => IoKind::Write,
+            other => return Err(ReadError::at(line, format!("{} is neither R nor W", shown(other)))),
+        };
+        let time = seconds(time).ok_or_else(|| bad(time, "time"))?;
+        let zero = *zero.get_or_insert(time);
+        let at = time.checked_sub(zero);
+        let at = at.ok_or_else(|| ReadError::at(line, "its time lies before that of the first request"))?;
+        trace.push(line, at, kind, offset, size)?;
+        units.push(unit);
+        let end = ends.entry(unit).or_insert(0);
+        *end = (*end).max(offset + size);
+    }
+    let mut start = 0u64;
+    let mut starts = BTreeMap::new();
+    for (unit, end) in ends {
+        starts.insert(unit, start);
+        start = start.saturating_add(end.next_multiple_of(MIB));
+        if start > 1 << 62 {
+            return Err(ReadError::at(0, "its units together are larger than any target"));
+        }
+    }
+    trace.shift(|number| starts[&units[number]]);
+    Ok(trace)
+}

@@ -1,0 +1,254 @@
+//! Traces: requests with their times, from recordings of real systems.
+
+use super::{iolog, msr, spc, Lines, ReadError};
+use crate::load::{Arrivals, Request, Source, Step, REQUEST_BYTES_MAX};
+use crate::target::IoKind;
+use openraid_units::{Bytes, Nanos};
+use std::io::BufRead;
+
+/// Requests of one trace at most: 32 bytes each.
+pub const RECORDS_MAX: usize = 20_000_000;
+
+/// How a trace is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceFormat {
+    /// fio's iolog, version 2 or 3.
+    FioIolog,
+    /// The CSV of the traces of Microsoft Research Cambridge.
+    MsrCsv,
+    /// The text of the Storage Performance Council.
+    Spc,
+}
+
+/// A request of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceRecord {
+    /// From the first request on.
+    pub at: Nanos,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// What.
+    pub kind: IoKind,
+    /// The line it came from.
+    pub line: u32,
+}
+
+/// A trace: at least one request, in the order of time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Trace {
+    records: Vec<TraceRecord>,
+}
+
+/// Read a trace.
+///
+/// # Errors
+/// The first line that cannot be understood, or whose time lies before that of the line above.
+pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, ReadError> {
+    let lines = Lines::new(from);
+    let trace = match format {
+        TraceFormat::FioIolog => iolog::read(lines)?,
+        TraceFormat::MsrCsv => msr::read(lines)?,
+        TraceFormat::Spc => spc::read(lines)?,
+    };
+    if trace.records.is_empty() {
+        return Err(ReadError::at(0, "no request in it"));
+    }
+    Ok(trace)
+}
+
+impl TraceFormat {
+    /// The format that a file's first line looks like.
+    #[must_use]
+    pub fn of(first_line: &str) -> Option<Self> {
+        if first_line.starts_with("fio version") {
+            return Some(Self::FioIolog);
+        }
+        match first_line.split(',').count() {
+            7 => Some(Self::MsrCsv),
+            5.. => Some(Self::Spc),
+            _ => None,
+        }
+    }
+}
+
+impl Trace {
+    /// Take a request; its time counts from the trace's own zero.
+    pub(super) fn push(&mut self, line: u64, at: u64, kind: IoKind, offset: u64, len: u64) -> Result<(), ReadError> {
+        if self.records.len() == RECORDS_MAX {
+            return Err(ReadError::at(line, format!("more than {RECORDS_MAX} requests; cut the trace")));
+        }
+        if self.records.last().is_some_and(|before| before.at.get() > at) {
+            return Err(ReadError::at(line, "its time lies before that of the request above; sort the trace by time"));
+        }
+        let sized = (len > 0 && len <= u64::from(REQUEST_BYTES_MAX)) || kind == IoKind::Flush;
+        let whole = len.is_multiple_of(512) && offset.is_multiple_of(512);
+        let small = u32::try_from(len).ok().filter(|_| sized && whole && offset.checked_add(len).is_some());
+        let Some(len) = small else {
+            let reason = format!(
+                "a request of {len} bytes at byte {offset} is not possible; whole sectors, 512 to {REQUEST_BYTES_MAX} \
+                 bytes are"
+            );
+            return Err(ReadError::at(line, reason));
+        };
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        self.records.push(TraceRecord { at: Nanos(at), offset, len, kind, line });
+        Ok(())
+    }
+
+    /// The requests.
+    #[must_use]
+    pub fn records(&self) -> &[TraceRecord] {
+        &self.records
+    }
+
+    /// The largest request.
+    #[must_use]
+    pub fn bytes_max(&self) -> u32 {
+        self.records.iter().map(|record| record.len).max().unwrap_or(0)
+    }
+
+    /// Does it write?
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.records.iter().any(|record| record.kind == IoKind::Write)
+    }
+
+    /// From the first request to the last.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        self.records.last().map_or(Nanos::ZERO, |record| record.at)
+    }
+
+    /// Does all of it lie on a target of this size?
+    ///
+    /// # Errors
+    /// The first line that does not.
+    pub fn check(&self, capacity: Bytes) -> Result<(), ReadError> {
+        let end = |record: &TraceRecord| record.offset + u64::from(record.len);
+        match self.records.iter().find(|record| end(record) > capacity.get()) {
+            None => Ok(()),
+            Some(record) => Err(ReadError::at(
+                u64::from(record.line),
+                format!("it reaches to byte {}, the target holds {capacity}; use a larger target", end(record)),
+            )),
+        }
+    }
+
+    /// Its requests at their times.
+    #[must_use]
+    pub fn arrivals(&self) -> Replay<'_> {
+        Replay { trace: self, next: 0 }
+    }
+
+    /// Move every place: the requests of one volume behind those of others.
+    pub(super) fn shift(&mut self, by: impl Fn(usize) -> u64) {
+        for (number, record) in self.records.iter_mut().enumerate() {
+            record.offset += by(number);
+        }
+    }
+}
+
+/// A trace that is played again: at its times as arrivals, as fast as it goes as a source.
+pub struct Replay<'a> {
+    trace: &'a Trace,
+    next: usize,
+}
+
+impl Replay<'_> {
+    fn record(&mut self) -> Option<&TraceRecord> {
+        let record = self.trace.records.get(self.next)?;
+        self.next += 1;
+        Some(record)
+    }
+}
+
+impl Arrivals for Replay<'_> {
+    fn next(&mut self) -> Option<(Nanos, Request)> {
+        let record = self.record()?;
+        Some((record.at, Request { kind: record.kind, offset: record.offset, len: record.len }))
+    }
+}
+
+impl Source for Replay<'_> {
+    fn next(&mut self, _worker: u16) -> Step {
+        match self.record() {
+            Some(record) => Step::Ask(Request { kind: record.kind, offset: record.offset, len: record.len }),
+            None => Step::End,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(format: TraceFormat, text: &str) -> Vec<(u64, IoKind, u64, u32)> {
+        let trace = read_trace(format, text.as_bytes()).unwrap();
+        trace.records().iter().map(|r| (r.at.get(), r.kind, r.offset, r.len)).collect()
+    }
+
+    fn error(format: TraceFormat, text: &str) -> String {
+        read_trace(format, text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_format_gives_the_same_requests() {
+        let expected = vec![(0, IoKind::Read, 4096, 8192), (1_500_000, IoKind::Write, 0, 512)];
+        let iolog = "fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n10 /dev/sda read 4096 8192\n\
+                     11 /dev/sda write 0 512\n12 /dev/sda close\n";
+        // Milliseconds only.
+        assert_eq!(all(TraceFormat::FioIolog, iolog)[0], expected[0]);
+        assert_eq!(all(TraceFormat::FioIolog, iolog)[1], (1_000_000, IoKind::Write, 0, 512));
+        let v2 = "fio version 2 iolog\nf add\nf open\nf read 4096 8192\nf wait 1500 0\nf write 0 512\nf close\n";
+        assert_eq!(all(TraceFormat::FioIolog, v2), expected);
+        let msr = "128166372003061629,src1,0,Read,4096,8192,1331\n128166372003076629,src1,0,Write,0,512,100\n";
+        assert_eq!(all(TraceFormat::MsrCsv, msr), expected);
+        let spc = "0,8,8192,R,0.000000\n0,0,512,w,0.001500,junk\n";
+        assert_eq!(all(TraceFormat::Spc, spc), expected);
+        for (line, format) in [(iolog, TraceFormat::FioIolog), (msr, TraceFormat::MsrCsv), (spc, TraceFormat::Spc)] {
+            assert_eq!(TraceFormat::of(line.lines().next().unwrap()), Some(format));
+        }
+    }
+
+    #[test]
+    fn units_of_an_spc_trace_stand_one_behind_the_other() {
+        let spc = "0,0,4096,R,0.0\n1,0,4096,R,0.1\n0,2048,4096,R,0.2\n";
+        let places: Vec<u64> = all(TraceFormat::Spc, spc).iter().map(|r| r.2).collect();
+        // Unit 0 ends at 1 MiB + 4 KiB, so unit 1 begins at 2 MiB.
+        assert_eq!(places, [0, 2 << 20, 1 << 20]);
+    }
+
+    #[test]
+    fn garbage_and_time_running_backwards_are_refused_with_their_line() {
+        use TraceFormat::{FioIolog, MsrCsv, Spc};
+        let cases = [
+            (MsrCsv, "1,h,0,Read,0,512,1\nrubbish\n", "line 2: \"rubbish\" has 1 fields"),
+            (MsrCsv, "10,h,0,Read,0,512,1\n9,h,0,Read,0,512,1\n", "line 2: its time lies before"),
+            (MsrCsv, "10,h,0,Seek,0,512,1\n", "line 1: \"Seek\" is neither Read nor Write"),
+            (MsrCsv, "10,h,0,Read,0,513,1\n", "line 1: a request of 513 bytes"),
+            (MsrCsv, "10,h,0,Read,18446744073709551104,1024,1\n", "line 1: a request of 1024 bytes"),
+            (Spc, "0,0,4096,R,0.5\n0,0,4096,R,0.4\n", "line 2: its time lies before"),
+            (Spc, "0,0,4096,R,later\n", "line 1: \"later\" is no time"),
+            (Spc, "0,99999999999999999999,4096,R,0\n", "line 1: \"99999999999999999999\" is no place"),
+            (FioIolog, "fio version 9 iolog\n", "line 1: \"fio version 9 iolog\" is no iolog"),
+            (FioIolog, "fio version 2 iolog\nf jump 0 512\n", "line 2: \"jump\" is no action"),
+            (FioIolog, "fio version 2 iolog\nf read 0 512\ng read 0 512\n", "line 3: \"g\" is a second file"),
+            (FioIolog, "fio version 3 iolog\n5 f read 0 512\n4 f read 0 512\n", "line 3: its time lies before"),
+            (FioIolog, "", "no request in it"),
+        ];
+        for (format, text, expected) in cases {
+            let error = error(format, text);
+            assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn requests_beyond_the_target_are_named_by_their_line() {
+        let trace = read_trace(TraceFormat::Spc, "0,0,512,R,0\n0,100,512,R,1\n".as_bytes()).unwrap();
+        assert_eq!(trace.check(Bytes(101 * 512)), Ok(()));
+        let error = trace.check(Bytes(100 * 512)).unwrap_err().to_string();
+        assert_eq!(error, "line 2: it reaches to byte 51712, the target holds 51200 bytes; use a larger target");
+    }
+}

@@ -1,0 +1,184 @@
+//! A file or a block device, by io_uring (or threads, where that is refused), past the page cache where possible.
+//!
+//! It is opened for itself alone, so that nothing that the kernel or another program uses is ever measured, let alone
+//! written. Without a [`Destruction`] it is opened for reading and the kernel itself refuses writes.
+
+use super::choice::{Choice, Destruction};
+use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
+use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
+use openraid_sys::{
+    clock, Completed, Direct, EngineOptions, Epoll, Events, Interest, IoEngine, Member, MemberSlot, Operation, Use,
+    Verb,
+};
+use openraid_units::{Bytes, DriveLba, Instant, Nanos};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a real target is opened for.
+#[derive(Clone, Debug)]
+pub struct RealOptions {
+    /// Requests outstanding at most.
+    pub outstanding: u32,
+    /// Bytes of one request at most.
+    pub bytes_max: u32,
+    /// Its data may be destroyed; without it nothing is ever written.
+    pub destroy: Option<Destruction>,
+    /// Seed of the payload.
+    pub seed: u64,
+}
+
+/// See the module's description.
+pub struct BlockTarget {
+    facts: TargetFacts,
+    frames: Frames,
+    engine: IoEngine,
+    slot: MemberSlot,
+    epoll: Epoll,
+    events: Events,
+    completed: Vec<Completed>,
+    patience: Patience,
+    queued: bool,
+}
+
+impl BlockTarget {
+    /// Open it. Nothing is written.
+    ///
+    /// # Errors
+    /// It is not there, in use, write-protected where it shall be written, or too small for one request.
+    pub fn open(path: &Path, options: &RealOptions) -> Result<Self, TargetError> {
+        let choice = Choice::Path(path.into());
+        let name = path.display().to_string();
+        let wrong = |reason: String| TargetError::Open { name: name.clone(), reason };
+        let destroy = options.destroy.as_ref().is_some_and(|proof| proof.covers(&choice));
+        let usage = if destroy { Use::Exclusive } else { Use::ReadExclusive };
+        // Its text names the path already.
+        let member = Member::open(path, usage, Direct::Try).map_err(|error| {
+            let text = error.to_string();
+            let reason = text.strip_prefix(&format!("{name}: ")).map_or(text.clone(), ToOwned::to_owned);
+            wrong(reason)
+        })?;
+        let kernel = member.facts().clone();
+        if kernel.size.bytes() < Bytes(u64::from(options.bytes_max)) {
+            return Err(wrong(format!(
+                "it holds {} only, less than one request of {} bytes; use a larger target",
+                kernel.size.bytes(),
+                options.bytes_max
+            )));
+        }
+        let mut frames = Frames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
+        let mut engine = IoEngine::new(&frames.pool, EngineOptions::default())
+            .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
+        let mut bed = bed(path, &member);
+        bed.push(format!("generator: {}", engine.description()));
+        bed.extend(engine.notes().iter().map(|note| note.0.clone()));
+        let slot = engine.attach(Arc::new(member)).expect("the only member");
+        let epoll = Epoll::new().map_err(|error| wrong(error.to_string()))?;
+        epoll.add(engine.event_fd(), 0, Interest::READ).map_err(|error| wrong(error.to_string()))?;
+        let facts = TargetFacts {
+            name: name.clone(),
+            capacity: kernel.size.bytes(),
+            block: kernel.logical_block.bytes(),
+            simulated: false,
+            writable: destroy,
+            bed,
+        };
+        // The pool is warm when the first request comes.
+        let _ = frames.pool.slice_mut(frames.of(&HostIo { id: 0, kind: IoKind::Read, offset: 0, len: 512, worker: 0 }));
+        let (events, patience) = (Events::new(), Patience::with(&name));
+        Ok(Self { facts, frames, engine, slot, epoll, events, completed: Vec::new(), patience, queued: false })
+    }
+
+    fn reap(&mut self, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        self.engine
+            .reap(&mut self.frames.pool, &mut self.completed)
+            .map_err(|error| self.patience.gone(format!("the kernel takes no more requests: {error}")))?;
+        let at = clock::now();
+        for completed in self.completed.drain(..) {
+            let failed = completed.result.err();
+            self.patience.answer(failed.map(|error| error.to_string()))?;
+            let status = if failed.is_some() { ReplyStatus::IoError } else { ReplyStatus::Ok };
+            done.push(IoDone { id: completed.user_data, at, status });
+        }
+        Ok(())
+    }
+}
+
+fn bed(path: &Path, member: &Member) -> Vec<String> {
+    let facts = member.facts();
+    let kind = match (facts.block_device, facts.rotational) {
+        (true, true) => "hard disk",
+        (true, false) => "block device",
+        (false, _) => "file",
+    };
+    let mut bed =
+        vec![format!("{}: {kind}, {}, blocks of {}", path.display(), facts.size.bytes(), facts.logical_block.bytes())];
+    bed.extend(facts.model.iter().map(|model| format!("model: {model}")));
+    bed.push(
+        if facts.direct { "past the page cache" } else { "THROUGH the page cache: memory is measured, too" }.into(),
+    );
+    bed.extend(member.notes().iter().map(|note| note.0.clone()));
+    let allocated = path.metadata().map(|metadata| (metadata.blocks() * 512, metadata.len()));
+    if let (false, Ok((blocks, len))) = (facts.block_device, allocated) {
+        if blocks < len {
+            bed.push(format!(
+                "{} bytes of the file are holes: reading them costs nothing; write it full first",
+                len - blocks
+            ));
+        }
+    }
+    bed
+}
+
+impl Target for BlockTarget {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    fn submit(&mut self, io: HostIo) {
+        let at = DriveLba(io.offset / 512);
+        let verb = match io.kind {
+            IoKind::Read => Verb::Read { at, into: self.frames.of(&io) },
+            IoKind::Write => {
+                assert!(self.facts.writable, "bug: a write to a target that was opened for reading");
+                Verb::Write { at, from: self.frames.of(&io), fua: false }
+            }
+            IoKind::Flush => Verb::Flush,
+        };
+        let operation = Operation { member: self.slot, user_data: io.id, verb };
+        self.engine.push(&mut self.frames.pool, operation).expect("bug: more requests than the engine holds");
+        self.queued = true;
+    }
+
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        if self.queued {
+            let left = self.engine.submit();
+            let left = left.map_err(|error| self.patience.gone(format!("the kernel takes no requests: {error}")))?;
+            self.queued = left > 0;
+        }
+        let before = done.len();
+        self.reap(done)?;
+        let begun = clock::now();
+        let silence_ends = begun + Nanos::from_secs(SILENCE_SECONDS_MAX);
+        loop {
+            let now = clock::now();
+            if done.len() > before || now >= until {
+                return Ok(());
+            }
+            if now >= silence_ends && self.engine.outstanding() > 0 {
+                return Err(self.patience.silent());
+            }
+            let timeout = until.min(silence_ends).since(now);
+            self.epoll.wait(&mut self.events, Some(timeout)).map_err(|error| self.patience.gone(error.to_string()))?;
+            self.reap(done)?;
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(Counters { host: Some(clock::thread_cpu()), ..Counters::default() })
+    }
+}
