@@ -364,6 +364,61 @@ fn an_entry_that_a_newer_program_wrote_is_not_taken_for_the_end_of_the_log() {
 }
 
 #[test]
+fn an_older_epoch_never_follows_a_newer_one_even_when_the_superblock_knows_neither() {
+    let device = golden_device("wrapped");
+    let mut superblock = JournalSuperblock::decode(&device, SuperblockCopy::First).unwrap();
+    superblock.tail = LogPlace { sequence: 17, position: RingSector(13_800) };
+    superblock.epoch = 1;
+    superblock.epoch_start = 1;
+    let outcome = scan_ring(&superblock, &device[RING_AT..][..14_328 * 512], |_, _| ());
+    assert_eq!((outcome.head.sequence, outcome.epoch, outcome.stop), (22, 3, EntryFault::OlderEpoch(2)));
+}
+
+#[test]
+fn a_reference_reaches_only_what_lies_between_the_tail_and_its_entry() {
+    let device = golden_device("wrapped");
+    // Entry 20 made a commit with one reference; its tail is 18 at 13824. And entry 21, beyond the end of the ring.
+    for position in [14_320u64, 0] {
+        let log: Vec<u64> = (13_824..14_328).take_while(|&sector| position == 0 || sector < position).collect();
+        let mut header = device[RING_AT + usize::try_from(position).unwrap() * 512..][..4096].to_vec();
+        header[88] = 1;
+        header[80..88].fill(0);
+        header[90] = 1;
+        header[256..].fill(0);
+        header[256] = 3;
+        for (at, sectors) in
+            [(13_823u64, 1u64), (13_824, 1), (13_824, 496), (13_824, 497), (13_824, 504), (13_824, 505)]
+                .into_iter()
+                .chain([(14_319, 1), (14_320, 1), (14_327, 1), (14_327, 2), (0, 1), (14_328, 1), (1 << 60, 1)])
+        {
+            header[272..280].copy_from_slice(&sectors.to_le_bytes());
+            header[280..288].copy_from_slice(&at.to_le_bytes());
+            fix_checksum(&mut header);
+            let inside = (at..at + sectors).all(|sector| log.contains(&sector));
+            let fault = EntryFault::BadRecord { index: 0, field: "ring_sector", value: at };
+            let expected = if inside { Ok(()) } else { Err(fault) };
+            assert_eq!(judge_entry(&header, &RING, RingSector(position)), expected, "{sectors} at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_fills_the_whole_ring_ends_where_it_began() {
+    let superblock = small(32);
+    let ring = superblock.ring();
+    let mut image = vec![0; 32 * 512];
+    let mut place = superblock.tail;
+    for _ in 0..2 {
+        let (header, bytes) = commit(&ring, place, 1, place.sequence - 1, superblock.tail, &[7; 8 * 512]);
+        put(&mut image, place.position, &bytes);
+        place = header.next(&ring);
+    }
+    let outcome = scan_ring(&superblock, &image, |_, _| ());
+    assert_eq!((outcome.head, outcome.entries, outcome.stop), (place, 2, EntryFault::EndOfLog));
+    assert_eq!((place.position, outcome.verdict()), (RingSector(0), Ok(())));
+}
+
+#[test]
 fn of_two_superblocks_the_newer_good_one_counts() {
     let read = |device: &[u8]| {
         let first = JournalSuperblock::decode(&device[..4096], SuperblockCopy::First);
