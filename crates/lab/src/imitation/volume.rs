@@ -82,6 +82,10 @@ impl Volume {
         self.len / 3 / PAGE * PAGE
     }
 
+    fn mft_end(&self) -> u64 {
+        self.mft_start() + self.len / MFT_SHARE / PAGE * PAGE
+    }
+
     /// The place of the next file of that size, on the target.
     pub fn place(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.next_multiple_of(self.cluster());
@@ -90,11 +94,11 @@ impl Volume {
 
     fn take(&mut self, bytes: u64) -> u64 {
         let (low, high) = match self.fs {
-            FileSystem::Ntfs => (self.mft_start() - LOG_BYTES, self.mft_start() + self.len / MFT_SHARE),
+            FileSystem::Ntfs => (self.mft_start() - LOG_BYTES, self.mft_end()),
             FileSystem::Fat32 => (self.len, self.len),
         };
         if self.free < low && self.free + bytes > low {
-            self.free = high / PAGE * PAGE;
+            self.free = high;
         }
         if self.free + bytes > self.len {
             // Full: begin again, as a deleted set would have left the room.
@@ -157,7 +161,7 @@ impl Volume {
                 pages.push((self.start + log, 4 * PAGE));
                 pages.push((self.start + mft, length));
                 pages.push((self.start + self.index_page(number / 30), PAGE));
-                let bitmap = self.mft_start() + self.len / MFT_SHARE - (2 << 20);
+                let bitmap = self.mft_end() - (2 << 20);
                 pages.push((self.start + bitmap + self.batch_start / self.cluster() / 8 / PAGE * PAGE, PAGE));
             }
             FileSystem::Fat32 => {
@@ -174,7 +178,7 @@ impl Volume {
 
     /// Indices lie in the file area near the MFT.
     fn index_page(&self, number: u64) -> u64 {
-        self.mft_start() + self.len / MFT_SHARE - (64 << 20) + number % 4096 * PAGE
+        self.mft_end() - (64 << 20) + number % 4096 * PAGE
     }
 
     fn directory_page(&self, file: u64) -> u64 {

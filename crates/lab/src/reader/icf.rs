@@ -237,7 +237,7 @@ Version 1.1.0
     fn mixes_that_do_not_add_up_and_garbage_are_refused_with_their_line() {
         let with = |from: &str, to: &str| read_icf(FILE.replace(from, to).as_bytes()).unwrap_err().to_string();
         assert!(with("65536,40", "65536,30")
-            .starts_with("line 18: access specification \"Two sizes\": the shares of the sizes add to 90 %"));
+            .starts_with("line 19: access specification \"Two sizes\": the shares of the sizes add to 90 %"));
         assert!(with("8192,100,67", "8192,100,167").starts_with("line 17: % reads: \"167\" is not possible"));
         assert!(with("8192,100", "8100,100").contains("requests of 8100 bytes"));
         assert!(with("\t0          1          30", "\tsoon").starts_with("line 7: run time"));
