@@ -1,5 +1,6 @@
 //! Encode and decode every byte that openraid shares with Linux md: superblocks 1.0, 1.1 and 1.2, the
-//! write-intent bitmap, the bad-block log and the partial parity log; and recognise what belongs to others.
+//! write-intent bitmap, the bad-block log and the partial parity log; those of openraid's own journal; and
+//! recognise what belongs to others.
 //!
 //! Everything here is a pure function of bytes. The crate does no I/O, keeps no state, allocates nothing and
 //! never trusts what it reads: any byte string ends in a typed value or in an error that says what is wrong.
