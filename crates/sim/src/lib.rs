@@ -18,6 +18,7 @@ pub mod random;
 pub mod record;
 pub mod rig;
 pub mod shape;
+pub mod timing;
 pub mod world;
 
 pub use random::Random;

@@ -1,0 +1,131 @@
+//! Drives in virtual time: when a command that was given now will be done.
+//!
+//! A model has no payload and no faults; it has the queue, the mechanism or the dies, the caches and the link of one
+//! drive. Whoever uses one calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and before
+//! anything is submitted at a later time. Parameters come from `openraid-models`; a model never looks at the figures
+//! of the sheet, which are there to be compared with.
+
+mod constant;
+mod outbox;
+
+pub use constant::ConstantDrive;
+pub use outbox::Outbox;
+
+use crate::random::Random;
+use openraid_core::actions::DriveCommand;
+use openraid_models::{DriveKind, DriveProfile};
+use openraid_units::{Instant, Nanos, Tag};
+use std::sync::Arc;
+
+/// A drive in virtual time.
+pub trait DriveModel {
+    /// Its size in sectors of 512 bytes.
+    fn sectors(&self) -> u64;
+    /// A command arrives. Its range must be within the drive; its payload is not looked at.
+    fn submit(&mut self, now: Instant, command: &DriveCommand);
+    /// When `advance` has something to do.
+    fn next(&self) -> Option<Instant>;
+    /// Time passes until `now`; commands that end by then, at the drive's interface, are added to `done` in order.
+    fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
+    /// Time for which the mechanism or the dies have worked; for a drive with dies, their sum over the number of dies.
+    fn busy(&self) -> Nanos;
+}
+
+/// How full an SSD has been before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DriveState {
+    /// Written over completely at least once, so that collecting is at work.
+    #[default]
+    Steady,
+    /// Not yet written full: nothing has to be collected until it is.
+    Fresh,
+}
+
+/// What differs between drives of one profile.
+#[derive(Clone, Debug, Default)]
+pub struct DriveOptions {
+    /// Write cache on or off; `None` leaves it as the factory did.
+    pub write_cache: Option<bool>,
+    /// How full it has been.
+    pub state: DriveState,
+    /// The run's seed.
+    pub seed: u64,
+    /// Which drive of the run this is: decides its phase and its chance.
+    pub index: u64,
+}
+
+/// A profile made ready: what drives of one profile share is computed once.
+#[derive(Clone, Debug)]
+pub struct DriveKit {
+    profile: Arc<DriveProfile>,
+    tables: Tables,
+}
+
+#[derive(Clone, Debug)]
+enum Tables {
+    Constant(Arc<[u64]>),
+}
+
+impl DriveKit {
+    /// Make a profile ready.
+    #[must_use]
+    pub fn new(profile: &DriveProfile) -> Self {
+        let tables = match &profile.kind {
+            DriveKind::Disk(_) | DriveKind::Ssd(_) | DriveKind::Constant(_) => {
+                Tables::Constant(constant::exponential_table())
+            }
+        };
+        Self { profile: Arc::new(profile.clone()), tables }
+    }
+
+    /// A drive of this profile.
+    ///
+    /// # Panics
+    /// Never: the tables are those of the profile's kind.
+    #[must_use]
+    pub fn build(&self, options: &DriveOptions) -> AnyDrive {
+        let random = Random::derived(options.seed, options.index);
+        let capacity = self.profile.capacity.value;
+        match (&self.profile.kind, &self.tables) {
+            (DriveKind::Constant(profile), Tables::Constant(table)) => {
+                AnyDrive::Constant(ConstantDrive::new(profile, capacity, Arc::clone(table), random))
+            }
+            _ => unreachable!("the tables are those of the profile's kind"),
+        }
+    }
+}
+
+/// A drive of any kind.
+#[derive(Clone, Debug)]
+pub enum AnyDrive {
+    /// With synthetic service times.
+    Constant(ConstantDrive),
+}
+
+impl DriveModel for AnyDrive {
+    fn sectors(&self) -> u64 {
+        match self {
+            Self::Constant(drive) => drive.sectors(),
+        }
+    }
+    fn submit(&mut self, now: Instant, command: &DriveCommand) {
+        match self {
+            Self::Constant(drive) => drive.submit(now, command),
+        }
+    }
+    fn next(&self) -> Option<Instant> {
+        match self {
+            Self::Constant(drive) => drive.next(),
+        }
+    }
+    fn advance(&mut self, now: Instant, done: &mut Vec<Tag>) {
+        match self {
+            Self::Constant(drive) => drive.advance(now, done),
+        }
+    }
+    fn busy(&self) -> Nanos {
+        match self {
+            Self::Constant(drive) => drive.busy(),
+        }
+    }
+}
