@@ -100,11 +100,11 @@ impl Controller {
         }
         let clean = (set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0 && !set.is_in_doubt())
             .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
-        let quiet = set.health() == Health::Optimal && set.task.is_none() && !set.is_in_doubt();
+        let quiet = || set.task.is_none() && !set.is_in_doubt() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap
             .as_ref()
-            .filter(|b| quiet && b.has_clearable_bits() && set.bitmap_flushes == 0)
+            .filter(|b| quiet() && b.has_clearable_bits() && set.bitmap_flushes == 0)
             .map(|_| (set.bitmap_next_look, Wake::Bitmap));
         let task = (self.may_make_background_op() && set.may_begin_unit())
             .then(|| set.task.as_ref().map(|t| (t.next_unit_at, Wake::Background)))

@@ -4,3 +4,4 @@
 //! devices. Time is whole nanoseconds, chance comes from seeded generators, and the same seed is the same run.
 
 pub mod drive;
+pub mod machine;

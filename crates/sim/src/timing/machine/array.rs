@@ -1,0 +1,449 @@
+//! Arrays of a machine: which sets and layouts a level is made of, who is missing, how the engine is told.
+//!
+//! Arrays are new and clean, there is no first sync. The engine is set up in no time: the clock stands at zero and
+//! the drives have done nothing when the first request comes.
+
+use std::fmt;
+
+use openraid_core::actions::{Actions, JobKind};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
+use openraid_core::array::assemble::Assembly;
+use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_core::events::{Completion, DriveInfo, Verdict};
+use openraid_core::Controller;
+use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, SetName, Timestamp, Uuid};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, Token};
+
+use super::error::MachineError;
+
+/// What an array is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum ArrayLevel {
+    /// One drive as a unit of the controller.
+    Single,
+    /// Drives as they are, one behind the other in the address space, each by itself: requests do not cross from one
+    /// to the next.
+    Jbod,
+    /// One behind the other.
+    Linear,
+    /// Striped.
+    Raid0,
+    /// Copies.
+    Raid1,
+    /// Copies striped over any number of drives.
+    Raid1e,
+    /// Striped over pairs.
+    Raid10,
+    /// Striped with one parity.
+    Raid5,
+    /// Striped with two parities.
+    Raid6,
+    /// Striped over RAID 5.
+    Raid50,
+    /// Striped over RAID 6.
+    Raid60,
+}
+
+impl ArrayLevel {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Single,
+        Self::Jbod,
+        Self::Linear,
+        Self::Raid0,
+        Self::Raid1,
+        Self::Raid1e,
+        Self::Raid10,
+        Self::Raid5,
+        Self::Raid6,
+        Self::Raid50,
+        Self::Raid60,
+    ];
+
+    /// As it is written in profiles and array names.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Jbod => "jbod",
+            Self::Linear => "linear",
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid1e => "raid1e",
+            Self::Raid10 => "raid10",
+            Self::Raid5 => "raid5",
+            Self::Raid6 => "raid6",
+            Self::Raid50 => "raid50",
+            Self::Raid60 => "raid60",
+        }
+    }
+
+    /// The level of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// The fewest members with which the layout makes sense. Controllers may ask for more.
+    #[must_use]
+    pub const fn least_members(self) -> u16 {
+        match self {
+            Self::Single | Self::Jbod => 1,
+            Self::Linear | Self::Raid0 | Self::Raid1 => 2,
+            Self::Raid1e | Self::Raid5 => 3,
+            Self::Raid10 | Self::Raid6 => 4,
+            Self::Raid50 => 6,
+            Self::Raid60 => 8,
+        }
+    }
+
+    /// Two levels, one above the other, in the controller's own eyes.
+    #[must_use]
+    pub const fn is_nested(self) -> bool {
+        matches!(self, Self::Raid10 | Self::Raid50 | Self::Raid60)
+    }
+
+    /// Has it parity?
+    #[must_use]
+    pub const fn has_parity(self) -> bool {
+        matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
+    }
+
+    /// Does it stripe?
+    #[must_use]
+    pub const fn has_chunks(self) -> bool {
+        !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid1)
+    }
+}
+
+impl fmt::Display for ArrayLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Single => "a single drive",
+            Self::Jbod => "JBOD",
+            Self::Linear => "linear",
+            Self::Raid0 => "RAID 0",
+            Self::Raid1 => "RAID 1",
+            Self::Raid1e => "RAID 1E",
+            Self::Raid10 => "RAID 10",
+            Self::Raid5 => "RAID 5",
+            Self::Raid6 => "RAID 6",
+            Self::Raid50 => "RAID 50",
+            Self::Raid60 => "RAID 60",
+        })
+    }
+}
+
+/// What array is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArraySpec {
+    /// Level.
+    pub level: ArrayLevel,
+    /// Members, the missing ones included.
+    pub members: u16,
+    /// Chunk; the controller's own where none is said.
+    pub chunk: Option<Bytes>,
+    /// Members that are missing: of legs and pairs the first of each, in turn.
+    pub degraded: u16,
+    /// New drives take the place of the missing, and are filled while requests come.
+    pub rebuilding: bool,
+}
+
+impl ArraySpec {
+    /// A healthy array with the controller's own chunk.
+    #[must_use]
+    pub const fn new(level: ArrayLevel, members: u16) -> Self {
+        Self { level, members, chunk: None, degraded: 0, rebuilding: false }
+    }
+
+    /// Sets of redundancy that a nested array is striped over.
+    fn legs(&self) -> u16 {
+        match self.level {
+            ArrayLevel::Raid50 | ArrayLevel::Raid60 => 2,
+            _ => 1,
+        }
+    }
+
+    /// Check the number of members, and the number of those missing, against the level alone.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn check(&self) -> Result<(), MachineError> {
+        let Self { level, members, degraded, .. } = *self;
+        if members < level.least_members() {
+            return Err(MachineError::TooFewMembers {
+                level,
+                have: members,
+                need: level.least_members(),
+                reason: "the level needs more".into(),
+            });
+        }
+        let wrong = |must| Err(MachineError::Members { level, have: members, must });
+        match level {
+            ArrayLevel::Single if members != 1 => return wrong("it is one drive"),
+            ArrayLevel::Raid10 if members % 2 != 0 => {
+                return wrong("the number must be even; an odd one makes RAID 1E")
+            }
+            ArrayLevel::Raid50 | ArrayLevel::Raid60 if members % 2 != 0 => {
+                return wrong("two legs of the same number of drives make it, so the number must be even");
+            }
+            _ => {}
+        }
+        let missing = |reason: &str| Err(MachineError::Missing { level, missing: degraded, reason: reason.into() });
+        if degraded >= members {
+            return missing("no drive is left");
+        }
+        if self.rebuilding && degraded == 0 {
+            return missing("a rebuild needs a missing drive");
+        }
+        Ok(())
+    }
+
+    /// Which slots of one leg are missing.
+    fn missing_of(&self, leg: u16, members: u16) -> Vec<u16> {
+        let of_leg = (leg..self.degraded).step_by(self.legs().into()).map(|n| n / self.legs());
+        // Pairs lose their first half, one pair after the other, then their second.
+        let paired = matches!(self.level, ArrayLevel::Raid10 | ArrayLevel::Raid1e);
+        of_leg.map(|n| if paired { n * 2 % members + n * 2 / members } else { n }).collect()
+    }
+}
+
+/// What the engine is told of a drive, so that members have all of it where the array's description takes none.
+///
+/// # Errors
+/// The drive is too small for any member.
+pub(super) fn told_capacity(level: ArrayLevel, chunk: Sectors, sectors: Sectors) -> Result<Sectors, MachineError> {
+    if matches!(level, ArrayLevel::Single | ArrayLevel::Jbod) {
+        return Ok(sectors);
+    }
+    let md = match level {
+        ArrayLevel::Raid0 => MdLevel::Raid0,
+        ArrayLevel::Linear => MdLevel::Linear,
+        ArrayLevel::Raid1 => MdLevel::Raid1,
+        ArrayLevel::Raid1e | ArrayLevel::Raid10 => MdLevel::Raid10,
+        ArrayLevel::Raid6 | ArrayLevel::Raid60 => MdLevel::Raid6,
+        _ => MdLevel::Raid5,
+    };
+    let whole = sectors.round_down(SUPERBLOCK_ALIGN);
+    let trial = PlacementRequest { minor: MinorVersion::V1_0, level: md, chunk, drive_size: whole + TRIAL_ROOM };
+    let placement = Placement::new(trial).map_err(|error| MachineError::Engine(error.to_string()))?;
+    let between = placement.super_offset.offset() - placement.data_size;
+    Ok(whole + between + BEHIND_SUPERBLOCK)
+}
+
+/// Superblocks at the end stand at multiples of 4 KiB, at least 8 KiB before the end; more than all metadata takes.
+const SUPERBLOCK_ALIGN: Sectors = Sectors::kib(4);
+const BEHIND_SUPERBLOCK: Sectors = Sectors::kib(8);
+const TRIAL_ROOM: Sectors = Sectors::mib(1);
+
+/// A member as the engine sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EngineDrive {
+    /// Sectors that the engine is told of.
+    pub capacity: Sectors,
+    pub rotational: bool,
+}
+
+/// The arrays that were started.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// One, or one for each drive of a JBOD.
+    pub arrays: Vec<ArrayId>,
+    /// The sets with members: legs, or the arrays themselves.
+    pub sets: Vec<ArrayId>,
+}
+
+/// Turns of the controller that setting up may take.
+const SETUP_TURNS_MAX: u32 = 1_000_000;
+/// Seconds since 1970 at the machine's zero: the start of 2026.
+const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
+/// md's layout numbers: left-symmetric parity; two near copies; RAID 0 as Linux lays it out today.
+const LEFT_SYMMETRIC: u32 = 2;
+const TWO_NEAR: u32 = 0x102;
+const STRIPED: u32 = 2;
+
+/// Hands commands to a controller whose drives answer at once.
+pub(super) struct Setup<'a> {
+    pub controller: &'a mut Controller,
+    pub actions: &'a mut Actions,
+    pub metadata_in_front: bool,
+}
+
+fn identity(number: u64) -> Uuid {
+    let mut bytes = [0x52; 16];
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    Uuid(bytes)
+}
+
+impl Setup<'_> {
+    fn minor(&self) -> MinorVersion {
+        if self.metadata_in_front {
+            MinorVersion::V1_2
+        } else {
+            MinorVersion::V1_0
+        }
+    }
+
+    /// Carry out a command; the clock stands still.
+    fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, MachineError> {
+        self.controller.admin(Token(0), command);
+        for _ in 0..SETUP_TURNS_MAX {
+            self.actions.clear();
+            self.controller.advance(Instant::ZERO, self.actions);
+            for command in &self.actions.drive {
+                self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
+            }
+            for job in &self.actions.jobs {
+                let verdict = if job.kind == JobKind::Compare { Verdict::Match } else { Verdict::Done };
+                self.controller.complete(Completion::Job { tag: job.tag, verdict });
+            }
+            if let Some(answer) = self.actions.admin.pop() {
+                return answer.result.map_err(|error| MachineError::Engine(error.to_string()));
+            }
+        }
+        panic!("setting up an array does not end");
+    }
+
+    pub fn attach(&mut self, drive: DriveId, member: EngineDrive) -> Result<(), MachineError> {
+        let info = DriveInfo {
+            capacity: member.capacity,
+            block: BlockSize::B512,
+            rotational: member.rotational,
+            discard: false,
+            discard_zeroes: false,
+            write_zeroes: false,
+        };
+        self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
+    }
+
+    fn start(&mut self, command: AdminCommand) -> Result<ArrayId, MachineError> {
+        match self.admin(command)? {
+            AdminOutcome::Started(array) => Ok(array),
+            AdminOutcome::Done => panic!("the command started nothing"),
+        }
+    }
+
+    fn plan(
+        &self,
+        number: u64,
+        level: MdLevel,
+        layout: u32,
+        chunk: Sectors,
+        slots: Vec<Option<NewDrive>>,
+        spares: Vec<NewDrive>,
+    ) -> Result<Assembly, MachineError> {
+        create::plan(&CreateSpec {
+            uuid: identity(number),
+            name: SetName::new(None, "array").expect("a short name"),
+            created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
+            level,
+            layout,
+            chunk,
+            minor: self.minor(),
+            slots,
+            spares,
+            size: None,
+            assume_clean: true,
+            bitmap: false,
+        })
+        .map_err(|error| MachineError::Engine(error.to_string()))
+    }
+
+    /// Start what `spec` says on the drives numbered from zero, one for each member.
+    pub fn array(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+        spec.check()?;
+        match spec.level {
+            ArrayLevel::Single | ArrayLevel::Jbod => self.drives_as_they_are(spec, drives),
+            ArrayLevel::Raid50 | ArrayLevel::Raid60 => self.nested(spec, chunk, drives),
+            _ => {
+                let array = self.set(spec, 0, chunk, 0, drives)?;
+                Ok(Started { arrays: vec![array], sets: vec![array] })
+            }
+        }
+    }
+
+    fn drives_as_they_are(&mut self, spec: &ArraySpec, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+        if spec.degraded > 0 {
+            let reason = "its data is on that drive alone".into();
+            return Err(MachineError::Missing { level: spec.level, missing: spec.degraded, reason });
+        }
+        let arrays: Result<Vec<_>, _> = (0..drives.len())
+            .map(|number| {
+                let drive = DriveId(u16::try_from(number).expect("a machine has few drives"));
+                self.start(AdminCommand::StartPassthrough { drive })
+            })
+            .collect();
+        let arrays = arrays?;
+        Ok(Started { sets: arrays.clone(), arrays })
+    }
+
+    /// One set of redundancy on `drives`, the first of which has the number `first`.
+    fn set(
+        &mut self,
+        spec: &ArraySpec,
+        leg: u16,
+        chunk: Sectors,
+        first: u16,
+        drives: &[EngineDrive],
+    ) -> Result<ArrayId, MachineError> {
+        let (level, layout) = match spec.level {
+            ArrayLevel::Linear => (MdLevel::Linear, 0),
+            ArrayLevel::Raid0 => (MdLevel::Raid0, STRIPED),
+            ArrayLevel::Raid1 => (MdLevel::Raid1, 0),
+            ArrayLevel::Raid1e | ArrayLevel::Raid10 => (MdLevel::Raid10, TWO_NEAR),
+            ArrayLevel::Raid5 | ArrayLevel::Raid50 => (MdLevel::Raid5, LEFT_SYMMETRIC),
+            ArrayLevel::Raid6 | ArrayLevel::Raid60 => (MdLevel::Raid6, LEFT_SYMMETRIC),
+            ArrayLevel::Single | ArrayLevel::Jbod => unreachable!("these have no set description"),
+        };
+        let members = u16::try_from(drives.len()).expect("few drives");
+        let missing = spec.missing_of(leg, members);
+        let new: Vec<NewDrive> = (first..)
+            .zip(drives)
+            .map(|(number, drive)| NewDrive {
+                drive: DriveId(number),
+                capacity: drive.capacity,
+                uuid: identity(1000 + u64::from(number)),
+            })
+            .collect();
+        let slots = (0..members).zip(&new).map(|(slot, drive)| (!missing.contains(&slot)).then_some(*drive)).collect();
+        let spares =
+            if spec.rebuilding { missing.iter().map(|slot| new[usize::from(*slot)]).collect() } else { vec![] };
+        let chunk = if spec.level.has_chunks() { chunk } else { Sectors::ZERO };
+        let plan = self.plan(u64::from(first), level, layout, chunk, slots, spares);
+        let plan = plan.map_err(|error| match error {
+            MachineError::Engine(reason) if spec.degraded > 0 => {
+                MachineError::Missing { level: spec.level, missing: spec.degraded, reason }
+            }
+            other => other,
+        })?;
+        self.start(AdminCommand::StartSet(plan))
+    }
+
+    fn nested(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+        let per_leg = drives.len() / usize::from(spec.legs());
+        let mut sets = Vec::new();
+        let mut outer = Vec::new();
+        for (leg, members) in (0..).zip(drives.chunks(per_leg)) {
+            let first = leg * u16::try_from(per_leg).expect("few drives");
+            let array = self.set(spec, leg, chunk, first, members)?;
+            let capacity = self.controller.capacity(array).expect("it was started").sectors_floor();
+            outer.push(Some(NewDrive { drive: DriveId(leg), capacity, uuid: identity(2000 + u64::from(leg)) }));
+            sets.push(array);
+        }
+        // The outer stripe goes from leg to leg by whole inner stripes, so that sequential writes fill them.
+        let parities = if spec.level == ArrayLevel::Raid60 { 2 } else { 1 };
+        let outer_chunk = chunk * (per_leg as u64 - parities);
+        let plan = self.plan(999, MdLevel::Raid0, STRIPED, outer_chunk, outer, vec![])?;
+        let superblocks = plan.members.iter().map(|member| member.superblock.clone()).collect();
+        let array = self.start(AdminCommand::StartStriped { legs: sets.clone(), superblocks })?;
+        Ok(Started { arrays: vec![array], sets })
+    }
+
+    /// Tell every set how it is to work.
+    pub fn policy(&mut self, started: &Started, policy: Policy) -> Result<(), MachineError> {
+        for array in &started.sets {
+            self.admin(AdminCommand::SetPolicy { array: *array, policy })?;
+        }
+        Ok(())
+    }
+}

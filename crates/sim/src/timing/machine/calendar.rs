@@ -1,0 +1,137 @@
+//! When which part of the machine has something to do.
+//!
+//! Every part is a station with its next moment. Stations are few (drives, ways, processors, workers) and each
+//! hands out its events in order, so the calendar is a row of numbers whose least is looked for, and not a heap:
+//! that is faster by a factor of three up to some fifty stations. What happens at the same moment happens in the
+//! order of the stations, and within one in the order in which it was handed in.
+
+use std::collections::VecDeque;
+
+use openraid_units::Instant;
+
+/// Bits of an entry that name the station; the time stands above them. 2^54 ns are 208 days.
+const STATION_BITS: u32 = 10;
+const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
+/// Entries that are looked through side by side.
+const LANES: usize = 4;
+
+/// The next moments of all stations.
+#[derive(Debug)]
+pub(super) struct Calendar {
+    /// Time and station in one number, the least of which is the next; filled up to whole rows of lanes.
+    next: Vec<[u64; LANES]>,
+    stations: usize,
+}
+
+impl Calendar {
+    pub fn new() -> Self {
+        Self { next: Vec::new(), stations: 0 }
+    }
+
+    /// One more station that has nothing to do yet: its number.
+    ///
+    /// # Panics
+    /// More than 1024 stations.
+    pub fn add(&mut self) -> usize {
+        assert!(self.stations < 1 << STATION_BITS, "a machine has few parts");
+        if self.stations == self.next.len() * LANES {
+            self.next.push([u64::MAX; LANES]);
+        }
+        self.stations += 1;
+        self.stations - 1
+    }
+
+    /// This is when a station has something to do next.
+    pub fn set(&mut self, station: usize, at: Instant) {
+        // Later than the calendar reaches is never.
+        let entry = if at.0 >> (64 - STATION_BITS) == 0 { at.0 << STATION_BITS | station as u64 } else { u64::MAX };
+        self.next[station / LANES][station % LANES] = entry;
+    }
+
+    /// The station that is next, and when that is.
+    #[allow(clippy::cast_possible_truncation)] // ten bits
+    pub fn earliest(&self) -> (Instant, usize) {
+        let mut least = [u64::MAX; LANES];
+        for row in &self.next {
+            for (lane, entry) in row.iter().enumerate() {
+                least[lane] = least[lane].min(*entry);
+            }
+        }
+        let entry = least.into_iter().fold(u64::MAX, u64::min);
+        let at = if entry == u64::MAX { Instant::NEVER } else { Instant(entry >> STATION_BITS) };
+        (at, (entry & STATION_MASK) as usize)
+    }
+}
+
+/// The events of one station, in order of time.
+#[derive(Debug)]
+pub(super) struct Line<E> {
+    station: usize,
+    events: VecDeque<(Instant, E)>,
+}
+
+impl<E> Line<E> {
+    pub fn new(calendar: &mut Calendar) -> Self {
+        Self { station: calendar.add(), events: VecDeque::new() }
+    }
+
+    /// Something will happen; not before what was handed in earlier.
+    pub fn push(&mut self, calendar: &mut Calendar, at: Instant, event: E) {
+        if let Some((last, _)) = self.events.back() {
+            debug_assert!(*last <= at, "a station's events come in order");
+        } else {
+            calendar.set(self.station, at);
+        }
+        self.events.push_back((at, event));
+    }
+
+    /// What happens at `now`, if anything.
+    pub fn pop(&mut self, calendar: &mut Calendar, now: Instant) -> Option<E> {
+        let (at, _) = self.events.front()?;
+        if *at > now {
+            return None;
+        }
+        let event = self.events.pop_front().map(|(_, event)| event);
+        calendar.set(self.station, self.events.front().map_or(Instant::NEVER, |(at, _)| *at));
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_station_is_found_and_its_events_come_in_order() {
+        let mut calendar = Calendar::new();
+        let mut first = Line::new(&mut calendar);
+        let mut second = Line::new(&mut calendar);
+        assert_eq!(calendar.earliest().0, Instant::NEVER);
+        first.push(&mut calendar, Instant(7), 'a');
+        first.push(&mut calendar, Instant(7), 'b');
+        second.push(&mut calendar, Instant(5), 'c');
+        assert_eq!(calendar.earliest(), (Instant(5), 1));
+        assert_eq!(first.pop(&mut calendar, Instant(5)), None);
+        assert_eq!(second.pop(&mut calendar, Instant(5)), Some('c'));
+        assert_eq!(calendar.earliest(), (Instant(7), 0));
+        assert_eq!(first.pop(&mut calendar, Instant(7)), Some('a'));
+        assert_eq!(first.pop(&mut calendar, Instant(7)), Some('b'));
+        assert_eq!(calendar.earliest().0, Instant::NEVER);
+    }
+
+    #[test]
+    fn of_equal_moments_the_first_station_comes_first() {
+        let mut calendar = Calendar::new();
+        for _ in 0..9 {
+            calendar.add();
+        }
+        for station in [8, 3, 6] {
+            calendar.set(station, Instant(11));
+        }
+        assert_eq!(calendar.earliest(), (Instant(11), 3));
+        calendar.set(3, Instant::NEVER);
+        assert_eq!(calendar.earliest(), (Instant(11), 6));
+        calendar.set(6, Instant(1 << 60));
+        assert_eq!(calendar.earliest(), (Instant(11), 8));
+    }
+}

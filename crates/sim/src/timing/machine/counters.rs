@@ -1,0 +1,79 @@
+//! What a machine has counted.
+
+use openraid_core::reason::Reason;
+use openraid_units::Nanos;
+
+/// One member.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MemberCounters {
+    /// Read commands, those of the array's description not counted.
+    pub reads: u64,
+    /// Write commands, likewise.
+    pub writes: u64,
+    /// Flushes and other commands without payload.
+    pub others: u64,
+    /// Commands for the array's description.
+    pub metadata: u64,
+    /// Sectors read.
+    pub sectors_read: u64,
+    /// Sectors written.
+    pub sectors_written: u64,
+    /// Time that its mechanism or its dies worked.
+    pub busy: Nanos,
+}
+
+/// The controller's cache, in sectors and dirty units.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CacheUse {
+    /// Sectors that reads found.
+    pub read_hits: u64,
+    /// Sectors that reads did not find.
+    pub read_misses: u64,
+    /// Sectors that writes put there.
+    pub written: u64,
+    /// Of these, dirty already.
+    pub overwritten: u64,
+    /// Sectors written to the members from there.
+    pub destaged: u64,
+    /// Dirty units written because they were full.
+    pub full: u64,
+    /// Because they were old.
+    pub aged: u64,
+    /// Because memory was short.
+    pub pressed: u64,
+    /// Because somebody waited.
+    pub urgent: u64,
+}
+
+/// Everything that a machine has counted since it was made.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MachineCounters {
+    /// By slot.
+    pub members: Vec<MemberCounters>,
+    /// Requests of hosts that ended: reads, writes, flushes.
+    pub requests: [u64; 3],
+    /// Their bytes: read, written.
+    pub bytes: [u64; 2],
+    /// Time that the threads of the host worked, all together.
+    pub host_processor: Nanos,
+    /// The threads of the host that had anything to do.
+    pub host_threads: u16,
+    /// Time that the controller's processor worked.
+    pub processor: Nanos,
+    /// Time that the parity engine worked.
+    pub parity: Nanos,
+    /// Parity jobs.
+    pub parity_jobs: u64,
+    /// Bytes that went into and came out of the parity engine.
+    pub parity_bytes: u64,
+    /// Time that the bus towards the host worked, and from the host.
+    pub bus: [Nanos; 2],
+    /// Time that each shared channel worked.
+    pub channels: Vec<Nanos>,
+    /// The controller's cache.
+    pub cache: CacheUse,
+    /// The engine's reasons, with how often they were given.
+    pub reasons: Vec<(Reason, u64)>,
+    /// Things that happened: a measure of the simulation's own work.
+    pub events: u64,
+}

@@ -1,0 +1,301 @@
+//! The way of requests, commands, transfers and jobs through the machine.
+//!
+//! ```text
+//!  submit -> worker -> processor -> engine -> processor -> [member way] -> [channel] -> drive
+//!                                   engine <- [member way] <- [channel] <------------- drive
+//!                                   engine -> parity engine -> engine
+//!  done   <- worker <- host way <-- engine
+//! ```
+//!
+//! What takes no time is not an event: it happens at once.
+
+use openraid_core::actions::{Direction, DriveCommand, DriveOp, IoClass, JobKind, ParityJob, ReplyStatus, Transfer};
+use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
+use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
+
+use super::station::Flight;
+use super::{HostIo, IoDone, IoKind, Machine};
+use crate::timing::drive::DriveModel;
+
+/// What happens in the parts that are not drives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// A thread has a request ready: it goes to the controller's processor.
+    Arrive(u32),
+    /// The controller's processor is done with a request: it goes into the engine.
+    Enter(u32),
+    /// A thread knows that its request has ended.
+    Ended(u32),
+    /// Payload is across; the request ends with it, if it is named.
+    Moved(Tag, Option<u32>),
+    /// A computation is done.
+    Computed(Tag, Verdict),
+    /// A command's end, or its data, has reached the controller.
+    Answered(Tag),
+}
+
+/// A request in the machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside {
+    pub io: HostIo,
+    pub status: ReplyStatus,
+}
+
+impl<D: DriveModel> Machine<D> {
+    /// What a station has to do at this moment. Drives come first, then the engine, then the lines.
+    pub(super) fn happen(&mut self, station: usize, done: &mut Vec<IoDone>) {
+        if station < self.stations.len() {
+            self.drive_moves(station);
+            return;
+        }
+        if station == self.stations.len() {
+            self.stirred = true;
+            self.calendar.set(station, Instant::NEVER);
+            return;
+        }
+        let line = station - self.stations.len() - 1;
+        while let Some(event) = self.lines[line].pop(&mut self.calendar, self.now) {
+            self.events += 1;
+            self.handle(event, done);
+        }
+    }
+
+    fn handle(&mut self, event: Event, done: &mut Vec<IoDone>) {
+        match event {
+            Event::Arrive(slot) => self.arrive(slot),
+            Event::Enter(slot) => self.enter(slot),
+            Event::Ended(slot) => self.tell_host(slot, done),
+            Event::Moved(tag, ends) => {
+                self.complete(Completion::Transfer { tag, result: Ok(()) });
+                if let Some(slot) = ends {
+                    self.request_ended(slot, ReplyStatus::Ok, done);
+                }
+            }
+            Event::Computed(tag, verdict) => self.complete(Completion::Job { tag, verdict }),
+            Event::Answered(tag) => self.complete(Completion::Drive { tag, result: Ok(()) }),
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        self.controller.complete(completion);
+        self.stirred = true;
+    }
+
+    /// A request is with the controller: its processor looks at it first.
+    fn arrive(&mut self, slot: u32) {
+        let cost = &self.plant.processor;
+        let own = if self.inside[slot as usize].io.kind == IoKind::Write { cost.write } else { cost.read };
+        let time = if self.nested { own + cost.nested } else { own };
+        if self.processor_is_free {
+            self.enter(slot);
+            return;
+        }
+        let at = self.processor.take(self.now, time);
+        self.push(self.line.processor, at, Event::Enter(slot));
+    }
+
+    fn enter(&mut self, slot: u32) {
+        if self.entered >= self.plant.requests_max {
+            self.door.push_back(slot);
+            return;
+        }
+        let io = self.inside[slot as usize].io;
+        let (array, offset) = self.place(io.offset);
+        let kind = match io.kind {
+            IoKind::Read => RequestKind::Read,
+            IoKind::Write => RequestKind::Write { fua: false },
+            IoKind::Flush => RequestKind::Flush,
+        };
+        let (offset, len) = if io.kind == IoKind::Flush { (0, 0) } else { (offset, u64::from(io.len)) };
+        let request = BlockRequest { token: Token(u64::from(slot)), array, kind, offset: ArrayOffset(offset), len };
+        self.controller.submit(request).expect("the door lets no more in than the engine takes");
+        self.entered += 1;
+        self.stirred = true;
+    }
+
+    /// The engine is done with a request.
+    fn request_ended(&mut self, slot: u32, status: ReplyStatus, done: &mut Vec<IoDone>) {
+        self.entered -= 1;
+        self.inside[slot as usize].status = status;
+        if let Some(next) = self.door.pop_front() {
+            self.enter(next);
+        }
+        let io = self.inside[slot as usize].io;
+        let worker = self.worker(io.worker);
+        let time = self.plant.host.complete + self.payload_cost(&io, IoKind::Read);
+        if self.host_is_free {
+            self.tell_host(slot, done);
+            return;
+        }
+        let at = self.workers[worker].server.take(self.now, time);
+        self.push(self.workers[worker].line, at, Event::Ended(slot));
+    }
+
+    /// What touching the payload costs the host, on the way of this kind of request.
+    pub(super) fn payload_cost(&self, io: &HostIo, way: IoKind) -> Nanos {
+        if io.kind == way {
+            Nanos(self.plant.host.kib.0 * u64::from(io.len) / 1024)
+        } else {
+            Nanos::ZERO
+        }
+    }
+
+    fn tell_host(&mut self, slot: u32, done: &mut Vec<IoDone>) {
+        let Inside { io, status } = self.inside[slot as usize];
+        self.free.push(slot);
+        let (kind, bytes) = match io.kind {
+            IoKind::Read => (0, Some(0)),
+            IoKind::Write => (1, Some(1)),
+            IoKind::Flush => (2, None),
+        };
+        self.requests[kind] += 1;
+        if let Some(direction) = bytes {
+            self.bytes[direction] += u64::from(io.len);
+        }
+        done.push(IoDone { id: io.id, at: self.now, status });
+    }
+
+    /// The engine moves, and what it wants is begun.
+    pub(super) fn engine_moves(&mut self, done: &mut Vec<IoDone>) {
+        self.stirred = false;
+        self.actions.clear();
+        self.controller.advance(self.now, &mut self.actions);
+        if let Some(digest) = &mut self.digest {
+            digest.advance(self.now, &self.actions);
+        }
+        for at in 0..self.actions.drive.len() {
+            let command = self.actions.drive[at];
+            self.issue(&command);
+        }
+        for at in 0..self.actions.transfers.len() {
+            let transfer = self.actions.transfers[at];
+            self.transfer(&transfer, done);
+        }
+        for at in 0..self.actions.jobs.len() {
+            let job = self.actions.jobs[at];
+            self.compute(&job);
+        }
+        for at in 0..self.actions.replies.len() {
+            let reply = self.actions.replies[at];
+            let slot = u32::try_from(reply.token.0).expect("tokens are slots");
+            self.request_ended(slot, reply.status, done);
+        }
+        let due = self.controller.next_deadline().map_or(Instant::NEVER, |(at, _)| at.max(self.now));
+        self.calendar.set(self.stations.len(), due);
+    }
+
+    /// A command to a member: the processor, then the way there; data of a write goes along.
+    fn issue(&mut self, command: &DriveCommand) {
+        let drive = command.drive.index();
+        let bytes = command.len.bytes().get();
+        let (reads, writes) = (command.op == DriveOp::Read, matches!(command.op, DriveOp::Write { .. }));
+        self.stations[drive].count(command);
+        let index = command.tag.index() as usize;
+        if index >= self.flights.len() {
+            self.flights.resize(index + 1, Flight::default());
+        }
+        let moved = u32::try_from(if reads { bytes } else { 0 }).expect("a command is small");
+        self.flights[index] = Flight { drive: command.drive.0, bytes: moved };
+        let mut at = self.now;
+        let cost = if command.class == IoClass::Metadata { Nanos::ZERO } else { self.plant.processor.command };
+        if !self.processor_is_free {
+            at = self.processor.take(at, cost);
+        }
+        if writes && !self.member_ways.is_free() {
+            at = self.member_ways.write(at, bytes);
+        }
+        self.stations[drive].arrive(&mut self.calendar, at, *command);
+    }
+
+    /// A drive has something to do: commands end, others begin.
+    fn drive_moves(&mut self, number: usize) {
+        self.ended.clear();
+        let mut ended = std::mem::take(&mut self.ended);
+        let now = self.now;
+        let station = &mut self.stations[number];
+        self.events += station.moves(&mut self.calendar, &mut self.channels, now, &mut ended);
+        for tag in &ended {
+            self.answered_by_drive(*tag);
+        }
+        self.ended = ended;
+    }
+
+    /// A drive has ended a command: data of a read comes back by the channel and the member way.
+    fn answered_by_drive(&mut self, tag: Tag) {
+        let flight = self.flights[tag.index() as usize];
+        let bytes = u64::from(flight.bytes);
+        let channel = self.stations[usize::from(flight.drive)].channel();
+        if let (Some(channel), true) = (channel, bytes > 0) {
+            let at = self.channels[channel].take(self.now, bytes);
+            self.push(self.line.channels + channel, at, Event::Answered(tag));
+            return;
+        }
+        if bytes > 0 && !self.member_ways.is_free() {
+            let at = self.member_ways.read(self.now, bytes);
+            self.push(self.line.members, at, Event::Answered(tag));
+            return;
+        }
+        self.complete(Completion::Drive { tag, result: Ok(()) });
+    }
+
+    /// Payload between host and controller.
+    fn transfer(&mut self, transfer: &Transfer, done: &mut Vec<IoDone>) {
+        let reads = transfer.direction == Direction::ToHost;
+        let ends = (transfer.last && reads).then(|| u32::try_from(transfer.token.0).expect("tokens are slots"));
+        if self.host_ways.is_free() {
+            self.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
+            if let Some(slot) = ends {
+                self.request_ended(slot, ReplyStatus::Ok, done);
+            }
+            return;
+        }
+        let bytes = u64::from(transfer.len);
+        let (at, line) = if reads {
+            (self.host_ways.read(self.now, bytes), self.line.to_host)
+        } else {
+            (self.host_ways.write(self.now, bytes), self.line.from_host)
+        };
+        self.push(line, at, Event::Moved(transfer.tag, ends));
+    }
+
+    fn compute(&mut self, job: &ParityJob) {
+        let (columns, len) = (u64::from(job.columns_len), u64::from(job.len));
+        if job.kind == JobKind::Copy {
+            if self.plant.copy_picos == 0 {
+                self.complete(Completion::Job { tag: job.tag, verdict: Verdict::Done });
+                return;
+            }
+            let at = self.parity.take(self.now, Nanos(columns * len * self.plant.copy_picos / 1000));
+            self.push(self.line.parity, at, Event::Computed(job.tag, Verdict::Done));
+            return;
+        }
+        let verdict = match job.kind {
+            JobKind::Check | JobKind::Compare => Verdict::Match,
+            JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => Verdict::Done,
+        };
+        let syndromes = u64::from(job.p.is_some()) + u64::from(job.q.is_some());
+        let inputs = match job.kind {
+            // Old and new bytes of each column, and the old syndromes.
+            JobKind::Update => 2 * columns + syndromes,
+            _ => columns,
+        };
+        let bytes = (inputs + syndromes) * len;
+        self.parity_jobs += 1;
+        self.parity_bytes += bytes;
+        let cost = self.plant.parity;
+        let mut time = cost.setup.0 + columns * cost.column.0 + bytes * cost.picos / 1000;
+        if job.q.is_some() {
+            time = time * cost.second_percent / 100;
+        }
+        if time == 0 && self.plant.copy_picos == 0 {
+            self.complete(Completion::Job { tag: job.tag, verdict });
+            return;
+        }
+        let at = self.parity.take(self.now, Nanos(time));
+        self.push(self.line.parity, at, Event::Computed(job.tag, verdict));
+    }
+
+    pub(super) fn push(&mut self, line: usize, at: Instant, event: Event) {
+        self.lines[line].push(&mut self.calendar, at, event);
+    }
+}

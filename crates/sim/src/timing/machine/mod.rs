@@ -1,0 +1,384 @@
+//! A machine in virtual time: the engine that serves, unchanged, on models of drives, links, buses and processors.
+//!
+//! ```text
+//!  threads of the host -> bus -> controller's processor -> engine -> parity engine
+//!                                                            |  cache (the engine's own)
+//!                                                            v
+//!                                  member way -> channels -> drives
+//! ```
+//!
+//! Nothing has payload. Every part is a server or a drive model; the loop hands everything that happens at one
+//! instant to the engine before it moves. The same parts, requests and seed give the same run, to the nanosecond.
+//! A machine never invents results: what it does not model (a cable that breaks) does not happen.
+
+mod array;
+mod calendar;
+mod counters;
+mod error;
+mod flow;
+pub mod plant;
+mod server;
+mod station;
+
+use std::collections::VecDeque;
+
+use openraid_core::actions::{Actions, ReplyStatus};
+use openraid_core::Controller;
+use openraid_units::{ArrayId, Bytes, DriveId, Instant, Sectors, Tag};
+
+use crate::digest::Digest;
+use crate::timing::drive::{AnyDrive, DriveModel};
+use array::{told_capacity, EngineDrive, Setup, Started};
+use calendar::{Calendar, Line};
+use flow::{Event, Inside};
+use plant::{HostCost, ProcessorCost};
+use station::{Channel, Flight, Station, Ways};
+
+pub use array::{ArrayLevel, ArraySpec};
+pub use counters::{CacheUse, MachineCounters, MemberCounters};
+pub use error::MachineError;
+pub use plant::Plant;
+pub use server::{Rate, Server};
+
+/// What a host wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoKind {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Everything that was answered before is to be durable. Offset and length are of no account.
+    Flush,
+}
+
+/// A request of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostIo {
+    /// The host's own name for it.
+    pub id: u64,
+    /// What.
+    pub kind: IoKind,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// The thread that makes it: each costs the host its time one request after the other.
+    pub worker: u16,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoDone {
+    /// The host's own name for it.
+    pub id: u64,
+    /// When the host's thread knew.
+    pub at: Instant,
+    /// How it ended.
+    pub status: ReplyStatus,
+}
+
+/// A thread of the host.
+#[derive(Debug)]
+struct Worker {
+    server: Server,
+    line: usize,
+}
+
+/// The places of the lines of events.
+#[derive(Debug)]
+struct Places {
+    members: usize,
+    to_host: usize,
+    from_host: usize,
+    parity: usize,
+    processor: usize,
+    /// The first of the channels' lines.
+    channels: usize,
+}
+
+/// Calls of the engine at one instant; more are an endless loop.
+const TURNS_MAX: u32 = 1_000_000;
+
+/// See the module header.
+#[derive(Debug)]
+pub struct Machine<D = AnyDrive> {
+    plant: Plant,
+    nested: bool,
+    controller: Controller,
+    actions: Actions,
+    /// These take no time at all.
+    processor_is_free: bool,
+    host_is_free: bool,
+    started: Started,
+    capacity: Bytes,
+    now: Instant,
+    calendar: Calendar,
+    stations: Vec<Station<D>>,
+    lines: Vec<Line<Event>>,
+    line: Places,
+    channels: Vec<Channel>,
+    host_ways: Ways,
+    member_ways: Ways,
+    processor: Server,
+    parity: Server,
+    workers: Vec<Worker>,
+    inside: Vec<Inside>,
+    free: Vec<u32>,
+    /// Requests in the engine, and those that wait at its door.
+    entered: u32,
+    door: VecDeque<u32>,
+    flights: Vec<Flight>,
+    ended: Vec<Tag>,
+    stirred: bool,
+    digest: Option<Digest>,
+    requests: [u64; 3],
+    bytes: [u64; 2],
+    parity_jobs: u64,
+    parity_bytes: u64,
+    events: u64,
+}
+
+impl<D: DriveModel> Machine<D> {
+    /// A machine of these parts: a drive for each member, and which of them spin.
+    ///
+    /// # Errors
+    /// Why the array cannot be.
+    pub fn with_drives(
+        plant: Plant,
+        array: &ArraySpec,
+        drives: Vec<D>,
+        rotational: bool,
+    ) -> Result<Self, MachineError> {
+        array.check()?;
+        if drives.len() != usize::from(array.members) {
+            return Err(MachineError::Drives { have: drives.len(), members: array.members });
+        }
+        let limits = plant.limits();
+        let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
+        let mut calendar = Calendar::new();
+        let channels: Vec<Channel> = plant.channels.iter().map(|cost| Channel::new(*cost)).collect();
+        let channel_of = |number: usize| (!channels.is_empty()).then(|| number % channels.len());
+        let stations: Vec<_> = drives
+            .into_iter()
+            .enumerate()
+            .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number)))
+            .collect();
+        // The engine's own, behind those of the drives.
+        calendar.add();
+        let lines: Vec<Line<Event>> = (0..5 + channels.len()).map(|_| Line::new(&mut calendar)).collect();
+        let mut machine = Self {
+            nested: array.level.is_nested(),
+            controller,
+            actions: Actions::new(&limits),
+            processor_is_free: plant.processor == ProcessorCost::default(),
+            host_is_free: plant.host == HostCost::default(),
+            started: Started { arrays: Vec::new(), sets: Vec::new() },
+            capacity: Bytes::ZERO,
+            now: Instant::ZERO,
+            calendar,
+            stations,
+            lines,
+            line: Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, channels: 5 },
+            channels,
+            host_ways: Ways::new(&plant.host_way),
+            member_ways: Ways::new(&plant.member_way),
+            processor: Server::default(),
+            parity: Server::default(),
+            workers: Vec::new(),
+            inside: Vec::new(),
+            free: Vec::new(),
+            entered: 0,
+            door: VecDeque::new(),
+            flights: Vec::new(),
+            ended: Vec::new(),
+            stirred: true,
+            digest: None,
+            requests: [0; 3],
+            bytes: [0; 2],
+            parity_jobs: 0,
+            parity_bytes: 0,
+            events: 0,
+            plant,
+        };
+        machine.start(array, rotational)?;
+        Ok(machine)
+    }
+
+    fn start(&mut self, array: &ArraySpec, rotational: bool) -> Result<(), MachineError> {
+        let chunk = array.chunk.unwrap_or(DEFAULT_CHUNK).sectors_floor();
+        let sizes: Vec<Sectors> = self.stations.iter().map(|station| Sectors(station.sectors())).collect();
+        let told: Result<Vec<EngineDrive>, MachineError> = sizes
+            .iter()
+            .map(|sectors| {
+                let front = self.plant.metadata_in_front;
+                let capacity = if front { *sectors } else { told_capacity(array.level, chunk, *sectors)? };
+                Ok(EngineDrive { capacity, rotational })
+            })
+            .collect();
+        let told = told?;
+        let metadata_in_front = self.plant.metadata_in_front;
+        let mut setup = Setup { controller: &mut self.controller, actions: &mut self.actions, metadata_in_front };
+        for (number, drive) in (0..).zip(&told) {
+            setup.attach(DriveId(number), *drive)?;
+        }
+        let started = setup.array(array, chunk, &told)?;
+        setup.policy(&started, self.plant.policy)?;
+        let controller = &self.controller;
+        self.capacity = started.arrays.iter().map(|array| controller.capacity(*array).expect("it was started")).sum();
+        self.started = started;
+        Ok(())
+    }
+
+    /// Keep a hash of everything that the engine decides.
+    pub fn keep_digest(&mut self) {
+        self.digest = Some(Digest::default());
+    }
+
+    /// The hash of everything that the engine has decided since [`Machine::keep_digest`].
+    #[must_use]
+    pub fn digest(&self) -> Option<u64> {
+        self.digest.map(|digest| digest.value())
+    }
+
+    /// Size of the array; of a JBOD, of all drives together.
+    #[must_use]
+    pub const fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    /// The time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Requests that have not ended.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.inside.len() - self.free.len()
+    }
+
+    /// A request, now: first its thread works for it, then the bus and the controller.
+    ///
+    /// A request that does not fit the array ends with an error; of a JBOD it must lie on one drive.
+    pub fn submit(&mut self, io: HostIo) {
+        let entry = Inside { io, status: ReplyStatus::Ok };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.inside[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.inside.push(entry);
+                u32::try_from(self.inside.len() - 1).expect("requests fit in memory")
+            }
+        };
+        let worker = self.worker(io.worker);
+        let time = self.plant.host.submit + self.payload_cost(&io, IoKind::Write);
+        let at = self.workers[worker].server.take(self.now, time);
+        self.push(self.workers[worker].line, at, Event::Arrive(slot));
+    }
+
+    /// The thread of this number, made when it is first heard of.
+    fn worker(&mut self, number: u16) -> usize {
+        while self.workers.len() <= usize::from(number) {
+            self.workers.push(Worker { server: Server::default(), line: self.lines.len() });
+            self.lines.push(Line::new(&mut self.calendar));
+        }
+        usize::from(number)
+    }
+
+    /// The array of an offset, and the offset in it.
+    fn place(&self, offset: u64) -> (ArrayId, u64) {
+        let arrays = &self.started.arrays;
+        if arrays.len() == 1 {
+            return (arrays[0], offset);
+        }
+        let mut from = 0;
+        for array in arrays {
+            let size = self.controller.capacity(*array).map_or(0, Bytes::get);
+            if offset < from + size {
+                return (*array, offset - from);
+            }
+            from += size;
+        }
+        (arrays[arrays.len() - 1], offset)
+    }
+
+    /// Let things happen until a request has ended, or until `until`. Returns the time it is then; `done` gets the
+    /// requests that ended at it.
+    ///
+    /// # Panics
+    /// The engine moves without end.
+    pub fn advance(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Instant {
+        let before = done.len();
+        let mut turns = 0;
+        loop {
+            let (next, station) = self.calendar.earliest();
+            if next <= self.now {
+                self.happen(station, done);
+                turns += 1;
+                assert!(turns < TURNS_MAX, "the machine stands still at {:?}", self.now);
+                continue;
+            }
+            if self.stirred {
+                self.engine_moves(done);
+                continue;
+            }
+            if done.len() > before {
+                return self.now;
+            }
+            if next > until || next == Instant::NEVER {
+                if until != Instant::NEVER {
+                    self.now = self.now.max(until);
+                }
+                return self.now;
+            }
+            (self.now, turns) = (next, 0);
+        }
+    }
+
+    /// What has been counted since the machine was made.
+    #[must_use]
+    pub fn counters(&self) -> MachineCounters {
+        let mut reasons = Vec::new();
+        for set in &self.started.sets {
+            for (reason, count) in self.controller.status(*set).map(|status| status.reasons).unwrap_or_default() {
+                match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, total)) => *total += count,
+                    None => reasons.push((reason, count)),
+                }
+            }
+        }
+        let cache = self.controller.cache_counters();
+        MachineCounters {
+            members: self.stations.iter().map(Station::counters).collect(),
+            requests: self.requests,
+            bytes: self.bytes,
+            host_processor: self.workers.iter().fold(openraid_units::Nanos::ZERO, |sum, w| sum + w.server.busy()),
+            host_threads: u16::try_from(self.workers.len()).expect("threads have 16-bit numbers"),
+            processor: self.processor.busy(),
+            parity: self.parity.busy(),
+            parity_jobs: self.parity_jobs,
+            parity_bytes: self.parity_bytes,
+            bus: if self.host_ways.is_free() { self.member_ways.busy() } else { self.host_ways.busy() },
+            channels: self.channels.iter().map(Channel::busy).collect(),
+            cache: CacheUse {
+                read_hits: cache.read_hits,
+                read_misses: cache.read_misses,
+                written: cache.written,
+                overwritten: cache.overwritten,
+                destaged: cache.destaged,
+                full: cache.full,
+                aged: cache.aged,
+                pressed: cache.pressed,
+                urgent: cache.urgent,
+            },
+            reasons,
+            events: self.events,
+        }
+    }
+}
+
+/// The chunk where nobody says one.
+const DEFAULT_CHUNK: Bytes = Bytes::kib(64);

@@ -1,0 +1,166 @@
+//! What a machine is made of, in numbers: costs of the processors, rates of the ways, sizes of the tables.
+//!
+//! A plant has no names and no sources: those are in the profiles that it is made from. Everything here is a
+//! cause (a time, a rate, a bound), never an outcome.
+
+use openraid_core::admin::Policy;
+use openraid_core::limits::Limits;
+use openraid_units::{Bytes, Nanos};
+
+use super::server::Rate;
+
+/// What a request costs the thread of the host that makes it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct HostCost {
+    /// Until the request is with the controller.
+    pub submit: Nanos,
+    /// From its end until the thread knows it.
+    pub complete: Nanos,
+    /// For each KiB, on the way there or back.
+    pub kib: Nanos,
+}
+
+/// What the controller's processor does for its money: a server, first come, first served.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ProcessorCost {
+    /// For each request of a host, read and write.
+    pub read: Nanos,
+    /// See `read`.
+    pub write: Nanos,
+    /// In addition, for each request to an array in two levels (10, 50, 60).
+    pub nested: Nanos,
+    /// For each command to a member.
+    pub command: Nanos,
+}
+
+/// The engine that computes parity: a server.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ParityCost {
+    /// For each job.
+    pub setup: Nanos,
+    /// For each column of a job.
+    pub column: Nanos,
+    /// Picoseconds for each byte that goes in or comes out.
+    pub picos: u64,
+    /// A job with a second syndrome takes so many percent of one without.
+    pub second_percent: u64,
+}
+
+/// The way to the host or to the members: two directions and what they share.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct WayCost {
+    /// From the members towards the host.
+    pub read: Rate,
+    /// From the host towards the members.
+    pub write: Rate,
+    /// What both directions share (PCI); none where each has its own lanes.
+    pub shared: Option<Rate>,
+}
+
+/// A channel that several members share (U320, a port of an expander).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChannelCost {
+    /// For each command, and for each byte, whatever the direction.
+    pub rate: Rate,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub struct Plant {
+    /// Threads of the host.
+    pub host: HostCost,
+    /// The controller's processor.
+    pub processor: ProcessorCost,
+    /// Between host and controller: payload of requests.
+    pub host_way: WayCost,
+    /// Between controller and members: payload of commands. That is where the bus stands when the host's own
+    /// processor is the controller.
+    pub member_way: WayCost,
+    /// The parity engine.
+    pub parity: ParityCost,
+    /// Picoseconds a byte for copies between frames and cache; zero where the payload need not be copied.
+    pub copy_picos: u64,
+    /// Shared channels; members are spread over them in turn. None where each has a link of its own.
+    pub channels: Vec<ChannelCost>,
+    /// Requests that the controller works on at once; more wait at its door.
+    pub requests_max: u32,
+    /// Commands that one member gets at once.
+    pub depth_max: u32,
+    /// The cache, none if zero.
+    pub cache: Bytes,
+    /// Of the cache so many percent may be dirty: at most, and the marks between which it drains.
+    pub dirty_percent: [u64; 3],
+    /// Dirty units written at once.
+    pub destage_units: u32,
+    /// What is dirty is written after this time.
+    pub destage_delay: Nanos,
+    /// What the engine is told.
+    pub policy: Policy,
+    /// An array is marked clean after this time; most controllers keep such marks in memory of their own.
+    pub clean_delay: Nanos,
+    /// The array's description stands in front of the data, as on a real array of this project, or in a place
+    /// that takes nothing of the members.
+    pub metadata_in_front: bool,
+}
+
+/// Frames for requests: more than any load here has outstanding.
+const HOST_FRAMES: Bytes = Bytes::gib(1);
+/// Frames for old data and parity.
+const WORK_FRAMES: Bytes = Bytes::mib(512);
+/// What the engine takes itself, in front of all.
+const ZERO_REGION: Bytes = Bytes::kib(256);
+/// Longer than any command waits in a queue that is far too long for its drive.
+const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);
+/// A day: no array is idle for so long.
+pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
+/// Requests inside the engine at the most.
+pub const REQUESTS_MAX: u32 = 4096;
+
+impl Default for Plant {
+    /// Everything is free and without bound: what is left is the engine and its drives.
+    fn default() -> Self {
+        Self {
+            host: HostCost::default(),
+            processor: ProcessorCost::default(),
+            host_way: WayCost::default(),
+            member_way: WayCost::default(),
+            parity: ParityCost { second_percent: 100, ..ParityCost::default() },
+            copy_picos: 0,
+            channels: Vec::new(),
+            requests_max: REQUESTS_MAX,
+            depth_max: 32,
+            cache: Bytes::ZERO,
+            dirty_percent: [80, 60, 40],
+            destage_units: 32,
+            destage_delay: Nanos::from_secs(5),
+            policy: Policy::default(),
+            clean_delay: NEVER_CLEAN,
+            metadata_in_front: false,
+        }
+    }
+}
+
+impl Plant {
+    /// The engine's limits for this plant.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let cache = self.cache.round_down(Bytes::kib(4));
+        let [dirty_max_percent, dirty_high_percent, dirty_low_percent] = self.dirty_percent;
+        Limits {
+            pool: HOST_FRAMES + WORK_FRAMES + ZERO_REGION + cache,
+            work: WORK_FRAMES,
+            cache,
+            dirty_max_percent,
+            dirty_high_percent,
+            dirty_low_percent,
+            destage_delay: self.destage_delay,
+            destage_units_max: self.destage_units,
+            requests_max: REQUESTS_MAX,
+            drive_depth_max: self.depth_max,
+            command_timeout: COMMAND_TIMEOUT,
+            clean_delay: self.clean_delay,
+            trace_entries: 64,
+            ..Limits::default()
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Servers: what takes one piece of work after the other, first come, first served.
+//!
+//! A server is three numbers. Work that arrives at `now` begins when the server is free and ends after its own
+//! time; both are known at once, so a server needs no queue. That is exact as long as work is handed in in the
+//! order in which it arrives, which the machine's loop sees to.
+
+use openraid_units::{Instant, Nanos};
+
+/// Picoseconds in a nanosecond.
+const PICOS: u64 = 1000;
+
+/// A server. See the module header.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Server {
+    free: Instant,
+    busy: Nanos,
+}
+
+impl Server {
+    /// Work that takes `time` arrives: when it ends.
+    pub fn take(&mut self, now: Instant, time: Nanos) -> Instant {
+        self.free = self.free.max(now) + time;
+        self.busy += time;
+        self.free
+    }
+
+    /// Time that it has worked, work that was promised included.
+    #[must_use]
+    pub const fn busy(&self) -> Nanos {
+        self.busy
+    }
+}
+
+/// What moving bytes costs: a time for each transfer, and one for each byte.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Rate {
+    /// For each transfer.
+    pub setup: Nanos,
+    /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero is without bound.
+    pub picos: u64,
+}
+
+impl Rate {
+    /// No time at all.
+    pub const FREE: Self = Self { setup: Nanos::ZERO, picos: 0 };
+
+    /// So many bytes a second, in units of 10^6.
+    ///
+    /// # Panics
+    /// The rate is zero.
+    #[must_use]
+    pub const fn mb_per_second(rate: u64) -> Self {
+        assert!(rate > 0, "nothing moves at no speed");
+        Self { setup: Nanos::ZERO, picos: 1_000_000 / rate }
+    }
+
+    /// The time that `bytes` take.
+    #[must_use]
+    pub const fn time(self, bytes: u64) -> Nanos {
+        Nanos(self.setup.0 + bytes * self.picos / PICOS)
+    }
+
+    /// Does it take no time?
+    #[must_use]
+    pub const fn is_free(self) -> bool {
+        self.setup.0 == 0 && self.picos == 0
+    }
+}
+
+/// A way for bytes: servers in a row that a transfer passes at the same time, cut through. It ends when the last of
+/// them is done with it, and never before the transfer in front of it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Way {
+    own: Server,
+    rate: Rate,
+    last: Instant,
+}
+
+impl Way {
+    /// A way of its own.
+    #[must_use]
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, ..Self::default() }
+    }
+
+    /// A transfer arrives: when it ends. `shared` is what this way has in common with others.
+    pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, Rate)>) -> Instant {
+        let own = self.own.take(now, self.rate.time(bytes));
+        let end = shared.map_or(own, |(server, rate)| own.max(server.take(now, rate.time(bytes))));
+        self.last = self.last.max(end);
+        self.last
+    }
+
+    /// Time that it has worked.
+    #[must_use]
+    pub const fn busy(&self) -> Nanos {
+        self.own.busy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_in_order_and_counted() {
+        let mut server = Server::default();
+        assert_eq!(server.take(Instant(100), Nanos(10)), Instant(110));
+        assert_eq!(server.take(Instant(105), Nanos(10)), Instant(120));
+        assert_eq!(server.take(Instant(500), Nanos(1)), Instant(501));
+        assert_eq!(server.busy(), Nanos(21));
+    }
+
+    #[test]
+    fn a_rate_is_bytes_by_time() {
+        // 750 MB/s: 1333 ps a byte, 65536 bytes in 87.36 us.
+        let rate = Rate::mb_per_second(750);
+        assert_eq!(rate.time(65_536), Nanos(87_359));
+        assert!(Rate::FREE.is_free() && !rate.is_free());
+    }
+
+    #[test]
+    fn the_slowest_part_of_a_way_decides() {
+        let mut shared = Server::default();
+        let mut way = Way::new(Rate { setup: Nanos(0), picos: 1000 });
+        let slow = Rate { setup: Nanos(0), picos: 2000 };
+        assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(200));
+        assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(400));
+        assert_eq!(way.take(Instant(1000), 100, None), Instant(1100));
+    }
+}

@@ -1,0 +1,199 @@
+//! A member's end of the machine: what is on its way to the drive, the channel, the drive itself.
+
+use std::collections::VecDeque;
+
+use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
+use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
+
+use super::calendar::Calendar;
+use super::counters::MemberCounters;
+use super::plant::{ChannelCost, WayCost};
+use super::server::{Rate, Server, Way};
+use crate::timing::drive::DriveModel;
+
+fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
+    if line.front()?.0 > now {
+        return None;
+    }
+    line.pop_front().map(|(_, command)| command)
+}
+
+/// A command that a drive has, or will have.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Flight {
+    pub drive: u16,
+    /// Bytes that come back.
+    pub bytes: u32,
+}
+
+/// Two directions, with what they share.
+#[derive(Clone, Debug)]
+pub(super) struct Ways {
+    read: Way,
+    write: Way,
+    shared: Option<(Server, Rate)>,
+    free: bool,
+}
+
+impl Ways {
+    pub fn new(cost: &WayCost) -> Self {
+        Self {
+            read: Way::new(cost.read),
+            write: Way::new(cost.write),
+            shared: cost.shared.map(|rate| (Server::default(), rate)),
+            free: cost.read.is_free() && cost.write.is_free() && cost.shared.is_none(),
+        }
+    }
+    pub fn is_free(&self) -> bool {
+        self.free
+    }
+    pub fn read(&mut self, now: Instant, bytes: u64) -> Instant {
+        self.read.take(now, bytes, self.shared.as_mut().map(|(server, rate)| (server, *rate)))
+    }
+    pub fn write(&mut self, now: Instant, bytes: u64) -> Instant {
+        self.write.take(now, bytes, self.shared.as_mut().map(|(server, rate)| (server, *rate)))
+    }
+    /// Time that both directions worked; where they share, what is shared.
+    pub fn busy(&self) -> [Nanos; 2] {
+        match &self.shared {
+            Some((server, _)) => [server.busy(); 2],
+            None => [self.read.busy(), self.write.busy()],
+        }
+    }
+}
+
+/// A channel that several members share.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    server: Server,
+    rate: Rate,
+}
+
+impl Channel {
+    pub fn new(cost: ChannelCost) -> Self {
+        Self { server: Server::default(), rate: cost.rate }
+    }
+    pub fn take(&mut self, now: Instant, bytes: u64) -> Instant {
+        self.server.take(now, self.rate.time(bytes))
+    }
+    pub fn busy(&self) -> Nanos {
+        self.server.busy()
+    }
+}
+
+/// See the module header.
+#[derive(Debug)]
+pub(super) struct Station<D> {
+    drive: D,
+    number: usize,
+    channel: Option<usize>,
+    /// On their way to the channel, or to the drive where there is none.
+    coming: VecDeque<(Instant, DriveCommand)>,
+    /// On their way through the channel.
+    wire: VecDeque<(Instant, DriveCommand)>,
+    counters: MemberCounters,
+}
+
+impl<D: DriveModel> Station<D> {
+    pub fn new(drive: D, calendar: &mut Calendar, channel: Option<usize>) -> Self {
+        Self {
+            drive,
+            number: calendar.add(),
+            channel,
+            coming: VecDeque::new(),
+            wire: VecDeque::new(),
+            counters: MemberCounters::default(),
+        }
+    }
+    pub fn sectors(&self) -> u64 {
+        self.drive.sectors()
+    }
+    pub fn channel(&self) -> Option<usize> {
+        self.channel
+    }
+    pub fn counters(&self) -> MemberCounters {
+        MemberCounters { busy: self.drive.busy(), ..self.counters }
+    }
+
+    pub fn count(&mut self, command: &DriveCommand) {
+        let counters = &mut self.counters;
+        let sectors = command.len.get();
+        match command.op {
+            _ if command.class == IoClass::Metadata => counters.metadata += 1,
+            DriveOp::Read => {
+                counters.reads += 1;
+                counters.sectors_read += sectors;
+            }
+            DriveOp::Write { .. } => {
+                counters.writes += 1;
+                counters.sectors_written += sectors;
+            }
+            DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => counters.others += 1,
+        }
+    }
+
+    /// A command will be here at `at`. One without payload may overtake one that waits for the way.
+    pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: DriveCommand) {
+        if self.coming.back().is_none_or(|(last, _)| *last <= at) {
+            self.coming.push_back((at, command));
+        } else {
+            let behind = self.coming.iter().rev().take_while(|(other, _)| *other > at).count();
+            self.coming.insert(self.coming.len() - behind, (at, command));
+        }
+        self.schedule(calendar);
+    }
+
+    fn schedule(&self, calendar: &mut Calendar) {
+        let mut next = self.drive.next().unwrap_or(Instant::NEVER);
+        if let Some((at, _)) = self.coming.front() {
+            next = next.min(*at);
+        }
+        if let Some((at, _)) = self.wire.front() {
+            next = next.min(*at);
+        }
+        calendar.set(self.number, next);
+    }
+
+    /// The time is `now`: commands of the drive that ended. Returns how much happened.
+    pub fn moves(
+        &mut self,
+        calendar: &mut Calendar,
+        channels: &mut [Channel],
+        now: Instant,
+        ended: &mut Vec<Tag>,
+    ) -> u64 {
+        let mut moved = 0;
+        if self.drive.next().is_some_and(|at| at <= now) {
+            self.drive.advance(now, ended);
+            moved += 1;
+        }
+        while let Some(command) = take_due(&mut self.coming, now) {
+            moved += 1;
+            let Some(channel) = self.channel else {
+                self.give(now, &command);
+                continue;
+            };
+            let bytes = if command.op == DriveOp::Read { 0 } else { command.len.bytes().get() };
+            let at = channels[channel].take(now, bytes);
+            self.wire.push_back((at, command));
+        }
+        while let Some(command) = take_due(&mut self.wire, now) {
+            moved += 1;
+            self.give(now, &command);
+        }
+        self.schedule(calendar);
+        moved
+    }
+
+    /// The drive gets a command. What lies behind its end (the array's description) is at its end.
+    fn give(&mut self, now: Instant, command: &DriveCommand) {
+        let sectors = self.drive.sectors();
+        if command.lba.get() + command.len.get() <= sectors {
+            self.drive.submit(now, command);
+            return;
+        }
+        let len = command.len.get().min(sectors);
+        let command = DriveCommand { lba: DriveLba(sectors - len), len: Sectors(len), ..*command };
+        self.drive.submit(now, &command);
+    }
+}

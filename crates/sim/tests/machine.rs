@@ -1,0 +1,12 @@
+//! The machine against closed forms: counts exact, means within three standard errors or one percent.
+
+#![allow(clippy::cast_possible_truncation)] // small numbers, and statistics in floating point
+
+#[path = "machine/closed.rs"]
+mod closed;
+#[path = "machine/counts.rs"]
+mod counts;
+#[path = "machine/support.rs"]
+mod support;
+#[path = "machine/ways.rs"]
+mod ways;

@@ -1,0 +1,165 @@
+//! Queueing networks with known answers.
+
+use openraid_sim::timing::machine::plant::{HostCost, ProcessorCost};
+use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, Plant};
+use openraid_sim::Random;
+use openraid_units::{Instant, Nanos};
+
+use crate::support::{closed_loop, constant, exponential, machine, ExponentialDrive};
+
+const SERVICE: Nanos = Nanos::from_millis(5);
+
+fn read(id: u64, offset: u64) -> HostIo {
+    HostIo { id, kind: IoKind::Read, offset, len: 4096, worker: 0 }
+}
+
+fn places(seed: u64, capacity: u64) -> impl FnMut(u64) -> HostIo {
+    let mut random = Random::derived(seed, 5);
+    move |id| read(id, random.below(capacity / 4096) * 4096)
+}
+
+#[test]
+fn requests_over_exponential_drives_make_the_known_throughput() {
+    // X = mu M N / (N + M - 1): N requests, M drives, each request on a drive of its own choice.
+    for (drives, depth) in [(1, 1), (2, 4), (4, 16), (8, 1), (8, 16), (8, 64)] {
+        let models = (0..drives).map(|n| ExponentialDrive::new(SERVICE, 100 + u64::from(n))).collect();
+        let array = ArraySpec::new(if drives == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 }, drives);
+        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let requests = 400_000;
+        let capacity = machine.capacity().get();
+        let (time, _) = closed_loop(&mut machine, depth, requests, places(depth, capacity));
+        let (m, n) = (f64::from(drives), depth as f64);
+        let expected = m * n / (n + m - 1.0) / (SERVICE.0 as f64 / 1e9);
+        let measured = requests as f64 / (time.0 as f64 / 1e9);
+        let error = measured / expected - 1.0;
+        assert!(error.abs() < 0.01, "{drives} drives, depth {depth}: {measured} is not {expected}");
+    }
+}
+
+/// Requests that come by themselves, with exponential times between them: the mean response.
+fn open_loop<D: openraid_sim::timing::drive::DriveModel>(machine: &mut Machine<D>, load: f64, requests: u64) -> f64 {
+    let mut random = Random::derived(9, 9);
+    let mut at = Instant::ZERO;
+    let mut begun = Vec::new();
+    let (mut response, mut ended) = (0.0, 0u64);
+    let mut done = Vec::new();
+    for id in 0..requests {
+        at = at + exponential(&mut random, SERVICE.0 as f64 / load);
+        loop {
+            done.clear();
+            machine.advance(at, &mut done);
+            for end in &done {
+                let begun: Instant = begun[end.id as usize];
+                response += end.at.since(begun).0 as f64;
+                ended += 1;
+            }
+            if done.is_empty() && machine.now() == at {
+                break;
+            }
+        }
+        begun.push(at);
+        machine.submit(read(id, id % 1000 * 4096));
+    }
+    response / ended as f64
+}
+
+#[test]
+fn open_queues_wait_as_long_as_theory_says() {
+    for load in [0.3, 0.6, 0.8] {
+        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let array = ArraySpec::new(ArrayLevel::Single, 1);
+        let model = vec![ExponentialDrive::new(SERVICE, 3)];
+        let mut machine = Machine::with_drives(plant.clone(), &array, model, true).expect("it can run");
+        // M/M/1: s / (1 - rho).
+        let service = SERVICE.0 as f64;
+        let requests = 2_000_000;
+        let mean = open_loop(&mut machine, load, requests);
+        let expected = service / (1.0 - load);
+        // Waiting times hang together: the asymptotic variance of their mean (Daley 1968; Whitt 1989).
+        let rho = load;
+        let variance = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho * rho * rho) / (1.0 - rho).powi(4);
+        let error = 3.0 * (variance / requests as f64).sqrt() * service / expected;
+        assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/M/1 at {load}: {mean} is not {expected}");
+        // M/D/1: s (1 + rho / (2 (1 - rho))).
+        let mut machine = Machine::with_drives(plant, &array, constant(1, SERVICE), true).expect("it can run");
+        let mean = open_loop(&mut machine, load, requests);
+        let expected = service * (1.0 + load / (2.0 * (1.0 - load)));
+        // Its waiting times vary less than those above.
+        assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/D/1 at {load}: {mean} is not {expected}");
+    }
+}
+
+#[test]
+fn a_mirror_is_written_as_fast_as_the_slower_half() {
+    // The larger of two exponential times: 3/2 of the mean.
+    let models = (0..2).map(|n| ExponentialDrive::new(SERVICE, 40 + n)).collect();
+    let array = ArraySpec::new(ArrayLevel::Raid1, 2);
+    let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+    let write = |id| HostIo { id, kind: IoKind::Write, offset: 0, len: 4096, worker: 0 };
+    let requests = 200_000;
+    let (time, _) = closed_loop(&mut machine, 1, requests, write);
+    let mean = time.0 as f64 / requests as f64 / SERVICE.0 as f64;
+    // Standard deviation of the larger one: sqrt(5)/2 means.
+    let error = 3.0 * (5.0f64).sqrt() / 2.0 / (requests as f64).sqrt();
+    assert!((mean - 1.5).abs() < error, "{mean}");
+}
+
+#[test]
+fn a_thread_costs_its_time_and_two_threads_are_twice_as_fast() {
+    let host = HostCost { submit: Nanos::from_micros(4), complete: Nanos(2_700), kib: Nanos::ZERO };
+    let rate = |workers: u16| {
+        let mut machine = machine(Plant { host, ..Plant::default() }, ArrayLevel::Raid0, 4, Nanos(100));
+        let requests = 50_000;
+        let next = |id: u64| HostIo { worker: u16::try_from(id).unwrap() % workers, ..read(id, id * 65_536) };
+        let (time, _) = closed_loop(&mut machine, 32, requests, next);
+        requests as f64 / (time.0 as f64 / 1e9)
+    };
+    // 6.7 us a request and thread.
+    assert!((rate(1) / (1e9 / 6700.0) - 1.0).abs() < 0.001, "{}", rate(1));
+    assert!((rate(2) / (2e9 / 6700.0) - 1.0).abs() < 0.001, "{}", rate(2));
+}
+
+#[test]
+fn the_controllers_processor_is_a_ceiling() {
+    let processor = ProcessorCost {
+        read: Nanos::from_micros(30),
+        write: Nanos::from_micros(40),
+        nested: Nanos::from_micros(10),
+        command: Nanos::from_micros(20),
+    };
+    let plant = Plant { processor, ..Plant::default() };
+    let rate = |level, members, kind: IoKind| {
+        let mut machine = machine(plant.clone(), level, members, Nanos(100));
+        let requests = 20_000;
+        let next = |id: u64| HostIo { kind, ..read(id, id * 65_536) };
+        let (time, _) = closed_loop(&mut machine, 64, requests, next);
+        requests as f64 / (time.0 as f64 / 1e9)
+    };
+    let near =
+        |measured: f64, micros: f64| assert!((measured * micros / 1e6 - 1.0).abs() < 0.005, "{measured} {micros}");
+    near(rate(ArrayLevel::Raid0, 4, IoKind::Read), 50.0);
+    near(rate(ArrayLevel::Raid0, 4, IoKind::Write), 60.0);
+    near(rate(ArrayLevel::Raid10, 4, IoKind::Read), 60.0);
+    near(rate(ArrayLevel::Raid10, 4, IoKind::Write), 90.0);
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let run = |seed| {
+        let models = (0..5).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
+        let array = ArraySpec::new(ArrayLevel::Raid5, 5);
+        let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+        machine.keep_digest();
+        let capacity = machine.capacity().get();
+        let mut random = Random::derived(seed, 1);
+        let next = |id| HostIo {
+            kind: if random.chance(1, 2) { IoKind::Read } else { IoKind::Write },
+            ..read(id, random.below(capacity / 4096) * 4096)
+        };
+        closed_loop(&mut machine, 16, 5_000, next);
+        (machine.digest(), machine.now(), machine.counters())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).0, run(2).0);
+}
