@@ -1,6 +1,6 @@
 //! Buses, channels and the parity engine as ceilings.
 
-use openraid_sim::timing::machine::plant::{ChannelCost, ParityCost, WayCost};
+use openraid_sim::timing::machine::plant::{ParityCost, WayCost};
 use openraid_sim::timing::machine::{ArrayLevel, HostIo, IoKind, Plant, Rate};
 use openraid_units::Nanos;
 
@@ -62,7 +62,8 @@ fn a_bus_to_the_members_carries_redundancy_too() {
 
 #[test]
 fn members_on_a_shared_channel_share_it() {
-    let channel = ChannelCost { rate: Rate { setup: Nanos::ZERO, picos: 4000 } };
+    let shared = Some(Rate { setup: Nanos::ZERO, picos: 4000 });
+    let channel = WayCost { shared, ..WayCost::default() };
     let plant = |channels: usize| Plant { channels: vec![channel; channels], ..Plant::default() };
     near(rate(&plant(1), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 250.0);
     near(rate(&plant(2), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 500.0);
@@ -72,12 +73,12 @@ fn members_on_a_shared_channel_share_it() {
 
 #[test]
 fn the_parity_engine_is_a_ceiling() {
-    // 100 MB/s of what goes in and comes out: a full stripe of three data columns moves four.
+    // 100 MB/s of what goes in.
     let parity = ParityCost { setup: Nanos::ZERO, column: Nanos::ZERO, picos: 10_000, second_percent: 200 };
     let plant = Plant { parity, ..Plant::default() };
-    near(rate(&plant, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 75.0);
-    // Two syndromes: six data columns move eight, in twice the time.
-    near(rate(&plant, ArrayLevel::Raid6, 8, 6 * 65_536, WRITES), 37.5);
+    near(rate(&plant, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 100.0);
+    // Two syndromes take twice the time.
+    near(rate(&plant, ArrayLevel::Raid6, 8, 6 * 65_536, WRITES), 50.0);
     near(rate(&Plant { parity, ..Plant::default() }, ArrayLevel::Raid0, 4, 65_536, WRITES).min(1e4), 1e4);
 }
 

@@ -3,8 +3,6 @@
 //! Arrays are new and clean, there is no first sync. The engine is set up in no time: the clock stands at zero and
 //! the drives have done nothing when the first request comes.
 
-use std::fmt;
-
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
 use openraid_core::array::assemble::Assembly;
@@ -12,125 +10,25 @@ use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::Controller;
 use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, SetName, Timestamp, Uuid};
+use openraid_models::ArrayLevel;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, Token};
 
 use super::error::MachineError;
 
-/// What an array is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum ArrayLevel {
-    /// One drive as a unit of the controller.
-    Single,
-    /// Drives as they are, one behind the other in the address space, each by itself: requests do not cross from one
-    /// to the next.
-    Jbod,
-    /// One behind the other.
-    Linear,
-    /// Striped.
-    Raid0,
-    /// Copies.
-    Raid1,
-    /// Copies striped over any number of drives.
-    Raid1e,
-    /// Striped over pairs.
-    Raid10,
-    /// Striped with one parity.
-    Raid5,
-    /// Striped with two parities.
-    Raid6,
-    /// Striped over RAID 5.
-    Raid50,
-    /// Striped over RAID 6.
-    Raid60,
+/// What is true of a level for everybody.
+pub(super) trait LevelFacts {
+    /// Two levels, one above the other, in the controller's own eyes.
+    fn is_nested(self) -> bool;
+    /// Does it stripe?
+    fn has_chunks(self) -> bool;
 }
 
-impl ArrayLevel {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Single,
-        Self::Jbod,
-        Self::Linear,
-        Self::Raid0,
-        Self::Raid1,
-        Self::Raid1e,
-        Self::Raid10,
-        Self::Raid5,
-        Self::Raid6,
-        Self::Raid50,
-        Self::Raid60,
-    ];
-
-    /// As it is written in profiles and array names.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Jbod => "jbod",
-            Self::Linear => "linear",
-            Self::Raid0 => "raid0",
-            Self::Raid1 => "raid1",
-            Self::Raid1e => "raid1e",
-            Self::Raid10 => "raid10",
-            Self::Raid5 => "raid5",
-            Self::Raid6 => "raid6",
-            Self::Raid50 => "raid50",
-            Self::Raid60 => "raid60",
-        }
-    }
-
-    /// The level of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.name() == name)
-    }
-
-    /// The fewest members with which the layout makes sense. Controllers may ask for more.
-    #[must_use]
-    pub const fn least_members(self) -> u16 {
-        match self {
-            Self::Single | Self::Jbod => 1,
-            Self::Linear | Self::Raid0 | Self::Raid1 => 2,
-            Self::Raid1e | Self::Raid5 => 3,
-            Self::Raid10 | Self::Raid6 => 4,
-            Self::Raid50 => 6,
-            Self::Raid60 => 8,
-        }
-    }
-
-    /// Two levels, one above the other, in the controller's own eyes.
-    #[must_use]
-    pub const fn is_nested(self) -> bool {
+impl LevelFacts for ArrayLevel {
+    fn is_nested(self) -> bool {
         matches!(self, Self::Raid10 | Self::Raid50 | Self::Raid60)
     }
-
-    /// Has it parity?
-    #[must_use]
-    pub const fn has_parity(self) -> bool {
-        matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
-    }
-
-    /// Does it stripe?
-    #[must_use]
-    pub const fn has_chunks(self) -> bool {
+    fn has_chunks(self) -> bool {
         !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid1)
-    }
-}
-
-impl fmt::Display for ArrayLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Single => "a single drive",
-            Self::Jbod => "JBOD",
-            Self::Linear => "linear",
-            Self::Raid0 => "RAID 0",
-            Self::Raid1 => "RAID 1",
-            Self::Raid1e => "RAID 1E",
-            Self::Raid10 => "RAID 10",
-            Self::Raid5 => "RAID 5",
-            Self::Raid6 => "RAID 6",
-            Self::Raid50 => "RAID 50",
-            Self::Raid60 => "RAID 60",
-        })
     }
 }
 
@@ -170,11 +68,11 @@ impl ArraySpec {
     /// What does not fit.
     pub fn check(&self) -> Result<(), MachineError> {
         let Self { level, members, degraded, .. } = *self;
-        if members < level.least_members() {
+        if members < level.members_min() {
             return Err(MachineError::TooFewMembers {
                 level,
                 have: members,
-                need: level.least_members(),
+                need: level.members_min(),
                 reason: "the level needs more".into(),
             });
         }

@@ -56,15 +56,17 @@ pub struct MachineCounters {
     pub bytes: [u64; 2],
     /// Time that the threads of the host worked, all together.
     pub host_processor: Nanos,
-    /// The threads of the host that had anything to do.
-    pub host_threads: u16,
+    /// The host's processors that its threads ran on.
+    pub host_processors: u32,
+    /// Processors of the controller.
+    pub processors: u32,
     /// Time that the controller's processor worked.
     pub processor: Nanos,
     /// Time that the parity engine worked.
     pub parity: Nanos,
     /// Parity jobs.
     pub parity_jobs: u64,
-    /// Bytes that went into and came out of the parity engine.
+    /// Bytes that went into the parity engine.
     pub parity_bytes: u64,
     /// Time that the bus towards the host worked, and from the host.
     pub bus: [Nanos; 2],

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::array::ArrayLevel;
+use openraid_models::ArrayLevel;
 
 /// Why a machine cannot be made. The text says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -39,6 +39,8 @@ pub(super) enum Event {
 pub(super) struct Inside {
     pub io: HostIo,
     pub status: ReplyStatus,
+    /// What it costs its thread, each way.
+    pub host: Nanos,
 }
 
 impl<D: DriveModel> Machine<D> {
@@ -84,7 +86,9 @@ impl<D: DriveModel> Machine<D> {
     /// A request is with the controller: its processor looks at it first.
     fn arrive(&mut self, slot: u32) {
         let cost = &self.plant.processor;
-        let own = if self.inside[slot as usize].io.kind == IoKind::Write { cost.write } else { cost.read };
+        let io = &self.inside[slot as usize].io;
+        let own = if io.kind == IoKind::Write { cost.write } else { cost.read };
+        let own = own + Nanos(cost.kib.0 * u64::from(io.len) / 1024);
         let time = if self.nested { own + cost.nested } else { own };
         if self.processor_is_free {
             self.enter(slot);
@@ -122,13 +126,14 @@ impl<D: DriveModel> Machine<D> {
         }
         let io = self.inside[slot as usize].io;
         let worker = self.worker(io.worker);
-        let time = self.plant.host.complete + self.payload_cost(&io, IoKind::Read);
+        let time = self.inside[slot as usize].host + self.payload_cost(&io, IoKind::Read);
         if self.host_is_free {
             self.tell_host(slot, done);
             return;
         }
-        let at = self.workers[worker].server.take(self.now, time);
-        self.push(self.workers[worker].line, at, Event::Ended(slot));
+        let (server, line) = self.workers[worker].places();
+        let at = self.host_servers[server].take(self.now, time);
+        self.push(line, at, Event::Ended(slot));
     }
 
     /// What touching the payload costs the host, on the way of this kind of request.
@@ -141,7 +146,7 @@ impl<D: DriveModel> Machine<D> {
     }
 
     fn tell_host(&mut self, slot: u32, done: &mut Vec<IoDone>) {
-        let Inside { io, status } = self.inside[slot as usize];
+        let Inside { io, status, .. } = self.inside[slot as usize];
         self.free.push(slot);
         let (kind, bytes) = match io.kind {
             IoKind::Read => (0, Some(0)),
@@ -226,7 +231,7 @@ impl<D: DriveModel> Machine<D> {
         let bytes = u64::from(flight.bytes);
         let channel = self.stations[usize::from(flight.drive)].channel();
         if let (Some(channel), true) = (channel, bytes > 0) {
-            let at = self.channels[channel].take(self.now, bytes);
+            let at = self.channels[channel].read(self.now, bytes);
             self.push(self.line.channels + channel, at, Event::Answered(tag));
             return;
         }
@@ -279,7 +284,7 @@ impl<D: DriveModel> Machine<D> {
             JobKind::Update => 2 * columns + syndromes,
             _ => columns,
         };
-        let bytes = (inputs + syndromes) * len;
+        let bytes = inputs * len;
         self.parity_jobs += 1;
         self.parity_bytes += bytes;
         let cost = self.plant.parity;

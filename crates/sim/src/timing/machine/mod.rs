@@ -17,6 +17,7 @@ mod counters;
 mod error;
 mod flow;
 pub mod plant;
+mod profile;
 mod server;
 mod station;
 
@@ -24,21 +25,23 @@ use std::collections::VecDeque;
 
 use openraid_core::actions::{Actions, ReplyStatus};
 use openraid_core::Controller;
-use openraid_units::{ArrayId, Bytes, DriveId, Instant, Sectors, Tag};
+use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 
 use crate::digest::Digest;
 use crate::timing::drive::{AnyDrive, DriveModel};
-use array::{told_capacity, EngineDrive, Setup, Started};
+use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Line};
 use flow::{Event, Inside};
 use plant::{HostCost, ProcessorCost};
-use station::{Channel, Flight, Station, Ways};
+use station::{Flight, Station, Ways};
 
-pub use array::{ArrayLevel, ArraySpec};
+pub use array::ArraySpec;
 pub use counters::{CacheUse, MachineCounters, MemberCounters};
 pub use error::MachineError;
+pub use openraid_models::ArrayLevel;
 pub use plant::Plant;
-pub use server::{Rate, Server};
+pub use profile::{CacheMode, CachePolicy, MachineSpec};
+pub use server::{Rate, Server, Servers};
 
 /// What a host wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +83,16 @@ pub struct IoDone {
 /// A thread of the host.
 #[derive(Debug)]
 struct Worker {
-    server: Server,
+    server: usize,
     line: usize,
+    /// Where its last request ended.
+    end: u64,
+}
+
+impl Worker {
+    const fn places(&self) -> (usize, usize) {
+        (self.server, self.line)
+    }
 }
 
 /// The places of the lines of events.
@@ -116,12 +127,13 @@ pub struct Machine<D = AnyDrive> {
     stations: Vec<Station<D>>,
     lines: Vec<Line<Event>>,
     line: Places,
-    channels: Vec<Channel>,
+    channels: Vec<Ways>,
     host_ways: Ways,
     member_ways: Ways,
-    processor: Server,
+    processor: Servers,
     parity: Server,
     workers: Vec<Worker>,
+    host_servers: Vec<Server>,
     inside: Vec<Inside>,
     free: Vec<u32>,
     /// Requests in the engine, and those that wait at its door.
@@ -156,7 +168,7 @@ impl<D: DriveModel> Machine<D> {
         let limits = plant.limits();
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
         let mut calendar = Calendar::new();
-        let channels: Vec<Channel> = plant.channels.iter().map(|cost| Channel::new(*cost)).collect();
+        let channels: Vec<Ways> = plant.channels.iter().map(Ways::new).collect();
         let channel_of = |number: usize| (!channels.is_empty()).then(|| number % channels.len());
         let stations: Vec<_> = drives
             .into_iter()
@@ -171,7 +183,7 @@ impl<D: DriveModel> Machine<D> {
             controller,
             actions: Actions::new(&limits),
             processor_is_free: plant.processor == ProcessorCost::default(),
-            host_is_free: plant.host == HostCost::default(),
+            host_is_free: HostCost { processors: 1, ..plant.host } == HostCost::FREE,
             started: Started { arrays: Vec::new(), sets: Vec::new() },
             capacity: Bytes::ZERO,
             now: Instant::ZERO,
@@ -182,9 +194,10 @@ impl<D: DriveModel> Machine<D> {
             channels,
             host_ways: Ways::new(&plant.host_way),
             member_ways: Ways::new(&plant.member_way),
-            processor: Server::default(),
+            processor: Servers::new(plant.processors),
             parity: Server::default(),
             workers: Vec::new(),
+            host_servers: vec![Server::default(); plant.host.processors.max(1) as usize],
             inside: Vec::new(),
             free: Vec::new(),
             entered: 0,
@@ -262,7 +275,9 @@ impl<D: DriveModel> Machine<D> {
     ///
     /// A request that does not fit the array ends with an error; of a JBOD it must lie on one drive.
     pub fn submit(&mut self, io: HostIo) {
-        let entry = Inside { io, status: ReplyStatus::Ok };
+        let worker = self.worker(io.worker);
+        let host = self.host_cost(worker, &io);
+        let entry = Inside { io, status: ReplyStatus::Ok, host };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.inside[slot as usize] = entry;
@@ -273,16 +288,30 @@ impl<D: DriveModel> Machine<D> {
                 u32::try_from(self.inside.len() - 1).expect("requests fit in memory")
             }
         };
-        let worker = self.worker(io.worker);
-        let time = self.plant.host.submit + self.payload_cost(&io, IoKind::Write);
-        let at = self.workers[worker].server.take(self.now, time);
-        self.push(self.workers[worker].line, at, Event::Arrive(slot));
+        let (server, line) = self.workers[worker].places();
+        let at = self.host_servers[server].take(self.now, host + self.payload_cost(&io, IoKind::Write));
+        self.push(line, at, Event::Arrive(slot));
+    }
+
+    /// What a request costs its thread, each way.
+    fn host_cost(&mut self, worker: usize, io: &HostIo) -> Nanos {
+        let cost = &self.plant.host;
+        let end = &mut self.workers[worker].end;
+        let follows = io.kind != IoKind::Flush && *end == io.offset;
+        *end = io.offset + u64::from(io.len);
+        let whole = match io.kind {
+            _ if follows => cost.sequential,
+            IoKind::Read => cost.read,
+            IoKind::Write | IoKind::Flush => cost.write,
+        };
+        Nanos(whole.0 / 2)
     }
 
     /// The thread of this number, made when it is first heard of.
     fn worker(&mut self, number: u16) -> usize {
         while self.workers.len() <= usize::from(number) {
-            self.workers.push(Worker { server: Server::default(), line: self.lines.len() });
+            let server = self.workers.len() % self.host_servers.len();
+            self.workers.push(Worker { server, line: self.lines.len(), end: u64::MAX });
             self.lines.push(Line::new(&mut self.calendar));
         }
         usize::from(number)
@@ -355,14 +384,15 @@ impl<D: DriveModel> Machine<D> {
             members: self.stations.iter().map(Station::counters).collect(),
             requests: self.requests,
             bytes: self.bytes,
-            host_processor: self.workers.iter().fold(openraid_units::Nanos::ZERO, |sum, w| sum + w.server.busy()),
-            host_threads: u16::try_from(self.workers.len()).expect("threads have 16-bit numbers"),
+            host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),
+            host_processors: self.plant.host.processors,
+            processors: self.plant.processors,
             processor: self.processor.busy(),
             parity: self.parity.busy(),
             parity_jobs: self.parity_jobs,
             parity_bytes: self.parity_bytes,
             bus: if self.host_ways.is_free() { self.member_ways.busy() } else { self.host_ways.busy() },
-            channels: self.channels.iter().map(Channel::busy).collect(),
+            channels: self.channels.iter().map(|channel| channel.busy()[0]).collect(),
             cache: CacheUse {
                 read_hits: cache.read_hits,
                 read_misses: cache.read_misses,

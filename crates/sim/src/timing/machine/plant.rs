@@ -9,15 +9,26 @@ use openraid_units::{Bytes, Nanos};
 
 use super::server::Rate;
 
-/// What a request costs the thread of the host that makes it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// What a request costs the thread of the host that makes it. Half of it is spent before the request is with the
+/// controller, half when it has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostCost {
-    /// Until the request is with the controller.
-    pub submit: Nanos,
-    /// From its end until the thread knows it.
-    pub complete: Nanos,
-    /// For each KiB, on the way there or back.
+    /// For each read.
+    pub read: Nanos,
+    /// For each write, and each flush.
+    pub write: Nanos,
+    /// For each request that begins where the one before of the same thread ended.
+    pub sequential: Nanos,
+    /// For each KiB: of a write on the way there, of a read on the way back.
     pub kib: Nanos,
+    /// Processors: threads beyond that number share them.
+    pub processors: u32,
+}
+
+impl HostCost {
+    /// Nothing.
+    pub const FREE: Self =
+        Self { read: Nanos::ZERO, write: Nanos::ZERO, sequential: Nanos::ZERO, kib: Nanos::ZERO, processors: 1 };
 }
 
 /// What the controller's processor does for its money: a server, first come, first served.
@@ -31,6 +42,8 @@ pub struct ProcessorCost {
     pub nested: Nanos,
     /// For each command to a member.
     pub command: Nanos,
+    /// For each KiB of a request.
+    pub kib: Nanos,
 }
 
 /// The engine that computes parity: a server.
@@ -40,7 +53,7 @@ pub struct ParityCost {
     pub setup: Nanos,
     /// For each column of a job.
     pub column: Nanos,
-    /// Picoseconds for each byte that goes in or comes out.
+    /// Picoseconds for each byte that goes in.
     pub picos: u64,
     /// A job with a second syndrome takes so many percent of one without.
     pub second_percent: u64,
@@ -57,13 +70,6 @@ pub struct WayCost {
     pub shared: Option<Rate>,
 }
 
-/// A channel that several members share (U320, a port of an expander).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChannelCost {
-    /// For each command, and for each byte, whatever the direction.
-    pub rate: Rate,
-}
-
 /// All of it.
 #[derive(Clone, Debug)]
 pub struct Plant {
@@ -71,6 +77,8 @@ pub struct Plant {
     pub host: HostCost,
     /// The controller's processor.
     pub processor: ProcessorCost,
+    /// How many of them work side by side.
+    pub processors: u32,
     /// Between host and controller: payload of requests.
     pub host_way: WayCost,
     /// Between controller and members: payload of commands. That is where the bus stands when the host's own
@@ -80,8 +88,9 @@ pub struct Plant {
     pub parity: ParityCost,
     /// Picoseconds a byte for copies between frames and cache; zero where the payload need not be copied.
     pub copy_picos: u64,
-    /// Shared channels; members are spread over them in turn. None where each has a link of its own.
-    pub channels: Vec<ChannelCost>,
+    /// Channels that several members share (U320, a port of an expander); members are spread over them in turn. None
+    /// where each has a link of its own.
+    pub channels: Vec<WayCost>,
     /// Requests that the controller works on at once; more wait at its door.
     pub requests_max: u32,
     /// Commands that one member gets at once.
@@ -120,8 +129,9 @@ impl Default for Plant {
     /// Everything is free and without bound: what is left is the engine and its drives.
     fn default() -> Self {
         Self {
-            host: HostCost::default(),
+            host: HostCost::FREE,
             processor: ProcessorCost::default(),
+            processors: 1,
             host_way: WayCost::default(),
             member_way: WayCost::default(),
             parity: ParityCost { second_percent: 100, ..ParityCost::default() },

@@ -31,6 +31,38 @@ impl Server {
     }
 }
 
+/// Servers side by side: work goes to the one that is free first. Ends come in the order of arrival, as a controller
+/// that works on a queue hands them out.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    servers: Vec<Server>,
+    last: Instant,
+}
+
+impl Servers {
+    /// So many, at least one.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        Self { servers: vec![Server::default(); count.max(1) as usize], last: Instant::ZERO }
+    }
+
+    /// Work that takes `time` arrives: when it ends.
+    pub fn take(&mut self, now: Instant, time: Nanos) -> Instant {
+        let server = match self.servers.as_mut_slice() {
+            [one] => one,
+            many => many.iter_mut().min_by_key(|server| server.free).expect("at least one"),
+        };
+        self.last = self.last.max(server.take(now, time));
+        self.last
+    }
+
+    /// Time that they have worked, all together.
+    #[must_use]
+    pub fn busy(&self) -> Nanos {
+        self.servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy())
+    }
+}
+
 /// What moving bytes costs: a time for each transfer, and one for each byte.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Rate {
@@ -52,6 +84,15 @@ impl Rate {
     pub const fn mb_per_second(rate: u64) -> Self {
         assert!(rate > 0, "nothing moves at no speed");
         Self { setup: Nanos::ZERO, picos: 1_000_000 / rate }
+    }
+
+    /// So many bytes a second, and a time for each transfer.
+    ///
+    /// # Panics
+    /// The rate is zero.
+    #[must_use]
+    pub fn new(bytes_per_second: u64, setup: Nanos) -> Self {
+        Self { setup, picos: 1_000_000_000_000 / bytes_per_second }
     }
 
     /// The time that `bytes` take.
@@ -109,6 +150,15 @@ mod tests {
         assert_eq!(server.take(Instant(105), Nanos(10)), Instant(120));
         assert_eq!(server.take(Instant(500), Nanos(1)), Instant(501));
         assert_eq!(server.busy(), Nanos(21));
+    }
+
+    #[test]
+    fn servers_side_by_side_share_the_work() {
+        let mut servers = Servers::new(2);
+        let ends: Vec<u64> = (0..4).map(|_| servers.take(Instant(0), Nanos(10)).0).collect();
+        assert_eq!((ends, servers.busy()), (vec![10, 10, 20, 20], Nanos(40)));
+        assert_eq!(servers.take(Instant(100), Nanos(50)), Instant(150));
+        assert_eq!(servers.take(Instant(100), Nanos(5)), Instant(150));
     }
 
     #[test]

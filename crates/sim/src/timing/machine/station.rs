@@ -7,7 +7,7 @@ use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 
 use super::calendar::Calendar;
 use super::counters::MemberCounters;
-use super::plant::{ChannelCost, WayCost};
+use super::plant::WayCost;
 use super::server::{Rate, Server, Way};
 use crate::timing::drive::DriveModel;
 
@@ -59,25 +59,6 @@ impl Ways {
             Some((server, _)) => [server.busy(); 2],
             None => [self.read.busy(), self.write.busy()],
         }
-    }
-}
-
-/// A channel that several members share.
-#[derive(Clone, Debug)]
-pub(super) struct Channel {
-    server: Server,
-    rate: Rate,
-}
-
-impl Channel {
-    pub fn new(cost: ChannelCost) -> Self {
-        Self { server: Server::default(), rate: cost.rate }
-    }
-    pub fn take(&mut self, now: Instant, bytes: u64) -> Instant {
-        self.server.take(now, self.rate.time(bytes))
-    }
-    pub fn busy(&self) -> Nanos {
-        self.server.busy()
     }
 }
 
@@ -155,13 +136,7 @@ impl<D: DriveModel> Station<D> {
     }
 
     /// The time is `now`: commands of the drive that ended. Returns how much happened.
-    pub fn moves(
-        &mut self,
-        calendar: &mut Calendar,
-        channels: &mut [Channel],
-        now: Instant,
-        ended: &mut Vec<Tag>,
-    ) -> u64 {
+    pub fn moves(&mut self, calendar: &mut Calendar, channels: &mut [Ways], now: Instant, ended: &mut Vec<Tag>) -> u64 {
         let mut moved = 0;
         if self.drive.next().is_some_and(|at| at <= now) {
             self.drive.advance(now, ended);
@@ -174,7 +149,7 @@ impl<D: DriveModel> Station<D> {
                 continue;
             };
             let bytes = if command.op == DriveOp::Read { 0 } else { command.len.bytes().get() };
-            let at = channels[channel].take(now, bytes);
+            let at = channels[channel].write(now, bytes);
             self.wire.push_back((at, command));
         }
         while let Some(command) = take_due(&mut self.wire, now) {

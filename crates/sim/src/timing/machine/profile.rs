@@ -1,0 +1,323 @@
+//! From profiles to a plant: what a controller, its bus, its host and its drives are in numbers.
+//!
+//! Physics comes from the profiles' tables, quirks from their table of quirks. Rules of a controller (levels,
+//! members, ports) are kept here, with the reason that its profile gives.
+
+use openraid_core::admin::{PartialWritePolicy, Policy, WriteCache};
+use openraid_models::{
+    ArrayLevel, BusProfile, ControllerKind, ControllerProfile, DriveKind, DriveProfile, Duplex, HostProfile, Library,
+    QueueKind,
+};
+use openraid_units::{Bytes, Nanos};
+
+use super::array::{ArraySpec, LevelFacts};
+use super::error::MachineError;
+use super::plant::{HostCost, ParityCost, Plant, ProcessorCost, WayCost, REQUESTS_MAX};
+use super::server::Rate;
+
+/// When the controller acknowledges writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CacheMode {
+    /// When they are in its cache; a controller that has none, or may not, writes through.
+    WriteBack,
+    /// When the members have them.
+    WriteThrough,
+}
+
+/// What caches are on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CachePolicy {
+    /// The controller's.
+    pub controller: CacheMode,
+    /// Those of the drives. Of a controller whose switch works on both, this follows the other.
+    pub drives: bool,
+}
+
+/// A machine that is wanted.
+#[derive(Clone, Debug)]
+pub struct MachineSpec {
+    /// The controller.
+    pub controller: ControllerProfile,
+    /// A drive for each member, or one for all.
+    pub drives: Vec<DriveProfile>,
+    /// The array.
+    pub array: ArraySpec,
+    /// Caches.
+    pub cache: CachePolicy,
+    /// Another size of the controller's cache.
+    pub cache_bytes: Option<Bytes>,
+    /// Another bus.
+    pub bus: Option<BusProfile>,
+    /// Another host.
+    pub host: Option<HostProfile>,
+    /// Speed of the host's processors; 100 is what the profile says.
+    pub host_speed_percent: u32,
+    /// Where all chance comes from.
+    pub seed: u64,
+}
+
+impl MachineSpec {
+    /// A healthy array with all caches on.
+    #[must_use]
+    pub fn new(controller: ControllerProfile, drive: DriveProfile, array: ArraySpec) -> Self {
+        Self {
+            controller,
+            drives: vec![drive],
+            array,
+            cache: CachePolicy { controller: CacheMode::WriteBack, drives: true },
+            cache_bytes: None,
+            bus: None,
+            host: None,
+            host_speed_percent: 100,
+            seed: 1,
+        }
+    }
+
+    /// The drive of a member.
+    pub(super) fn drive(&self, member: u16) -> &DriveProfile {
+        &self.drives[usize::from(member).min(self.drives.len() - 1)]
+    }
+
+    /// Are the drives' write caches on?
+    #[must_use]
+    pub fn drive_caches(&self) -> bool {
+        if self.controller.drive_cache_follows {
+            self.cache.controller == CacheMode::WriteBack
+        } else {
+            self.cache.drives
+        }
+    }
+
+    /// Check the array against the controller's rules.
+    ///
+    /// # Errors
+    /// What does not fit, with the controller's reason.
+    pub fn check(&self) -> Result<(), MachineError> {
+        let Self { controller, array, .. } = self;
+        let Some(rule) = controller.level(array.level) else {
+            return Err(MachineError::LevelNotOffered {
+                level: array.level,
+                controller: controller.head.title.clone(),
+                offered: controller.levels.iter().map(|rule| rule.level).collect(),
+            });
+        };
+        if array.members < rule.members_min {
+            let reason = if rule.reason.is_empty() { "the level needs more".into() } else { rule.reason.clone() };
+            let (level, have, need) = (array.level, array.members, rule.members_min);
+            return Err(MachineError::TooFewMembers { level, have, need, reason });
+        }
+        let ports = u16::try_from(controller.ports.value).unwrap_or(u16::MAX);
+        let title = &controller.head.title;
+        for (most, reason) in [
+            (rule.members_max, format!("{title} makes {} of no more", array.level)),
+            (ports, format!("{title} has no more ports")),
+        ] {
+            if array.members > most {
+                return Err(MachineError::TooManyMembers { have: array.members, most, reason });
+            }
+        }
+        if self.drives.len() != 1 && self.drives.len() != usize::from(array.members) {
+            return Err(MachineError::Drives { have: self.drives.len(), members: array.members });
+        }
+        let chunk = self.chunk();
+        if !chunk.get().is_power_of_two() || !(4096..=64 << 20).contains(&chunk.get()) {
+            let text = format!("a chunk of {chunk} cannot be; use a power of two from 4 KiB to 64 MiB");
+            return Err(MachineError::Part(text));
+        }
+        if self.host_speed_percent == 0 {
+            return Err(MachineError::Part("a host of no speed never asks; give it at least 1 percent".into()));
+        }
+        array.check()
+    }
+
+    /// The chunk that the array has.
+    #[must_use]
+    pub fn chunk(&self) -> Bytes {
+        self.array.chunk.unwrap_or(self.controller.chunk.value)
+    }
+
+    /// The plant of this machine; names of buses and hosts are looked up in `library`.
+    ///
+    /// # Errors
+    /// What does not fit, or a name that no profile has.
+    pub fn plant(&self, library: &Library) -> Result<Plant, MachineError> {
+        self.check()?;
+        let lost = |error: openraid_models::LookupError| MachineError::Part(error.to_string());
+        let controller = &self.controller;
+        let bus = match &self.bus {
+            Some(bus) => bus,
+            None => library.bus(&controller.bus).map_err(lost)?,
+        };
+        let host = match &self.host {
+            Some(host) => host,
+            None => library.host(&controller.host).map_err(lost)?,
+        };
+        let link = library.bus(&controller.link).map_err(lost)?;
+        let way = self.way(bus);
+        let software = controller.kind == ControllerKind::Software;
+        let cache = self.cache_bytes.unwrap_or(controller.cache.value);
+        let mut plant = Plant {
+            host: self.host_cost(host),
+            processor: self.processor_cost(),
+            processors: controller.cpu.cores.value,
+            host_way: if software { WayCost::default() } else { way },
+            member_way: if software { way } else { WayCost::default() },
+            parity: self.parity_cost(host),
+            channels: self.channels(link),
+            requests_max: self.requests_max(),
+            depth_max: self.depth_max(),
+            cache,
+            policy: self.policy(cache),
+            ..Plant::default()
+        };
+        if let Some(depth) = quirk(controller, "write_pipeline_depth") {
+            plant.destage_units = self.destage_units(depth);
+        }
+        Ok(plant)
+    }
+
+    fn host_cost(&self, host: &HostProfile) -> HostCost {
+        let scale = |time: Nanos| Nanos(time.0 * 100 / u64::from(self.host_speed_percent));
+        let extra = micros(quirk_number(&self.controller, "host_cpu_us_per_io"));
+        HostCost {
+            read: scale(host.read.value + extra),
+            write: scale(host.write.value + extra),
+            sequential: scale(host.sequential.value + extra),
+            kib: scale(host.per_kib.value),
+            processors: host.processors.value,
+        }
+    }
+
+    fn processor_cost(&self) -> ProcessorCost {
+        let cpu = &self.controller.cpu;
+        ProcessorCost {
+            read: cpu.command.value,
+            write: cpu.command.value,
+            nested: micros(quirk_number(&self.controller, "nested_level_overhead_us")),
+            command: cpu.member_command.value + micros(quirk_number(&self.controller, "stripe_map_overhead_us")),
+            kib: cpu.per_kib.value,
+        }
+    }
+
+    fn parity_cost(&self, host: &HostProfile) -> ParityCost {
+        let (rate, setup) = match &self.controller.xor {
+            Some(xor) => (xor.rate.value, xor.setup.value),
+            None => (host.xor_rate.value, Nanos::ZERO),
+        };
+        ParityCost {
+            setup: setup + micros(quirk_number(&self.controller, "xor_op_us")),
+            column: micros(quirk_number(&self.controller, "parity_width_cost_us")),
+            picos: Rate::new(rate.0, Nanos::ZERO).picos,
+            second_percent: SECOND_SYNDROME_PERCENT,
+        }
+    }
+
+    /// The bus, and the controller's own data path beside it.
+    fn way(&self, bus: &BusProfile) -> WayCost {
+        let setup = bus.command.value;
+        let path = self.controller.data_path.as_ref();
+        let own = |rate: Option<u64>| rate.map_or(Rate::FREE, |rate| Rate::new(rate, Nanos::ZERO));
+        let (read, write) = (own(path.map(|p| p.read.value.0)), own(path.map(|p| p.write.value.0)));
+        match bus.duplex {
+            Duplex::Half => WayCost { read, write, shared: Some(Rate::new(bus.read.value.0, setup)) },
+            Duplex::Full => {
+                let slower = |own: Rate, bus: u64| Rate { setup, picos: own.picos.max(Rate::new(bus, setup).picos) };
+                let read = slower(read, bus.read.value.0);
+                WayCost { read, write: slower(write, bus.write.value.0), shared: None }
+            }
+        }
+    }
+
+    /// Channels, where drives share them: commands and data of writes, data of reads.
+    fn channels(&self, link: &BusProfile) -> Vec<WayCost> {
+        let each = self.controller.drives_per_link.value;
+        if each <= 1 {
+            return Vec::new();
+        }
+        let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
+        let cost = match link.duplex {
+            // A command keeps the channel for its time, and its data for theirs.
+            Duplex::Half => {
+                WayCost { shared: Some(rate(link.read.value.0, Nanos(link.command.value.0 / 2))), ..WayCost::default() }
+            }
+            Duplex::Full => WayCost {
+                read: rate(link.read.value.0, Nanos::ZERO),
+                write: rate(link.write.value.0, link.command.value),
+                shared: None,
+            },
+        };
+        vec![cost; u32::from(self.array.members).div_ceil(each) as usize]
+    }
+
+    fn requests_max(&self) -> u32 {
+        let controller = &self.controller;
+        let mut most = f64::from(REQUESTS_MAX);
+        if let Some(slots) = quirk(controller, "command_slots") {
+            most = most.min(slots);
+        }
+        if let (true, Some(cap)) = (self.array.level.is_nested(), quirk(controller, "nested_qd_cap")) {
+            most = most.min(cap);
+        }
+        whole(most).clamp(1, REQUESTS_MAX)
+    }
+
+    /// Commands that a member gets at once: no more than the controller gives, no more than the drive takes.
+    fn depth_max(&self) -> u32 {
+        let takes = |drive: &DriveProfile| match &drive.kind {
+            DriveKind::Disk(disk) if matches!(disk.queue, QueueKind::None | QueueKind::LegacyTcq) => 1,
+            DriveKind::Disk(disk) => disk.queue_depth.value,
+            DriveKind::Ssd(ssd) => ssd.queue_depth.value,
+            DriveKind::Constant(_) => u32::MAX,
+        };
+        let drives = self.drives.iter().map(takes).max().unwrap_or(1);
+        self.controller.drive_queue.value.min(drives).max(1)
+    }
+
+    fn policy(&self, cache: Bytes) -> Policy {
+        let back = self.cache.controller == CacheMode::WriteBack && self.controller.write_back && !cache.is_zero();
+        let raw = self.array.level == ArrayLevel::Jbod;
+        let hardware = self.controller.kind == ControllerKind::Hardware;
+        Policy {
+            // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
+            partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
+            write_cache: if back && !raw { WriteCache::Volatile } else { WriteCache::Through },
+            read_cache: !raw,
+            ..Policy::default()
+        }
+    }
+
+    /// Dirty units in work for so many commands to each member: a unit of a parity set is a command for each, one of
+    /// another set is 128 KiB.
+    fn destage_units(&self, depth: f64) -> u32 {
+        let members = f64::from(self.array.members);
+        let chunk = self.chunk().get().min(DIRTY_STRETCH);
+        #[allow(clippy::cast_precision_loss)] // a power of two
+        let members_of_unit = if self.array.level.has_parity() { members } else { (DIRTY_STRETCH / chunk) as f64 };
+        whole((depth * members / members_of_unit).ceil()).max(1)
+    }
+}
+
+/// The engine collects what is dirty of sets without parity in stretches of this many bytes.
+const DIRTY_STRETCH: u64 = 128 << 10;
+/// The second syndrome is another pass over the same bytes, with multiplications.
+const SECOND_SYNDROME_PERCENT: u64 = 200;
+
+/// A quirk that is a number above zero, and that is there.
+fn quirk(controller: &ControllerProfile, name: &str) -> Option<f64> {
+    controller.quirk_number(name).filter(|number| *number > 0.0)
+}
+
+fn quirk_number(controller: &ControllerProfile, name: &str) -> f64 {
+    controller.quirk_number(name).unwrap_or(0.0)
+}
+
+/// Quirks are small: what does not fit is cut off at the largest.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(number: f64) -> u32 {
+    number.clamp(0.0, 1e9) as u32
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at a second
+fn micros(number: f64) -> Nanos {
+    Nanos((number.clamp(0.0, 1e6) * 1000.0) as u64)
+}
