@@ -1,10 +1,24 @@
-//! Host requests per second of thread CPU time of the simulated machine. Prints the goal beside each figure.
+//! Host requests per second of thread CPU time of the simulated machine, with the full models. Prints the goal beside
+//! each figure.
 
-use openraid_sim::timing::drive::{AnyDrive, ConstantDrive};
-use openraid_sim::timing::machine::plant::{HostCost, ParityCost, ProcessorCost, WayCost};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, Plant, Rate};
+use openraid_models::{ArrayLevel, Library};
+use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
 use openraid_sim::Random;
-use openraid_units::{Instant, Nanos};
+use openraid_units::Instant;
+
+/// Of a hundred requests so many are reads.
+const READS: u64 = 66;
+const BLOCK: u32 = 8192;
+
+/// Controller, drive, requests outstanding, thousands of requests a second that are the goal.
+const CELLS: [(&str, &str, u64, f64); 6] = [
+    ("plain-hba", "service-fixed", 16, 1000.0),
+    ("plain-hba", "exos_x18_18tb", 16, 1000.0),
+    ("plain-hba", "mba3073rc", 16, 1000.0),
+    ("plain-hba", "exos_x18_18tb", 256, 300.0),
+    ("plain-hba", "mba3073rc", 256, 300.0),
+    ("plain-hba", "pm893_960", 16, 500.0),
+];
 
 /// Nanoseconds that this thread has run; wall time where the kernel does not say.
 fn thread_nanos(clock: std::time::Instant) -> u64 {
@@ -13,61 +27,78 @@ fn thread_nanos(clock: std::time::Instant) -> u64 {
     told.unwrap_or_else(|| u64::try_from(clock.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
-fn plant() -> Plant {
-    Plant {
-        host: HostCost { submit: Nanos(4000), complete: Nanos(2700), kib: Nanos(0) },
-        processor: ProcessorCost {
-            read: Nanos(20_000),
-            write: Nanos(20_000),
-            nested: Nanos(0),
-            command: Nanos(10_000),
-        },
-        host_way: WayCost { read: Rate::mb_per_second(750), write: Rate::mb_per_second(750), shared: None },
-        parity: ParityCost { setup: Nanos(5_000), column: Nanos(0), picos: 2_000, second_percent: 200 },
-        ..Plant::default()
+/// Bytes that this process has in memory.
+fn resident() -> u64 {
+    let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    told.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// Thousands of requests a second, and events for each.
+fn measure(machine: &mut Machine, depth: u64, requests: u64) -> (f64, f64) {
+    let blocks = machine.capacity().get() / u64::from(BLOCK);
+    let mut random = Random::new(depth);
+    let mut next = |id| HostIo {
+        id,
+        kind: if random.below(100) < READS { IoKind::Read } else { IoKind::Write },
+        offset: random.below(blocks) * u64::from(BLOCK),
+        len: BLOCK,
+        worker: 0,
+    };
+    let clock = std::time::Instant::now();
+    let start = thread_nanos(clock);
+    for id in 0..depth {
+        machine.submit(next(id));
     }
+    let (mut ended, mut done) = (0, Vec::new());
+    while ended < requests {
+        done.clear();
+        machine.advance(Instant::NEVER, &mut done);
+        for end in &done {
+            ended += 1;
+            machine.submit(next(end.id));
+        }
+    }
+    let seconds = (thread_nanos(clock) - start) as f64 / 1e9;
+    (ended as f64 / seconds / 1e3, machine.counters().events as f64 / ended as f64)
 }
 
 fn main() {
+    // `cargo test --benches` only wants to see that it starts.
     let quick = std::env::args().any(|word| word == "--test");
-    let requests: u64 = if quick { 10_000 } else { 1_000_000 };
-    for (level, depth, time) in
-        [(ArrayLevel::Raid5, 16, 8000), (ArrayLevel::Raid5, 256, 8000), (ArrayLevel::Raid0, 16, 8000)]
-    {
-        let array = ArraySpec::new(level, 8);
-        let drives =
-            (0..8).map(|_| AnyDrive::Constant(ConstantDrive::new(1 << 28, Nanos::from_micros(time)))).collect();
-        let mut machine = Machine::with_drives(plant(), &array, drives, true).expect("it can be");
-        let blocks = machine.capacity().get() / 8192;
-        let mut random = Random::new(1);
-        let mut next = |id| HostIo {
-            id,
-            kind: if random.below(100) < 66 { IoKind::Read } else { IoKind::Write },
-            offset: random.below(blocks) * 8192,
-            len: 8192,
-            worker: 0,
+    let requests = if quick { 2_000 } else { 1_000_000 };
+    let library = Library::builtin();
+    println!("machine: RAID 5 on 8 drives, {READS} % reads of 8 KiB, thousand requests a second of thread CPU time");
+    println!(
+        "{:<12} {:<16} {:>6} {:>9} {:>7} {:>8} {:>8}",
+        "controller", "drive", "depth", "k/s", "goal", "events", "MiB"
+    );
+    for (controller, drive, depth, goal) in CELLS {
+        let (Ok(controller), Ok(drive)) = (library.controller(controller), library.drive(drive)) else {
+            println!("{controller} {drive}: no such profile");
+            continue;
         };
-        let clock = std::time::Instant::now();
-        let start = thread_nanos(clock);
-        for id in 0..depth {
-            machine.submit(next(id));
-        }
-        let (mut ended, mut done) = (0, Vec::new());
-        while ended < requests {
-            done.clear();
-            machine.advance(Instant::NEVER, &mut done);
-            for end in &done {
-                ended += 1;
-                machine.submit(next(end.id));
-            }
-        }
-        let seconds = (thread_nanos(clock) - start) as f64 / 1e9;
-        let counters = machine.counters();
+        let array = ArraySpec::new(ArrayLevel::Raid5, 8);
+        let spec = MachineSpec::new(controller.clone(), drive.clone(), array);
+        let before = resident();
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let (rate, events) = measure(&mut machine, depth, requests);
+        let memory = resident().saturating_sub(before) >> 20;
+        let verdict = if rate >= goal { "ok" } else { "SHORT" };
+        let (controller, drive) = (&controller.head.name, &drive.head.name);
         println!(
-            "{level} depth {depth}: {:.0} thousand requests a second, {:.0} ns and {:.1} events a request",
-            requests as f64 / seconds / 1e3,
-            seconds * 1e9 / requests as f64,
-            counters.events as f64 / requests as f64
+            "{controller:<12} {drive:<16} {depth:>6} {rate:>9.0} {goal:>7.0} {events:>8.1} {memory:>8}  {verdict}"
         );
+    }
+    if quick {
+        return;
+    }
+    // Ten times as many requests must take ten times as long.
+    let (controller, drive) = (library.controller("plain-hba"), library.drive("exos_x18_18tb"));
+    let (Ok(controller), Ok(drive)) = (controller, drive) else { return };
+    let spec = MachineSpec::new(controller.clone(), drive.clone(), ArraySpec::new(ArrayLevel::Raid5, 8));
+    for requests in [1_000_000, 10_000_000] {
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let (rate, _) = measure(&mut machine, 16, requests);
+        println!("{requests} requests: {rate:.0} thousand a second");
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use openraid_core::actions::{DriveCommand, DriveOp};
-use openraid_sim::timing::drive::{AnyDrive, ConstantDrive, DriveModel};
+use openraid_models::{ConstantProfile, DriveKind, DriveProfile, Head, ServiceLaw, Sourced};
+use openraid_sim::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, Plant};
 use openraid_sim::Random;
-use openraid_units::{Instant, Nanos, Tag};
+use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 
 /// 16 GiB.
 pub const SECTORS: u64 = 32 << 20;
@@ -66,9 +67,23 @@ impl DriveModel for ExponentialDrive {
     }
 }
 
+/// A drive with one service time for everything.
+pub fn fixed(capacity: Bytes, time: Nanos) -> DriveProfile {
+    let constant =
+        ConstantProfile { service: Sourced::exact(time), law: ServiceLaw::Fixed, servers: Sourced::exact(1) };
+    DriveProfile {
+        head: Head { name: "fixed".into(), ..Head::default() },
+        link: "sas12".into(),
+        capacity: Sourced::exact(capacity.sectors_floor()),
+        kind: DriveKind::Constant(constant),
+        sheet: Vec::new(),
+    }
+}
+
 /// Drives that take the same time for everything.
 pub fn constant(members: u16, time: Nanos) -> Vec<AnyDrive> {
-    (0..members).map(|_| AnyDrive::Constant(ConstantDrive::new(SECTORS, time))).collect()
+    let kit = DriveKit::new(&fixed(Sectors(SECTORS).bytes(), time));
+    (0..members).map(|_| kit.build(&DriveOptions::default())).collect()
 }
 
 pub fn machine(plant: Plant, level: ArrayLevel, members: u16, time: Nanos) -> Machine {

@@ -22,13 +22,15 @@ mod server;
 mod station;
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use openraid_core::actions::{Actions, ReplyStatus};
 use openraid_core::Controller;
+use openraid_models::{DriveProfile, Library};
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 
 use crate::digest::Digest;
-use crate::timing::drive::{AnyDrive, DriveModel};
+use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Line};
 use flow::{Event, Inside};
@@ -148,6 +150,36 @@ pub struct Machine<D = AnyDrive> {
     parity_jobs: u64,
     parity_bytes: u64,
     events: u64,
+}
+
+impl Machine {
+    /// The machine of a specification, with the profiles that are built in.
+    ///
+    /// # Errors
+    /// Why it cannot be, with the controller's reason.
+    #[allow(clippy::needless_pass_by_value)] // a specification is made for one machine
+    pub fn new(spec: MachineSpec) -> Result<Self, MachineError> {
+        static BUILTIN: OnceLock<Library> = OnceLock::new();
+        Self::in_library(&spec, BUILTIN.get_or_init(Library::builtin))
+    }
+
+    /// The machine of a specification; buses and hosts that it only names are taken from `library`.
+    ///
+    /// # Errors
+    /// Why it cannot be, with the controller's reason.
+    pub fn in_library(spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
+        let plant = spec.plant(library)?;
+        let kits: Vec<DriveKit> = spec.drives.iter().map(DriveKit::new).collect();
+        let build = |member: u16| {
+            let kit = &kits[usize::from(member).min(kits.len() - 1)];
+            let write_cache = Some(spec.drive_caches());
+            kit.build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index: member.into() })
+        };
+        let drives = (0..spec.array.members).map(build).collect();
+        let array = ArraySpec { chunk: Some(spec.chunk()), ..spec.array };
+        let rotational = spec.drives.iter().any(DriveProfile::rotational);
+        Self::with_drives(plant, &array, drives, rotational)
+    }
 }
 
 impl<D: DriveModel> Machine<D> {
@@ -289,7 +321,8 @@ impl<D: DriveModel> Machine<D> {
             }
         };
         let (server, line) = self.workers[worker].places();
-        let at = self.host_servers[server].take(self.now, host + self.payload_cost(&io, IoKind::Write));
+        let time = host + self.payload_cost(&io, IoKind::Write);
+        let at = self.host_servers[server].take(self.now, time);
         self.push(line, at, Event::Arrive(slot));
     }
 

@@ -10,6 +10,8 @@ use openraid_models::{
 };
 use openraid_units::{Bytes, Nanos};
 
+use crate::timing::drive::DriveState;
+
 use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
 use super::plant::{HostCost, ParityCost, Plant, ProcessorCost, WayCost, REQUESTS_MAX};
@@ -52,6 +54,8 @@ pub struct MachineSpec {
     pub host: Option<HostProfile>,
     /// Speed of the host's processors; 100 is what the profile says.
     pub host_speed_percent: u32,
+    /// How full its SSDs have been.
+    pub drive_state: DriveState,
     /// Where all chance comes from.
     pub seed: u64,
 }
@@ -69,13 +73,9 @@ impl MachineSpec {
             bus: None,
             host: None,
             host_speed_percent: 100,
+            drive_state: DriveState::default(),
             seed: 1,
         }
-    }
-
-    /// The drive of a member.
-    pub(super) fn drive(&self, member: u16) -> &DriveProfile {
-        &self.drives[usize::from(member).min(self.drives.len() - 1)]
     }
 
     /// Are the drives' write caches on?
