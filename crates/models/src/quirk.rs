@@ -67,7 +67,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
         "writes in the mix, in percent, below which drives do not gather",
     ),
     ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request beside the host's own"),
-    ("hba_fc_write_penalty", QuirkKind::Number, "factor on the time of writes of a file system"),
+    ("hba_fc_write_penalty", QuirkKind::Truth, "it turns the write caches of its drives off"),
     ("command_slots", QuirkKind::Number, "requests that the controller works on at once"),
     ("write_through_serial", QuirkKind::Truth, "writes that are not cached are done one after the other"),
 ];

@@ -15,12 +15,6 @@ impl Controller {
         (0..).map(ArrayId).zip(&self.arrays).filter(|(_, a)| a.is_some()).map(|(id, _)| id)
     }
 
-    /// What the cache did since the controller was made.
-    #[must_use]
-    pub const fn cache_counters(&self) -> crate::cache::CacheCounters {
-        self.cache.counters
-    }
-
     /// Everything there is to tell of an array.
     #[must_use]
     pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {

@@ -18,16 +18,16 @@ use super::error::MachineError;
 /// What is true of a level for everybody.
 pub(super) trait LevelFacts {
     /// Two levels, one above the other, in the controller's own eyes.
-    fn is_nested(self) -> bool;
+    fn is_nested(&self) -> bool;
     /// Does it stripe?
-    fn has_chunks(self) -> bool;
+    fn has_chunks(&self) -> bool;
 }
 
 impl LevelFacts for ArrayLevel {
-    fn is_nested(self) -> bool {
+    fn is_nested(&self) -> bool {
         matches!(self, Self::Raid10 | Self::Raid50 | Self::Raid60)
     }
-    fn has_chunks(self) -> bool {
+    fn has_chunks(&self) -> bool {
         !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid1)
     }
 }

@@ -43,6 +43,12 @@ pub struct CacheUse {
     pub pressed: u64,
     /// Because somebody waited.
     pub urgent: u64,
+    /// Sectors read ahead, and of those the ones that somebody asked for, and that nobody did.
+    pub ahead: u64,
+    /// See `ahead`.
+    pub ahead_used: u64,
+    /// See `ahead`.
+    pub ahead_wasted: u64,
 }
 
 /// Everything that a machine has counted since it was made.

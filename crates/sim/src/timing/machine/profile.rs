@@ -3,12 +3,12 @@
 //! Physics comes from the profiles' tables, quirks from their table of quirks. Rules of a controller (levels,
 //! members, ports) are kept here, with the reason that its profile gives.
 
-use openraid_core::admin::{PartialWritePolicy, Policy, WriteCache};
+use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_models::{
     ArrayLevel, BusProfile, ControllerKind, ControllerProfile, DriveKind, DriveProfile, Duplex, HostProfile, Library,
     QueueKind,
 };
-use openraid_units::{Bytes, Nanos};
+use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::timing::drive::DriveState;
 
@@ -81,7 +81,9 @@ impl MachineSpec {
     /// Are the drives' write caches on?
     #[must_use]
     pub fn drive_caches(&self) -> bool {
-        if self.controller.drive_cache_follows {
+        if self.controller.quirk_truth("hba_fc_write_penalty") {
+            false
+        } else if self.controller.drive_cache_follows {
             self.cache.controller == CacheMode::WriteBack
         } else {
             self.cache.drives
@@ -246,7 +248,7 @@ impl MachineSpec {
                 shared: None,
             },
         };
-        vec![cost; u32::from(self.array.members).div_ceil(each) as usize]
+        vec![cost; self.controller.ports.value.div_ceil(each) as usize]
     }
 
     fn requests_max(&self) -> u32 {
@@ -277,12 +279,35 @@ impl MachineSpec {
         let back = self.cache.controller == CacheMode::WriteBack && self.controller.write_back && !cache.is_zero();
         let raw = self.array.level == ArrayLevel::Jbod;
         let hardware = self.controller.kind == ControllerKind::Hardware;
+        let window = quirk(&self.controller, "ra_window_kib").map(whole);
+        let split = quirk(&self.controller, "mirror_split_min_kib").map(whole);
         Policy {
             // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
             partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
             write_cache: if back && !raw { WriteCache::Volatile } else { WriteCache::Through },
             read_cache: !raw,
+            read_ahead: self.read_ahead(),
+            read_ahead_max: window.map_or(Policy::default().read_ahead_max, |kib| Sectors::kib(kib.into())),
+            mirror_read: mirror_read(&self.controller),
+            split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
+            split_section: split.map_or(Policy::default().split_section, |kib| Sectors::kib(kib.max(4).into())),
             ..Policy::default()
+        }
+    }
+
+    /// Where a stream is read ahead. One that begins anew on each member never gets beyond a chunk: the drives' own
+    /// reading ahead is what is left.
+    fn read_ahead(&self) -> ReadAhead {
+        if self.array.level == ArrayLevel::Jbod {
+            return ReadAhead::None;
+        }
+        if self.controller.quirk_truth("ra_restart_on_stripe_hop") && self.array.level.has_chunks() {
+            return ReadAhead::None;
+        }
+        match self.controller.read_ahead {
+            openraid_models::ReadAhead::None => ReadAhead::None,
+            openraid_models::ReadAhead::Always => ReadAhead::Always,
+            openraid_models::ReadAhead::Adaptive => ReadAhead::Adaptive,
         }
     }
 
@@ -301,6 +326,19 @@ impl MachineSpec {
 const DIRTY_STRETCH: u64 = 128 << 10;
 /// The second syndrome is another pass over the same bytes, with multiplications.
 const SECOND_SYNDROME_PERCENT: u64 = 200;
+
+/// The engine's rule for the copy of a mirror that is read.
+fn mirror_read(controller: &ControllerProfile) -> MirrorRead {
+    use openraid_models::MirrorRead as Known;
+    match controller.mirror_read {
+        Known::Primary => MirrorRead::Primary,
+        Known::RoundRobin => MirrorRead::RoundRobin,
+        Known::LeastPending => MirrorRead::LeastPending,
+        // At depth 1 a rotational estimate gains nothing over the nearest head, and the engine has none.
+        Known::NearestHead | Known::Positioning => MirrorRead::NearestHead,
+        Known::TwinStor => MirrorRead::TwinStor,
+    }
+}
 
 /// A quirk that is a number above zero, and that is there.
 fn quirk(controller: &ControllerProfile, name: &str) -> Option<f64> {
