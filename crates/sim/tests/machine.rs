@@ -6,6 +6,8 @@
 mod closed;
 #[path = "machine/counts.rs"]
 mod counts;
+#[path = "machine/profiles.rs"]
+mod profiles;
 #[path = "machine/support.rs"]
 mod support;
 #[path = "machine/ways.rs"]

@@ -1,0 +1,104 @@
+//! Every controller that is built in makes the arrays that it should, and refuses the others with its reason.
+
+use openraid_models::{ArrayLevel, Library};
+use openraid_sim::timing::machine::{
+    ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec,
+};
+use openraid_sim::Random;
+use openraid_units::{Bytes, Nanos};
+
+use crate::support::{closed_loop, fixed, one};
+
+fn spec(library: &Library, controller: &str, level: ArrayLevel, members: u16) -> MachineSpec {
+    let controller = library.controller(controller).unwrap_or_else(|error| panic!("{error}")).clone();
+    let drive = fixed(Bytes::gib(16), Nanos::from_millis(4));
+    MachineSpec::new(controller, drive, ArraySpec::new(level, members))
+}
+
+#[test]
+fn every_level_of_every_controller_serves_reads_and_writes() {
+    let library = Library::builtin();
+    assert!(library.dangling().is_empty(), "{:?}", library.dangling());
+    let mut arrays = 0;
+    for controller in library.controllers() {
+        for rule in &controller.levels {
+            let name = format!("{} {}", controller.head.name, rule.level);
+            let mut machine =
+                Machine::in_library(&spec(&library, &controller.head.name, rule.level, rule.members_min), &library)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+            let mut random = Random::new(1);
+            let blocks = machine.capacity().get() / 8192;
+            let next = |id: u64| HostIo {
+                id,
+                kind: if id % 2 == 0 { IoKind::Read } else { IoKind::Write },
+                offset: random.below(blocks) * 8192,
+                len: 8192,
+                worker: 0,
+            };
+            let (time, _) = closed_loop(&mut machine, 8, 200, next);
+            assert!(time > Nanos::ZERO, "{name}");
+            arrays += 1;
+        }
+    }
+    assert!(arrays > 100, "{arrays}");
+}
+
+#[test]
+fn the_names_of_the_claims_are_there() {
+    let library = Library::builtin();
+    for name in [
+        "9650se",
+        "8506-8",
+        "8500-8",
+        "rst",
+        "9260-8i",
+        "8708em2",
+        "hba92xx",
+        "sas3041e-r",
+        "icp9024ro",
+        "areca1220",
+        "openraid",
+        "plain-hba",
+    ] {
+        assert!(library.controller(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn raid_6_of_four_is_refused_by_one_maker_with_its_reason() {
+    let library = Library::builtin();
+    let make =
+        |controller, members| Machine::in_library(&spec(&library, controller, ArrayLevel::Raid6, members), &library);
+    let error = make("9650se", 4).map(|_| ()).expect_err("the maker says no");
+    assert!(matches!(error, MachineError::TooFewMembers { have: 4, need: 5, .. }));
+    let text = error.to_string();
+    assert!(text.contains("a rule of its maker") && text.contains("at least 5"), "{text}");
+    assert!(make("9650se", 5).is_ok() && make("openraid", 4).is_ok() && make("9260-8i", 4).is_ok());
+    for (controller, level) in
+        [("8506-8", ArrayLevel::Raid6), ("hba92xx", ArrayLevel::Raid5), ("8506-8", ArrayLevel::Raid50)]
+    {
+        let refused = Machine::in_library(&spec(&library, controller, level, 8), &library).map(|_| ());
+        assert!(matches!(refused, Err(MachineError::LevelNotOffered { .. })), "{controller}");
+    }
+    let full = Machine::in_library(&spec(&library, "9650se-4lpml", ArrayLevel::Raid0, 5), &library).map(|_| ());
+    assert!(matches!(full, Err(MachineError::TooManyMembers { most: 4, .. })));
+}
+
+#[test]
+fn caches_are_as_the_controller_allows() {
+    let library = Library::builtin();
+    let write = |spec: &MachineSpec| {
+        let mut machine = Machine::in_library(spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        one(&mut machine, IoKind::Write, 0, 8192);
+        one(&mut machine, IoKind::Write, 1 << 20, 8192)
+    };
+    let through = CachePolicy { controller: CacheMode::WriteThrough, drives: true };
+    let back = spec(&library, "9260-8i", ArrayLevel::Raid5, 4);
+    assert!(write(&back) < Nanos::from_millis(1));
+    // Old data and parity, then new data and parity.
+    assert!(write(&MachineSpec { cache: through, ..back.clone() }) > Nanos::from_millis(8));
+    assert!(write(&MachineSpec { cache_bytes: Some(Bytes::ZERO), ..back }) > Nanos::from_millis(8));
+    assert!(write(&spec(&library, "hba92xx", ArrayLevel::Raid0, 4)) > Nanos::from_millis(4));
+    let follows = MachineSpec { cache: through, ..spec(&library, "8506-8", ArrayLevel::Raid5, 4) };
+    assert!(!follows.drive_caches() && spec(&library, "8506-8", ArrayLevel::Raid5, 4).drive_caches());
+}
