@@ -80,6 +80,16 @@ pub struct Panel {
     pub group: String,
     /// What is drawn.
     pub chart: Chart,
+    /// Sentences that explain what is seen; [`super::findings::explain`] adds to them.
+    pub findings: Vec<Finding>,
+}
+
+impl Panel {
+    /// A chart whose answer and findings are made from its data.
+    pub fn new(question: impl Into<String>, chart: Chart) -> Self {
+        let question = question.into();
+        Self { question, answer: String::new(), group: String::new(), chart, findings: Vec::new() }
+    }
 }
 
 /// What is drawn.
@@ -109,7 +119,8 @@ pub struct Lines {
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it is: `requests outstanding`.
+    /// What it is. Sentences write it behind numbers without a unit of their own and behind percents, so that
+    /// `outstanding` ("at 16 outstanding") and `reads` ("at 40 % reads") are good names.
     pub name: String,
     /// How numbers are written.
     pub unit: Unit,
@@ -201,6 +212,13 @@ pub enum Level {
     Raid6,
     /// Stripes over sets with two parities.
     Raid60,
+}
+
+impl Finding {
+    /// A sentence of a kind.
+    pub fn new(kind: FindingKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
 }
 
 impl Level {
@@ -455,6 +473,8 @@ pub struct Guide {
     pub label: String,
     /// What kind.
     pub kind: GuideKind,
+    /// Whose ideal it is, for the sentence that says how much of it was reached.
+    pub subject: Option<Subject>,
     /// Corners in rising order of x; one corner means a level line over the whole chart.
     pub corners: Vec<(f64, f64)>,
 }

@@ -1,8 +1,32 @@
 //! Results as a page and as text.
 //!
+//! ```text
+//!  data::Review --> findings::explain --> render        one HTML file with SVG charts
+//!                                     \-> text::render  tables and bars for a terminal
+//! ```
+//!
 //! Reads [`data::Review`] and nothing else; must never measure, guess a number or load anything from elsewhere.
+//! The rules of the charts: at most [`LINES_MAX`] lines, each named at its end; colour by level, dashes and marks
+//! by member count, the same in the whole report; linear axes of y begin at zero, logarithmic ones say so; one
+//! chart answers one question, and its answer stands above it; its numbers stand beside it.
 
 pub mod data;
+pub mod findings;
+pub mod overlay;
+pub mod text;
+
+mod bars;
+mod format;
+mod labels;
+mod lines;
+mod markup;
+mod page;
+mod scale;
+mod split;
+mod style;
+mod table;
+
+pub use page::render;
 
 /// Lines that one chart may hold; more are hard to tell apart.
 pub const LINES_MAX: usize = 5;

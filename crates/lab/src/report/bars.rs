@@ -1,0 +1,116 @@
+//! Bar charts: one bar for each subject, best first, the spread as a whisker, the value at the end.
+//!
+//! Bars always begin at zero on an even scale: a bar's length is its message.
+
+use super::data::{Bar, Bars, Better, Scale, Unit};
+use super::format::{drawable, number, tick};
+use super::labels::{cut, width, LETTERS};
+use super::lines::{axis_name, spread, CANVAS_WIDTH};
+use super::markup::{px, Markup};
+use super::scale::{range_y, Mapping};
+
+/// Bars in one chart; the table has them all.
+const BARS_MAX: usize = 30;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 26.0;
+const PITCH: f64 = 26.0;
+const THICKNESS: f64 = 17.0;
+
+/// The bars from best to worst, and the rule in words. What has no number comes last.
+#[must_use]
+pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
+    let mut order: Vec<&Bar> = bars.bars.iter().collect();
+    let worst = |bar: &Bar| !bar.value.y.is_finite();
+    let rule = match bars.value.better {
+        Better::Higher => "highest first, which is best",
+        Better::Lower => "lowest first, which is best",
+        Better::Neither => "highest first",
+    };
+    order.sort_by(|a, b| {
+        let rising = a.value.y.total_cmp(&b.value.y);
+        let by_value = if bars.value.better == Better::Lower { rising } else { rising.reverse() };
+        worst(a).cmp(&worst(b)).then(by_value)
+    });
+    (order, format!("Sorted by {}, {rule}.", bars.value.name))
+}
+
+/// Draw the bars. Returns sentences about order and what could not be drawn.
+pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
+    let (order, rule) = sorted(bars);
+    let mut notes = vec![rule];
+    let drawn: Vec<&Bar> =
+        order.iter().copied().filter(|bar| drawable(bar.value.y, Scale::Linear)).take(BARS_MAX).collect();
+    if drawn.len() < order.len() {
+        notes.push(format!("{} of {} are drawn; the table has them all.", drawn.len(), order.len()));
+    }
+    let axis = super::data::Axis { scale: Scale::Linear, ..bars.value.clone() };
+    let values = || drawn.iter().flat_map(|bar| [bar.value.y, spread(&bar.value).0, spread(&bar.value).1]);
+    let range = range_y(&axis, values());
+    let widest = |texts: Vec<String>| texts.iter().map(|text| width(text, LETTERS)).fold(0.0_f64, f64::max);
+    let names = widest(drawn.iter().map(|bar| cut(&bar.subject.to_string())).collect()) * 1.08;
+    let figures = widest(drawn.iter().map(|bar| number(bar.value.y)).collect());
+    let (left, right) = (names + 12.0, CANVAS_WIDTH - figures - 14.0);
+    let place = Mapping::new(Scale::Linear, range, (left, right));
+    let height = drawn.iter().fold(TOP, |sum, _| sum + PITCH) + BOTTOM;
+    let view = format!("0 0 {} {}", px(CANVAS_WIDTH), px(height));
+    let (heading, about) = (format!("{id}-t"), format!("{id}-d"));
+    let labelled = format!("{heading} {about}");
+    let attributes = [("class", "chart"), ("viewBox", &*view), ("role", "img"), ("aria-labelledby", &*labelled)];
+    m.inside("svg", &attributes, |m| {
+        m.text("title", &[("id", &heading)], title);
+        m.text("desc", &[("id", &about)], &format!("Bars of {}. The table beside has the numbers.", bars.value.name));
+        m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &cut_axis(&axis_name(&axis)));
+        let low = height - BOTTOM;
+        let mut covered = f64::NEG_INFINITY;
+        for at in place.ticks(&[]) {
+            let (x, text) = (place.place(at), tick(&axis, at));
+            m.empty("path", &[("class", "grid"), ("d", &format!("M{} {}V{}", px(x), px(TOP), px(low)))]);
+            let half = width(&text, LETTERS) / 2.0;
+            if x - half < covered + 6.0 || x - half < 0.0 || x + half > CANVAS_WIDTH {
+                continue;
+            }
+            covered = x + half;
+            let (x, y) = (px(x), px(low + 16.0));
+            m.text("text", &[("class", "quiet"), ("x", &x), ("y", &y), ("text-anchor", "middle")], &text);
+        }
+        let mut y = TOP;
+        for bar in &drawn {
+            draw_bar(m, bar, &place, &axis.unit, (left, y));
+            y += PITCH;
+        }
+    });
+    notes
+}
+
+/// The axis' name, cut so that it cannot leave the canvas.
+fn cut_axis(name: &str) -> String {
+    let letters = 70;
+    if name.chars().count() <= letters {
+        return name.to_owned();
+    }
+    format!("{}...", name.chars().take(letters - 3).collect::<String>())
+}
+
+fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top): (f64, f64)) {
+    let class = format!("c-{}", bar.subject.level.key());
+    let middle = top + PITCH / 2.0;
+    let (zero, end) = (place.place(0.0), place.place(bar.value.y));
+    m.inside("g", &[("class", &class)], |m| {
+        let told = format!("{}: {}", bar.subject, super::format::value(unit, bar.value.y));
+        m.text("title", &[], &told);
+        let name = cut(&bar.subject.to_string());
+        let (x, y) = (px(left - 8.0), px(middle + 4.0));
+        m.text("text", &[("class", "tag"), ("x", &x), ("y", &y), ("text-anchor", "end")], &name);
+        let (x, y) = (px(zero.min(end)), px(middle - THICKNESS / 2.0));
+        let (wide, high) = (px((end - zero).abs().max(1.0)), px(THICKNESS));
+        m.empty("rect", &[("class", "bar"), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
+        let (low, high) = spread(&bar.value);
+        if low < high {
+            let (from, to, up) = (px(place.place(low)), px(place.place(high)), px(middle - 4.0));
+            let path = format!("M{from} {}H{to}M{from} {up}v8M{to} {up}v8", px(middle));
+            m.empty("path", &[("class", "reach"), ("d", &path)]);
+        }
+        let reach = end.max(place.place(high)).max(zero);
+        m.text("text", &[("x", &px(reach + 6.0)), ("y", &px(middle + 4.0))], &number(bar.value.y));
+    });
+}

@@ -1,0 +1,190 @@
+//! The answer of a chart as one sentence: who is best, where, and by how much.
+
+use super::super::bars::sorted;
+use super::super::data::{Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series};
+use super::super::format::{list, percent, place, value};
+use super::super::overlay::{errors, Errors};
+use super::compare::times;
+use super::{drawn, finite, value_at};
+
+/// Results closer than this share are level.
+const TIE: f64 = 0.02;
+/// The percentile that distributions are compared at.
+const RARE: f64 = 99.0;
+
+/// The answer that the data gives; empty where there is nothing to compare.
+#[must_use]
+pub fn answer(chart: &Chart) -> String {
+    match chart {
+        Chart::Lines(lines) => of_lines(lines),
+        Chart::Bars(bars) => of_bars(bars),
+        Chart::Heat(_) => String::new(),
+    }
+}
+
+fn of_lines(lines: &Lines) -> String {
+    if let Some(words) = of_overlay(lines) {
+        return words;
+    }
+    let all: Vec<&Series> = drawn(lines).filter(|series| !finite(series).is_empty()).collect();
+    match all.as_slice() {
+        [] => String::new(),
+        [one] => course(lines, one),
+        _ if lines.y.better == Better::Neither => String::new(),
+        many if lines.x.scale == Scale::Nines => at_rare(lines, many),
+        many => leaders(lines, many),
+    }
+}
+
+/// Prediction and measurement: how far apart.
+fn of_overlay(lines: &Lines) -> Option<String> {
+    let mut worst: Option<(Errors, &Series)> = None;
+    let (mut sum, mut places) = (0.0, 0_u32);
+    for measured in lines.series.iter().filter(|series| series.mark == Mark::Points) {
+        let shape = |one: &Series| (one.subject.level, one.subject.members);
+        let Some(predicted) = drawn(lines).find(|one| shape(one) == shape(measured)) else { continue };
+        let Some(errors) = errors(predicted, measured) else { continue };
+        sum += errors.mean * f64::from(errors.places);
+        places += errors.places;
+        if worst.as_ref().is_none_or(|(known, _)| errors.worst.abs() > known.worst.abs()) {
+            worst = Some((errors, predicted));
+        }
+    }
+    let (worst, series) = worst?;
+    Some(format!(
+        "Prediction and measurement differ by {} on average over {places} places, at worst by {} ({} at {}).",
+        percent(sum / f64::from(places)),
+        percent(worst.worst.abs()),
+        series.subject,
+        place(&lines.x, worst.worst_at)
+    ))
+}
+
+/// One line alone: from where to where it goes.
+fn course(lines: &Lines, series: &Series) -> String {
+    let points = finite(series);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
+    let top = points.iter().rev().max_by(|a, b| a.y.total_cmp(&b.y)).unwrap_or(last);
+    let at = |point: &Point| format!("{} at {}", value(&lines.y.unit, point.y), place(&lines.x, point.x));
+    if points.len() == 1 {
+        return format!("{}: {}.", series.subject, at(first));
+    }
+    let over = if top.x > first.x && top.x < last.x && lines.y.better == Better::Higher {
+        format!(", with a peak of {}", at(top))
+    } else {
+        String::new()
+    };
+    format!("{} goes from {} to {}{over}.", series.subject, at(first), at(last))
+}
+
+/// Distributions: who is best where it is rare to be slow.
+fn at_rare(lines: &Lines, many: &[&Series]) -> String {
+    let mut known: Vec<(f64, &Series)> =
+        many.iter().filter_map(|series| value_at(series, RARE).map(|y| (y, *series))).collect();
+    known.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ([low, .., high], true) = (known.as_slice(), lines.y.better == Better::Lower) else { return String::new() };
+    format!(
+        "99 of 100 requests take at most {} on {}, {} on {}.",
+        value(&lines.y.unit, low.0),
+        low.1.subject,
+        value(&lines.y.unit, high.0),
+        high.1.subject
+    )
+}
+
+/// Who leads at each place that at least two lines share.
+fn leaders(lines: &Lines, many: &[&Series]) -> String {
+    let mut places: Vec<f64> = many.iter().flat_map(|series| finite(series)).map(|point| point.x).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    places.retain(|&x| many.iter().filter(|series| value_at(series, x).is_some()).count() >= 2);
+    let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return String::new() };
+    let led: Vec<Vec<usize>> = places.iter().map(|&x| best_at(lines, many, x)).collect();
+    let always: Vec<usize> = (0..many.len()).filter(|one| led.iter().all(|best| best.contains(one))).collect();
+    let (front, back) = (&led[0], &led[led.len() - 1]);
+    let names = |who: &[usize]| list(&who.iter().map(|&one| many[one].subject.to_string()).collect::<Vec<_>>());
+    let verb = |who: &[usize]| if who.len() == 1 { "is" } else { "are" };
+    let figure = |who: &[usize], x: f64| {
+        let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
+        format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
+    };
+    if !always.is_empty() {
+        let lead = factor(lines, many, &always, last);
+        return format!("{} {} best throughout, with {}{lead}.", names(&always), verb(&always), figure(&always, last));
+    }
+    let stays: Vec<usize> = back.iter().copied().filter(|one| front.contains(one)).collect();
+    if !stays.is_empty() {
+        let middle = led.iter().position(|best| !best.iter().any(|one| stays.contains(one)));
+        let Some(index) = middle else {
+            return format!("{} {} best at both ends.", names(&stays), verb(&stays));
+        };
+        let other = &led[index];
+        let (who, at) = (names(other), figure(other, places[index]));
+        return format!("{} {} best at both ends, but not in between: {who} makes {at}.", names(&stays), verb(&stays));
+    }
+    // From where on the last leaders have led without a break.
+    let held = led.iter().rev().take_while(|best| best.iter().any(|one| back.contains(one))).count();
+    let from = places[places.len() - held];
+    let on = if from < last { format!("from {} on ", place(&lines.x, from)) } else { String::new() };
+    let lead = factor(lines, many, back, last);
+    let (begins, ends) = (figure(front, first), figure(back, last));
+    format!("{} {} best at first ({begins}), {on}{} ({ends}{lead}).", names(front), verb(front), names(back))
+}
+
+/// The lines that are level with the best at a place.
+fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
+    let values: Vec<Option<f64>> = many.iter().map(|series| value_at(series, x)).collect();
+    let lower = lines.y.better == Better::Lower;
+    let best = values.iter().flatten().copied().reduce(if lower { f64::min } else { f64::max });
+    let Some(best) = best else { return Vec::new() };
+    let level = |y: f64| (y - best).abs() <= TIE * best.abs();
+    (0..many.len()).filter(|&one| values[one].is_some_and(level)).collect()
+}
+
+/// By how much the leaders lead: against the single drive where there is one, else against the last.
+fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
+    let Some(best) = value_at(many[who[0]], x) else { return String::new() };
+    let others = || many.iter().enumerate().filter(|(index, _)| !who.contains(index)).map(|(_, series)| *series);
+    let single = others().find(|series| series.subject.level == Level::Single && series.subject.variant.is_empty());
+    let worst = || {
+        let known = others().filter_map(|series| Some((value_at(series, x)?, series)));
+        let by_y = |a: &(f64, &Series), b: &(f64, &Series)| a.0.total_cmp(&b.0);
+        if lines.y.better == Better::Lower {
+            known.max_by(by_y)
+        } else {
+            known.min_by(by_y)
+        }
+    };
+    let against = single.and_then(|series| Some((value_at(series, x)?, series))).or_else(worst);
+    let Some((other, series)) = against else { return String::new() };
+    let lead = if lines.y.better == Better::Lower { other / best } else { best / other };
+    if !lead.is_finite() || lead <= 1.0 {
+        return String::new();
+    }
+    let name =
+        if series.subject.level == Level::Single { "the single drive".into() } else { series.subject.to_string() };
+    match lines.y.better {
+        Better::Lower => format!("; {name} needs {}", times(lead)),
+        _ => format!(", {} {name}", times(lead)),
+    }
+}
+
+fn of_bars(bars: &Bars) -> String {
+    let (order, _) = sorted(bars);
+    let known: Vec<_> = order.into_iter().filter(|bar| bar.value.y.is_finite()).collect();
+    let [first, .., last] = known.as_slice() else { return String::new() };
+    if bars.value.better == Better::Neither {
+        return String::new();
+    }
+    let (unit, top) = (&bars.value.unit, first.value.y);
+    let level = known.iter().take_while(|bar| (bar.value.y - top).abs() <= TIE * top.abs());
+    let names: Vec<String> = level.map(|bar| bar.subject.to_string()).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!(
+        "{} {verb} best with {}; {} is last with {}.",
+        list(&names),
+        value(unit, top),
+        last.subject,
+        value(unit, last.value.y)
+    )
+}

@@ -1,0 +1,185 @@
+//! How results compare: more drives, the ideal, a degraded array with a healthy one, one order of tests with
+//! another, write-back with write-through.
+
+use super::super::data::{Better, Cell, Finding, FindingKind, GuideKind, Level, Lines, Mark, Point, Series, Table};
+use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
+use super::super::lines::spread;
+use super::super::table::{step, NOISE};
+use super::{best, cause, drawn, finite, load_axis, value_at};
+
+/// More drives bring less than this share of what they could: worth a sentence.
+const SCALING: f64 = 0.90;
+
+/// What more drives of the same level bring.
+pub fn scaling(lines: &Lines) -> Vec<Finding> {
+    if !load_axis(lines) || lines.y.better != Better::Higher {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for level in Level::ALL {
+        let mut widths: Vec<&Series> =
+            drawn(lines).filter(|one| one.subject.level == level && one.subject.variant.is_empty()).collect();
+        widths.sort_by_key(|series| series.subject.members);
+        for pair in widths.windows(2) {
+            found.extend(step_up(lines, level, pair[0], pair[1]));
+        }
+    }
+    found
+}
+
+fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<Finding> {
+    let (less, more) = (few.subject.members, many.subject.members);
+    let ideal = f64::from(data_drives(level, more)) / f64::from(data_drives(level, less).max(1));
+    let (few_points, many_points) = (finite(few), finite(many));
+    let (a, b) = (best(lines, &few_points)?, best(lines, &many_points)?);
+    let gain = b.y / a.y;
+    if less >= more || !gain.is_finite() || ideal <= 1.0 || (gain - 1.0) >= (ideal - 1.0) * SCALING {
+        return None;
+    }
+    let brings = if gain < 1.0 - NOISE {
+        format!("is slower: {} instead of {}", value(&lines.y.unit, b.y), value(&lines.y.unit, a.y))
+    } else {
+        format!("brings {} times the best speed ({} would be perfect)", fixed(gain, 2), fixed(ideal, 2))
+    };
+    let cause = cause(b).map_or(String::new(), |cause| format!(": {cause}"));
+    Some(Finding::new(FindingKind::Comparison, format!("{level}: from {less} to {more} drives {brings}{cause}.")))
+}
+
+/// Drives whose work adds up for a host, by level: all but the parities. Legs of nested levels have one parity
+/// each in RAID 50 and two in RAID 60; two legs are assumed, as reviews build them.
+const fn data_drives(level: Level, members: u16) -> u16 {
+    let parities = match level {
+        Level::Raid5 => 1,
+        Level::Raid6 | Level::Raid50 => 2,
+        Level::Raid60 => 4,
+        _ => 0,
+    };
+    members.saturating_sub(parities)
+}
+
+/// How much of its ideal each line reaches at its heaviest load.
+pub fn ideals(lines: &Lines) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for guide in lines.guides.iter().filter(|guide| guide.kind == GuideKind::Ideal) {
+        let Some(subject) = &guide.subject else { continue };
+        let Some(series) = lines.series.iter().find(|one| one.subject == *subject) else { continue };
+        let Some(last) = finite(series).last().copied() else { continue };
+        let share = between(&guide.corners, last.x).map(|ideal| last.y / ideal).filter(|share| share.is_finite());
+        if let Some(share) = share {
+            let (share, at) = (percent(share), place(&lines.x, last.x));
+            let text = format!("{subject} reaches {share} of the ideal, {}, at {at}.", guide.label);
+            found.push(Finding::new(FindingKind::Comparison, text));
+        }
+    }
+    found
+}
+
+/// The height of a guide at a place.
+fn between(corners: &[(f64, f64)], x: f64) -> Option<f64> {
+    if let [(_, y)] = corners {
+        return Some(*y);
+    }
+    let pair = corners.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
+    let ((left, low), (right, high)) = (pair[0], pair[1]);
+    if right <= left {
+        return Some(low);
+    }
+    Some(low + (high - low) * (x - left) / (right - left))
+}
+
+/// A variant of an array (degraded, rebuilding, write-through) against the array itself.
+pub fn variants(lines: &Lines) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for series in drawn(lines).filter(|one| !one.subject.variant.is_empty()) {
+        let same = |one: &&Series| {
+            (one.subject.level, one.subject.members) == (series.subject.level, series.subject.members)
+                && one.subject.variant.is_empty()
+        };
+        let Some(base) = drawn(lines).find(same) else { continue };
+        let shares: Vec<f64> = finite(series)
+            .iter()
+            .filter_map(|point| Some(point.y / value_at(base, point.x)?))
+            .filter(|share| share.is_finite())
+            .collect();
+        let (low, high) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
+        let (Some(low), Some(high)) = (low, high) else { continue };
+        let range = percent_range(low, high);
+        let text = format!("{}: {range} of the {} of {}.", series.subject, lines.y.name, base.subject);
+        found.push(Finding::new(FindingKind::Comparison, text));
+    }
+    found
+}
+
+/// The same tests in another order: what differs beyond the spread of the runs shows that something remembers.
+#[must_use]
+pub fn order_effect(first: &Lines, second: &Lines) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for series in first.series.iter().filter(|one| one.mark == Mark::Line) {
+        let Some(again) = second.series.iter().find(|one| one.subject == series.subject) else { continue };
+        let mut worst: Option<(f64, &Point, &Point)> = None;
+        let mut count = 0_u32;
+        let points = finite(series);
+        for point in &points {
+            let Some(other) = finite(again).into_iter().find(|other| other.x == point.x) else { continue };
+            let change = other.y / point.y - 1.0;
+            if !change.is_finite() || change.abs() <= NOISE || overlap(point, other) {
+                continue;
+            }
+            count += 1;
+            if worst.is_none_or(|(known, ..)| change.abs() > known.abs()) {
+                worst = Some((change, point, other));
+            }
+        }
+        let Some((_, point, other)) = worst else { continue };
+        let text = format!(
+            "{}: {count} of {} results depend on the order of the tests, most at {}: {} in the first cycle, {} in \
+             the second. Something keeps a state between tests.",
+            series.subject,
+            points.len(),
+            place(&first.x, point.x),
+            value(&first.y.unit, point.y),
+            value(&first.y.unit, other.y)
+        );
+        found.push(Finding::new(FindingKind::Warning, text));
+    }
+    found
+}
+
+fn overlap(a: &Point, b: &Point) -> bool {
+    let ((a_low, a_high), (b_low, b_high)) = (spread(a), spread(b));
+    a_low <= b_high && b_low <= a_high
+}
+
+/// What a table of ratios says as a whole: where the numerator helps, where it harms.
+#[must_use]
+pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
+    let mut all: Vec<(f64, String)> = Vec::new();
+    for row in &table.rows {
+        for (cell, column) in row.cells.iter().zip(&table.columns) {
+            if let Cell::Ratio(value) = cell {
+                all.push((*value, format!("{} {}, {column}", row.head, table.corner)));
+            }
+        }
+    }
+    all.retain(|(value, _)| value.is_finite());
+    let count = |wanted: fn(i32) -> bool| all.iter().filter(|(value, _)| wanted(step(*value))).count();
+    let (helps, harms) = (count(|step| step > 0), count(|step| step < 0));
+    let by_value = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
+    let (high, low) = (all.iter().rev().max_by(by_value)?, all.iter().min_by(by_value)?);
+    let mut parts = Vec::new();
+    if helps > 0 {
+        parts.push(format!("helps in {helps} of {} cells (most {} times, {})", all.len(), ratio(high.0), high.1));
+    }
+    if harms > 0 {
+        parts.push(format!("harms in {harms} (down to {} times, {})", ratio(low.0), low.1));
+    }
+    if parts.is_empty() {
+        parts.push(format!("changes nothing in any of {} cells", all.len()));
+    }
+    Some(Finding::new(FindingKind::Comparison, format!("{what} {}.", list(&parts))))
+}
+
+/// A factor as a sentence has it: `3.4 times`.
+pub fn times(factor: f64) -> String {
+    format!("{} times", if factor >= 9.95 { number(factor) } else { fixed(factor, 1) })
+}

@@ -1,0 +1,125 @@
+//! What holds the speed down, and what makes a result doubtful.
+
+use super::super::data::{Evidence, Finding, FindingKind, GuideKind, Lines, Part, Point};
+use super::super::format::{list, percent, percent_range, place, value};
+use super::super::lines::spread;
+use super::super::table::noisy;
+use super::{best, drawn, finite, limit, sentence, BUSY_LIMIT};
+
+/// Beyond a limit by more than this share, something else than the limited part has answered.
+const ABOVE_LIMIT: f64 = 1.02;
+
+/// The parts that are at their limit where each line is at its best, lines with the same part in one sentence.
+/// Lines in `explained` have a sentence of their own.
+pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
+    let mut parts: Vec<(Part, Vec<String>, f64, f64)> = Vec::new();
+    for series in drawn(lines) {
+        let name = series.subject.to_string();
+        let points = finite(series);
+        let Some(load) = best(lines, &points).and_then(limit) else { continue };
+        if explained.contains(&name) {
+            continue;
+        }
+        match parts.iter_mut().find(|(part, ..)| *part == load.part) {
+            Some((_, names, low, high)) => {
+                names.push(name);
+                (*low, *high) = (low.min(load.busy), high.max(load.busy));
+            }
+            None => parts.push((load.part.clone(), vec![name], load.busy, load.busy)),
+        }
+    }
+    let told = |(part, names, low, high): (Part, Vec<String>, f64, f64)| {
+        let busy = percent_range(low.min(1.0), high.min(1.0));
+        let text = format!("{} is the limit of {} at best ({busy} busy).", part, list(&names));
+        Finding::new(FindingKind::Limit, sentence(&text))
+    };
+    parts.into_iter().map(told).collect()
+}
+
+/// Noise, results beyond what a part can carry, and results that are the generator's.
+pub fn warnings(lines: &Lines) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(noise(lines));
+    found.extend(generator(lines));
+    found.extend(beyond(lines));
+    found
+}
+
+fn noise(lines: &Lines) -> Option<Finding> {
+    let mut worst: Option<(f64, String, &Point)> = None;
+    let (mut count, mut all) = (0_u32, 0_u32);
+    for series in &lines.series {
+        for point in finite(series) {
+            all += 1;
+            let (low, high) = spread(point);
+            if !noisy(point.y, low, high) {
+                continue;
+            }
+            count += 1;
+            let share = (high - low) / point.y.abs();
+            if worst.as_ref().is_none_or(|(known, ..)| share > *known) {
+                worst = Some((share, series.subject.to_string(), point));
+            }
+        }
+    }
+    let (share, name, point) = worst?;
+    let runs = if point.runs > 1 { format!(" over {} runs", point.runs) } else { String::new() };
+    let text = format!(
+        "{count} of {all} results are noisy; the worst, {name} at {}, spreads by {}{runs}.",
+        place(&lines.x, point.x),
+        percent(share)
+    );
+    Some(Finding::new(FindingKind::Warning, text))
+}
+
+/// Share of the time that a part worked at a result.
+fn busy(evidence: &Evidence, wanted: &Part) -> Option<f64> {
+    evidence.loads.iter().find(|load| load.part == *wanted).map(|load| load.busy)
+}
+
+fn generator(lines: &Lines) -> Option<Finding> {
+    let mut names = Vec::new();
+    let mut first: Option<(f64, f64)> = None;
+    for series in &lines.series {
+        let at_limit = |point: &&Point| {
+            point.evidence.as_ref().and_then(|known| busy(known, &Part::Generator)).is_some_and(|b| b >= BUSY_LIMIT)
+        };
+        let points = finite(series);
+        let Some(point) = points.iter().copied().find(at_limit) else { continue };
+        names.push(series.subject.to_string());
+        let share = point.evidence.as_ref().and_then(|known| busy(known, &Part::Generator)).unwrap_or(BUSY_LIMIT);
+        if first.is_none_or(|(x, _)| point.x < x) {
+            first = Some((point.x, share));
+        }
+    }
+    let (x, share) = first?;
+    let text = format!(
+        "From {} on the load generator is the limit ({} busy) of {}: the array may be faster than shown.",
+        place(&lines.x, x),
+        percent(share.min(1.0)),
+        list(&names)
+    );
+    Some(Finding::new(FindingKind::Warning, text))
+}
+
+fn beyond(lines: &Lines) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for guide in lines.guides.iter().filter(|guide| guide.kind == GuideKind::Limit) {
+        let [(_, limit)] = guide.corners.as_slice() else { continue };
+        for series in &lines.series {
+            let points = finite(series);
+            let Some(top) = points.iter().max_by(|a, b| a.y.total_cmp(&b.y)) else { continue };
+            if top.y > limit * ABOVE_LIMIT {
+                let text = format!(
+                    "{} makes {} at {}, more than {} can carry: a cache above it has answered.",
+                    series.subject,
+                    value(&lines.y.unit, top.y),
+                    place(&lines.x, top.x),
+                    guide.label
+                );
+                found.push(Finding::new(FindingKind::Warning, text));
+            }
+        }
+    }
+    found
+}

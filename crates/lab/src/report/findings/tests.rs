@@ -1,0 +1,248 @@
+//! Sentences held to the words and numbers that the data gives.
+
+use super::*;
+use crate::report::data::{
+    Axis, Cell, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
+};
+
+fn depth() -> Axis {
+    Axis::new("outstanding", Unit::None, Scale::Log2)
+}
+
+fn speed() -> Axis {
+    Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher)
+}
+
+fn busy(part: Part, busy: f64) -> Evidence {
+    Evidence { loads: vec![Load { part, busy }, Load { part: Part::Parity, busy: 0.2 }], rates: vec![] }
+}
+
+fn bus(share: f64) -> Evidence {
+    busy(Part::Bus("PCI 64/33".into()), share)
+}
+
+fn series(name: &str, points: Vec<Point>) -> Series {
+    let Some(subject) = Subject::parse(name) else { panic!("no subject: {name}") };
+    Series::line(subject, points)
+}
+
+fn plain(name: &str, ys: &[f64]) -> Series {
+    let mut x = 0.5;
+    let point = |&y: &f64| {
+        x *= 2.0;
+        Point::exact(x, y)
+    };
+    series(name, ys.iter().map(point).collect())
+}
+
+fn lines(series: Vec<Series>) -> Lines {
+    Lines { x: depth(), y: speed(), series, guides: vec![] }
+}
+
+fn texts(lines: &Lines) -> Vec<String> {
+    of_chart(&Chart::Lines(lines.clone())).into_iter().map(|finding| finding.text).collect()
+}
+
+#[test]
+fn a_level_stretch_is_told_with_the_part_that_limits_it() {
+    let ys = [(1.0, 60.0, 0.3), (2.0, 120.0, 0.6), (4.0, 200.0, 0.96), (8.0, 203.5, 0.97), (16.0, 203.0, 0.974)];
+    let points = ys.iter().map(|&(x, y, share)| Point::exact(x, y).with(bus(share))).collect();
+    let told = texts(&lines(vec![series("raid0x4", points)]));
+    assert_eq!(told, ["RAID 0 x4 levels off at 204 MB/s from 4 outstanding on: PCI 64/33 is the limit (97 % busy)."]);
+}
+
+#[test]
+fn a_level_stretch_without_a_busy_part_names_no_limit() {
+    let ys = [(1.0, 60.0), (2.0, 100.0), (4.0, 101.0), (8.0, 102.0)];
+    let points = ys.iter().map(|&(x, y)| Point::exact(x, y).with(bus(0.4))).collect();
+    let told = texts(&lines(vec![series("raid5x4", points)]));
+    let wanted = "RAID 5 x4 levels off at 102 MB/s from 2 outstanding on: no part is at its limit; the busiest, PCI \
+                  64/33, works 40 % of the time.";
+    assert_eq!(told, [wanted]);
+    let told = texts(&lines(vec![plain("raid5x4", &[60.0, 100.0, 101.0, 102.0])]));
+    assert_eq!(told, ["RAID 5 x4 levels off at 102 MB/s from 2 outstanding on."]);
+}
+
+#[test]
+fn level_stretches_with_one_limit_share_a_sentence() {
+    let level = |name: &str, top: f64, share: f64| {
+        let ys = [top / 2.0, top, top, top];
+        let mut x = 0.5;
+        let point = |y: f64| {
+            x *= 2.0;
+            Point::exact(x, y).with(bus(share))
+        };
+        series(name, ys.into_iter().map(point).collect())
+    };
+    let told = texts(&lines(vec![level("raid0x4", 200.0, 0.97), level("raid5x4", 170.0, 0.93)]));
+    let wanted = "RAID 0 x4 levels off at 200 MB/s from 2 outstanding on and RAID 5 x4 at 170 MB/s from 2 outstanding \
+                  on: PCI 64/33 is the limit (93 to 97 % busy).";
+    assert_eq!(told, [wanted]);
+}
+
+#[test]
+fn a_dip_is_explained_by_what_happened_more_often_there() {
+    let rate = |per_request: f64| Evidence {
+        loads: vec![],
+        rates: vec![
+            Rate { what: "read-modify-write".into(), per_request },
+            Rate { what: "read-ahead".into(), per_request: 0.5 },
+        ],
+    };
+    let points = vec![
+        Point::exact(1.0, 60.0).with(rate(0.0)),
+        Point::exact(2.0, 120.0).with(rate(0.02)),
+        Point::exact(4.0, 88.0).with(rate(0.97)),
+        Point::exact(8.0, 130.0).with(rate(0.05)),
+        Point::exact(16.0, 160.0).with(rate(0.05)),
+    ];
+    let told = texts(&lines(vec![series("raid5x4", points)]));
+    let wanted = "RAID 5 x4 dips to 88.0 MB/s at 4 outstanding (120 MB/s and 130 MB/s beside it): read-modify-write \
+                  0.97 times per request, not 0.02 and 0.05.";
+    assert_eq!(told, [wanted]);
+}
+
+#[test]
+fn a_dip_within_the_spread_of_the_runs_is_none() {
+    let points = vec![Point::exact(1.0, 120.0), Point::spread(2.0, 88.0, 80.0, 125.0, 3), Point::exact(4.0, 130.0)];
+    let told = texts(&lines(vec![series("raid5x4", points)]));
+    assert_eq!(told, ["1 of 3 results are noisy; the worst, RAID 5 x4 at 2 outstanding, spreads by 51 % over 3 runs."]);
+}
+
+#[test]
+fn a_fall_is_told_from_its_peak() {
+    let points = [(1.0, 50.0, 0.5), (2.0, 90.0, 0.7), (4.0, 80.0, 0.8), (8.0, 60.0, 0.99)];
+    let part = Part::ControllerCpu;
+    let points = points.iter().map(|&(x, y, share)| Point::exact(x, y).with(busy(part.clone(), share))).collect();
+    let told = texts(&lines(vec![series("raid50x8", points)]));
+    let wanted = "RAID 50 x8 falls from 90.0 MB/s at 2 outstanding to 60.0 MB/s at 8 outstanding: the controller's \
+                  processor works 99 % of the time, not 70 %.";
+    assert_eq!(told, [wanted]);
+}
+
+#[test]
+fn lines_with_the_same_limit_share_a_sentence() {
+    let points =
+        |y: f64, share: f64| vec![Point::exact(1.0, y).with(bus(0.4)), Point::exact(2.0, 2.0 * y).with(bus(share))];
+    let all = vec![series("raid0x3", points(90.0, 0.93)), series("raid5x4", points(80.0, 0.98))];
+    assert_eq!(texts(&lines(all)), ["PCI 64/33 is the limit of RAID 0 x3 and RAID 5 x4 at best (93 to 98 % busy)."]);
+}
+
+#[test]
+fn doubtful_results_are_warned_of_first() {
+    let mut all = lines(vec![series(
+        "raid0x2",
+        vec![Point::exact(1.0, 300.0), Point::exact(2.0, 700.0).with(busy(Part::Generator, 0.95))],
+    )]);
+    all.guides.push(Guide {
+        label: "DMI 2".into(),
+        kind: GuideKind::Limit,
+        subject: None,
+        corners: vec![(0.0, 600.0)],
+    });
+    let wanted = [
+        "From 2 outstanding on the load generator is the limit (95 % busy) of RAID 0 x2: the array may be faster than \
+         shown.",
+        "RAID 0 x2 makes 700 MB/s at 2 outstanding, more than DMI 2 can carry: a cache above it has answered.",
+    ];
+    assert_eq!(texts(&all), wanted);
+    assert!(of_chart(&Chart::Lines(all)).iter().all(|finding| finding.kind == FindingKind::Warning));
+}
+
+#[test]
+fn more_drives_that_bring_little_are_told_of_with_the_reason() {
+    let points =
+        |y: f64, share: f64| vec![Point::exact(1.0, y / 2.0).with(bus(0.5)), Point::exact(2.0, y).with(bus(share))];
+    let all = vec![series("raid0x4", points(1200.0, 0.85)), series("raid0x6", points(1224.0, 0.99))];
+    let told = texts(&lines(all));
+    let wanted =
+        "RAID 0: from 4 to 6 drives brings 1.02 times the best speed (1.50 would be perfect): PCI 64/33 is the \
+                  limit (99 % busy).";
+    assert_eq!(told[1], wanted);
+}
+
+#[test]
+fn shares_of_the_ideal_and_of_the_healthy_array_are_told() {
+    let mut degraded = plain("raid5x4", &[40.0, 62.0]);
+    degraded.subject.variant = "degraded".into();
+    let mut all = lines(vec![plain("raid5x4", &[100.0, 100.0]), degraded]);
+    let subject = Subject::new(Level::Raid5, 4);
+    let corners = vec![(1.0, 110.0), (2.0, 125.0)];
+    all.guides.push(Guide { label: "3 x single".into(), kind: GuideKind::Ideal, subject: Some(subject), corners });
+    let wanted = [
+        "RAID 5 x4 reaches 80 % of the ideal, 3 x single, at 2 outstanding.",
+        "RAID 5 x4, degraded: 40 to 62 % of the speed of RAID 5 x4.",
+    ];
+    assert_eq!(texts(&all), wanted);
+}
+
+#[test]
+fn tails_of_distributions_are_told() {
+    let axis = Axis::new("latency", Unit::named("us"), Scale::Log10).better(Better::Lower);
+    let points = |f: f64| vec![Point::exact(50.0, 20.0), Point::exact(99.0, 100.0 * f), Point::exact(100.0, 20_000.0)];
+    let all = Lines {
+        x: Axis::new("requests", Unit::Percent, Scale::Nines),
+        y: axis,
+        series: vec![series("single", points(1.0)), series("raid1x2", points(0.5))],
+        guides: vec![],
+    };
+    let wanted =
+        "Single: one request in a hundred takes 100 us or more, 5.00 times the median of 20.0 us; the slowest \
+                  takes 20,000 us.";
+    assert_eq!(sentence(&texts(&all)[0]), wanted);
+    let words = answer(&Chart::Lines(all));
+    assert_eq!(words, "99 of 100 requests take at most 50.0 us on RAID 1 x2, 100 us on single.");
+}
+
+#[test]
+fn answers_name_who_leads_and_by_how_much() {
+    let all = |series| answer(&Chart::Lines(lines(series)));
+    let steady =
+        all(vec![plain("single", &[50.0, 60.0]), plain("raid0x4", &[100.0, 240.0]), plain("raid5x4", &[99.0, 200.0])]);
+    assert_eq!(steady, "RAID 0 x4 is best throughout, with 240 MB/s at 2 outstanding, 4.0 times the single drive.");
+    let level = all(vec![plain("raid0x4", &[100.0, 240.0]), plain("raid5x4", &[99.0, 238.0])]);
+    assert_eq!(level, "RAID 0 x4 and RAID 5 x4 are best throughout, with 240 MB/s at 2 outstanding.");
+    let crossing =
+        all(vec![plain("raid10x4", &[100.0, 110.0, 120.0, 130.0]), plain("raid0x4", &[80.0, 120.0, 170.0, 260.0])]);
+    let wanted =
+        "RAID 10 x4 is best at first (100 MB/s at 1 outstanding), from 2 outstanding on RAID 0 x4 (260 MB/s at 8 \
+                  outstanding, 2.0 times RAID 10 x4).";
+    assert_eq!(crossing, wanted);
+    let alone = all(vec![plain("raid5x3", &[10.0, 40.0, 30.0])]);
+    let wanted =
+        "RAID 5 x3 goes from 10.0 MB/s at 1 outstanding to 30.0 MB/s at 4 outstanding, with a peak of 40.0 MB/s at \
+                  2 outstanding.";
+    assert_eq!(alone, wanted);
+}
+
+#[test]
+fn tables_of_ratios_are_summed_up() {
+    let row = |head: &str, cells: &[f64]| Row {
+        head: head.into(),
+        level: None,
+        cells: cells.iter().map(|&ratio| Cell::Ratio(ratio)).collect(),
+    };
+    let mut table = Table {
+        corner: "% reads".into(),
+        columns: vec!["depth 1".into(), "depth 16".into()],
+        rows: vec![row("0", &[6.04, 1.3]), row("100", &[1.0, 0.82])],
+        ..Table::default()
+    };
+    let told = ratios(&table, "Write-back").map(|finding| finding.text);
+    let wanted =
+        "Write-back helps in 2 of 4 cells (most 6.0 times, 0 % reads, depth 1) and harms in 1 (down to 0.8 times, \
+                  100 % reads, depth 16).";
+    assert_eq!(told.as_deref(), Some(wanted));
+    table.rows.clear();
+    assert_eq!(ratios(&table, "Write-back"), None);
+}
+
+#[test]
+fn a_state_that_outlives_a_test_is_found_by_the_order_of_tests() {
+    let (first, second) =
+        (lines(vec![plain("raid5x8", &[400.0, 410.0])]), lines(vec![plain("raid5x8", &[402.0, 205.0])]));
+    let wanted = "RAID 5 x8: 1 of 2 results depend on the order of the tests, most at 2 outstanding: 410 MB/s in the \
+                  first cycle, 205 MB/s in the second. Something keeps a state between tests.";
+    assert_eq!(order_effect(&first, &second)[0].text, wanted);
+    assert_eq!(order_effect(&first, &first), []);
+}

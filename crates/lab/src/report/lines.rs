@@ -1,0 +1,405 @@
+//! Line charts: lines with their names at the ends, spread as bands, thin guides for ideals and limits.
+//!
+//! Nothing is drawn outside of the canvas and no two names cover each other, whatever the data.
+
+use super::data::{Axis, Better, Guide, GuideKind, Lines, Mark, Point, Scale, Series, Unit};
+use super::format::{bytes_tick, drawable, tick, value};
+use super::labels::{apart, cut, width, LETTERS, LINE_HEIGHT};
+use super::markup::{px, Markup};
+use super::scale::{range_x, range_y, Mapping};
+use super::style::Key;
+use super::LINES_MAX;
+
+/// Width of a chart, pixels; a page has room for a table beside it.
+pub const CANVAS_WIDTH: f64 = 680.0;
+const CANVAS_HEIGHT: f64 = 340.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 44.0;
+/// Room between the plot and the names at the lines' ends, for the strokes that lead to them.
+const LEADER: f64 = 20.0;
+/// Room between two numbers of an axis.
+const TICK_GAP: f64 = 5.0;
+/// Guides in one chart.
+pub const GUIDES_MAX: usize = 3;
+/// A guide widens the range of y up to this share beyond the data; higher ones leave the chart at its top.
+const GUIDE_STRETCH: f64 = 1.5;
+/// Series with more points have no marks.
+const MARKS_MAX: usize = 40;
+/// Series with more points are thinned to the extremes of each of so many columns.
+const COLUMNS: u32 = 400;
+
+/// The ranges that charts to be compared share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranges {
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+/// The ranges that show all of these.
+#[must_use]
+pub fn ranges(all: &[&Lines]) -> Option<Ranges> {
+    let first = all.first()?;
+    let points = || all.iter().flat_map(|lines| &lines.series).flat_map(|series| shown(series, first));
+    let x = range_x(&first.x, points().map(|point| point.x));
+    let mut ys: Vec<f64> = points().flat_map(|point| [point.y, spread(point).0, spread(point).1]).collect();
+    let top = ys.iter().copied().filter(|&y| drawable(y, first.y.scale)).fold(f64::NEG_INFINITY, f64::max);
+    for guide in all.iter().flat_map(|lines| &lines.guides) {
+        let high = guide.corners.iter().map(|corner| corner.1).fold(f64::NEG_INFINITY, f64::max);
+        if high <= top * GUIDE_STRETCH && high > 0.0 {
+            ys.push(high);
+        }
+    }
+    Some(Ranges { x, y: range_y(&first.y, ys.into_iter()) })
+}
+
+/// Points that can be drawn, in rising order of x as they came.
+fn shown<'a>(series: &'a Series, lines: &Lines) -> Vec<&'a Point> {
+    let (x, y) = (lines.x.scale, lines.y.scale);
+    series.points.iter().filter(|point| drawable(point.x, x) && drawable(point.y, y)).collect()
+}
+
+/// Lowest and highest run; the median itself where they are no numbers.
+#[must_use]
+pub fn spread(point: &Point) -> (f64, f64) {
+    let low = if point.low.is_finite() { point.low.min(point.y) } else { point.y };
+    let high = if point.high.is_finite() { point.high.max(point.y) } else { point.y };
+    (low, high)
+}
+
+/// The name of an axis as its chart has it.
+#[must_use]
+pub fn axis_name(axis: &Axis) -> String {
+    let unit = match &axis.unit {
+        Unit::None => String::new(),
+        Unit::Bytes => ", bytes".into(),
+        Unit::Percent => ", %".into(),
+        Unit::Named(name) => format!(", {name}"),
+    };
+    let log = if matches!(axis.scale, Scale::Log2 | Scale::Log10) { " (log scale)" } else { "" };
+    let better = match axis.better {
+        Better::Higher => ": higher is better",
+        Better::Lower => ": lower is better",
+        Better::Neither => "",
+    };
+    format!("{}{unit}{log}{better}", axis.name)
+}
+
+/// A name at the right edge, and where its line ends.
+struct Tag {
+    text: String,
+    class: String,
+    end: (f64, f64),
+}
+
+/// Where everything goes.
+struct Frame {
+    left: f64,
+    right: f64,
+    x: Mapping,
+    y: Mapping,
+}
+
+impl Frame {
+    const LOW: f64 = CANVAS_HEIGHT - BOTTOM;
+
+    fn new(lines: &Lines, ranges: &Ranges) -> Self {
+        let y = Mapping::new(lines.y.scale, ranges.y, (Self::LOW, TOP));
+        let widest =
+            |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width(&text, LETTERS)).fold(0.0_f64, f64::max);
+        let ticks = widest(&mut y.ticks(&[]).into_iter().map(|at| axis_tick(&lines.y, at)));
+        let names = lines.series.iter().map(|series| cut(&series.subject.to_string()));
+        let guides = lines.guides.iter().take(GUIDES_MAX).map(|guide| cut(&guide.label));
+        // Names are bold, and bold letters are wider.
+        let names = widest(&mut names.chain(guides)) * 1.08;
+        let left = (ticks + 12.0).clamp(30.0, 160.0);
+        let right = CANVAS_WIDTH - (names + LEADER + 4.0).clamp(40.0, 330.0);
+        Self { left, right, x: Mapping::new(lines.x.scale, ranges.x, (left, right)), y }
+    }
+
+    fn at(&self, point: &Point) -> (f64, f64) {
+        (self.x.place(point.x), self.y.place(point.y))
+    }
+}
+
+/// Draw at most [`LINES_MAX`] lines. Returns sentences about what could not be drawn.
+pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &str, id: &str) -> Vec<String> {
+    assert!(lines.series.len() <= LINES_MAX, "a chart with {} lines; split it", lines.series.len());
+    let frame = Frame::new(lines, ranges);
+    let mut notes = Vec::new();
+    let mut tags = Vec::new();
+    let view = format!("0 0 {} {}", px(CANVAS_WIDTH), px(CANVAS_HEIGHT));
+    let (heading, about) = (format!("{id}-t"), format!("{id}-d"));
+    let labelled = format!("{heading} {about}");
+    let attributes = [("class", "chart"), ("viewBox", &*view), ("role", "img"), ("aria-labelledby", &*labelled)];
+    m.inside("svg", &attributes, |m| {
+        m.text("title", &[("id", &heading)], title);
+        m.text("desc", &[("id", &about)], &describe(lines));
+        grid(m, lines, &frame);
+        for (number, guide) in lines.guides.iter().enumerate() {
+            if number >= GUIDES_MAX {
+                notes.push(format!("Not drawn for want of room: {}.", guide.label));
+            } else if !draw_guide(m, guide, &frame, lines, &mut tags) {
+                notes.push(format!("{} lies outside of the chart.", guide.label));
+            }
+        }
+        for series in &lines.series {
+            draw_series(m, series, lines, &frame, key, &mut tags, &mut notes);
+        }
+        draw_tags(m, &tags, &frame);
+    });
+    notes
+}
+
+fn describe(lines: &Lines) -> String {
+    let names: Vec<String> = lines.series.iter().map(|series| series.subject.to_string()).collect();
+    format!("{} by {}. Lines: {}. The table beside has the numbers.", lines.y.name, lines.x.name, names.join("; "))
+}
+
+/// Grid, ticks and names of the axes.
+fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
+    for at in frame.y.ticks(&[]) {
+        let y = frame.y.place(at);
+        m.empty("path", &[("class", "grid"), ("d", &format!("M{} {}H{}", px(frame.left), px(y), px(frame.right)))]);
+        let (x, y) = (px(frame.left - 6.0), px(y + 4.0));
+        m.text("text", &[("class", "quiet"), ("x", &x), ("y", &y), ("text-anchor", "end")], &axis_tick(&lines.y, at));
+    }
+    let zero = frame.y.place(0.0);
+    let base = if lines.y.scale == Scale::Linear { zero } else { Frame::LOW };
+    m.empty("path", &[("class", "axis"), ("d", &format!("M{} {}H{}", px(frame.left), px(base), px(frame.right)))]);
+    let mut own: Vec<f64> = lines.series.iter().flat_map(|series| shown(series, lines)).map(|point| point.x).collect();
+    own.sort_by(f64::total_cmp);
+    own.dedup();
+    let ticks: Vec<(f64, String)> =
+        frame.x.ticks(&own).into_iter().map(|at| (frame.x.place(at), axis_tick(&lines.x, at))).collect();
+    let stride = stride(&ticks);
+    for (number, (x, text)) in ticks.iter().enumerate() {
+        m.empty("path", &[("class", "axis"), ("d", &format!("M{} {}v4", px(*x), px(Frame::LOW)))]);
+        let half = width(text, LETTERS) / 2.0;
+        if number % stride == 0 && x - half >= 0.0 && x + half <= CANVAS_WIDTH {
+            let y = px(Frame::LOW + 18.0);
+            m.text("text", &[("class", "quiet"), ("x", &px(*x)), ("y", &y), ("text-anchor", "middle")], text);
+        }
+    }
+    let middle = px(f64::midpoint(frame.left, frame.right));
+    let bottom = px(CANVAS_HEIGHT - 6.0);
+    let name = fitting(&axis_name(&lines.x), frame.right - frame.left);
+    m.text("text", &[("class", "quiet"), ("x", &middle), ("y", &bottom), ("text-anchor", "middle")], &name);
+    let name = fitting(&axis_name(&lines.y), CANVAS_WIDTH - 8.0);
+    m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &name);
+}
+
+/// A number at an axis: bytes shorter than elsewhere.
+fn axis_tick(axis: &Axis, value: f64) -> String {
+    match axis.unit {
+        Unit::Bytes => bytes_tick(value),
+        _ => tick(axis, value),
+    }
+}
+
+/// The least stride at which no two numbers of an axis touch.
+fn stride(ticks: &[(f64, String)]) -> usize {
+    let free = |stride: &usize| {
+        let kept: Vec<(f64, f64)> = ticks
+            .iter()
+            .step_by(*stride)
+            .map(|(x, text)| (x - width(text, LETTERS) / 2.0, x + width(text, LETTERS) / 2.0))
+            .collect();
+        kept.windows(2).all(|pair| pair[0].1 + TICK_GAP <= pair[1].0)
+    };
+    (1..=ticks.len().max(1)).find(free).unwrap_or(1)
+}
+
+/// Text cut to a width.
+fn fitting(text: &str, room: f64) -> String {
+    if width(text, LETTERS) <= room {
+        return text.to_owned();
+    }
+    let mut head = String::new();
+    for character in text.chars() {
+        head.push(character);
+        if width(&format!("{head}..."), LETTERS) > room {
+            head.pop();
+            break;
+        }
+    }
+    format!("{head}...")
+}
+
+/// Draw a guide; false where all of it is outside of the chart.
+fn draw_guide(m: &mut Markup, guide: &Guide, frame: &Frame, lines: &Lines, tags: &mut Vec<Tag>) -> bool {
+    let finite = |&&(x, y): &&(f64, f64)| drawable(x, lines.x.scale) && drawable(y, lines.y.scale);
+    let mut corners: Vec<(f64, f64)> =
+        guide.corners.iter().filter(finite).map(|&(x, y)| (frame.x.open(x), frame.y.open(y))).collect();
+    if let ([_], [(_, y)]) = (guide.corners.as_slice(), guide.corners.as_slice()) {
+        if drawable(*y, lines.y.scale) {
+            corners = vec![(frame.left, frame.y.open(*y)), (frame.right, frame.y.open(*y))];
+        }
+    }
+    let pieces: Vec<_> = corners.windows(2).filter_map(|pair| clip(pair[0], pair[1], frame)).collect();
+    let Some(&(_, end)) = pieces.last() else { return false };
+    let path: String =
+        pieces.iter().map(|(a, b)| format!("M{} {}L{} {}", px(a.0), px(a.1), px(b.0), px(b.1))).collect();
+    let class = if guide.kind == GuideKind::Ideal { "ideal" } else { "limit" };
+    m.empty("path", &[("class", class), ("d", &path)]);
+    tags.push(Tag { text: cut(&guide.label), class: "quiet".into(), end });
+    true
+}
+
+type Place = (f64, f64);
+
+/// The part of a stroke that is inside of the plot.
+fn clip(a: Place, b: Place, frame: &Frame) -> Option<(Place, Place)> {
+    let (mut from, mut to) = (0.0_f64, 1.0_f64);
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let edges = [(-dx, a.0 - frame.left), (dx, frame.right - a.0), (-dy, a.1 - TOP), (dy, Frame::LOW - a.1)];
+    for (step, room) in edges {
+        if step == 0.0 {
+            if room < -1e-9 {
+                return None;
+            }
+        } else if step < 0.0 {
+            from = from.max(room / step);
+        } else {
+            to = to.min(room / step);
+        }
+    }
+    let at = |share: f64| (a.0 + dx * share, a.1 + dy * share);
+    (from < to).then(|| (at(from), at(to)))
+}
+
+fn draw_series(
+    m: &mut Markup,
+    series: &Series,
+    lines: &Lines,
+    frame: &Frame,
+    key: &Key,
+    tags: &mut Vec<Tag>,
+    notes: &mut Vec<String>,
+) {
+    let name = series.subject.to_string();
+    let all = shown(series, lines);
+    let lost = series.points.len() - all.len();
+    if lost > 0 {
+        notes.push(format!("{name}: {lost} of {} results cannot be drawn on this scale.", series.points.len()));
+    }
+    let Some(last) = all.last() else {
+        if lost == 0 {
+            notes.push(format!("{name} has no results here."));
+        }
+        return;
+    };
+    let class = format!("c-{}", series.subject.level.key());
+    tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(last) });
+    let points = thinned(&all, frame);
+    m.inside("g", &[("class", &class)], |m| {
+        m.text("title", &[], &name);
+        if series.mark == Mark::Line {
+            for run in runs(&points, series) {
+                draw_line(m, run, frame, key.dash(&series.subject));
+            }
+        } else {
+            points.iter().for_each(|point| whisker(m, point, frame));
+        }
+        // Where measured points lie over predicted lines, the points alone have marks.
+        let overlaid = lines.series.iter().any(|one| one.mark == Mark::Points);
+        if series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid) {
+            for point in &points {
+                let (x, y) = frame.at(point);
+                m.inside("g", &[], |m| {
+                    m.text("title", &[], &told(&name, point, lines));
+                    key.mark(m, &series.subject, x, y);
+                });
+            }
+        }
+    });
+}
+
+/// One result in words, for whoever points at it.
+fn told(name: &str, point: &Point, lines: &Lines) -> String {
+    let (low, high) = spread(point);
+    let mut words = format!("{name}, {}: {}", super::format::place(&lines.x, point.x), value(&lines.y.unit, point.y));
+    if low < high {
+        let runs = if point.runs > 1 { format!(", {} runs", point.runs) } else { String::new() };
+        words.push_str(&format!(" ({} to {}{runs})", value(&Unit::None, low), value(&Unit::None, high)));
+    }
+    words
+}
+
+/// Stretches of points with no missing result in between.
+fn runs<'a, 'b>(points: &'b [&'a Point], series: &Series) -> Vec<&'b [&'a Point]> {
+    points
+        .chunk_by(|a, b| !series.absent.iter().any(|absent| a.x < absent.x && absent.x < b.x))
+        .filter(|run| !run.is_empty())
+        .collect()
+}
+
+/// At most two points of each column of the chart: its lowest and its highest, in their order.
+fn thinned<'a>(points: &[&'a Point], frame: &Frame) -> Vec<&'a Point> {
+    if points.len() <= COLUMNS as usize {
+        return points.to_vec();
+    }
+    let column = |point: &Point| {
+        ((frame.x.place(point.x) - frame.left) / (frame.right - frame.left) * f64::from(COLUMNS)).floor()
+    };
+    let mut kept = Vec::new();
+    for group in points.chunk_by(|a, b| column(a) == column(b)) {
+        let low = (0..group.len()).min_by(|&a, &b| group[a].y.total_cmp(&group[b].y)).unwrap_or(0);
+        let high = (0..group.len()).max_by(|&a, &b| group[a].y.total_cmp(&group[b].y)).unwrap_or(0);
+        kept.push(group[low.min(high)]);
+        if low != high {
+            kept.push(group[low.max(high)]);
+        }
+    }
+    // The ends of the line are where they were.
+    if let (Some(first), Some(last)) = (points.first(), points.last()) {
+        kept[0] = first;
+        kept.push(last);
+    }
+    kept
+}
+
+fn draw_line(m: &mut Markup, run: &[&Point], frame: &Frame, dash: &str) {
+    let join = |places: Vec<Place>| {
+        let places: Vec<String> = places.iter().map(|(x, y)| format!("{} {}", px(*x), px(*y))).collect();
+        format!("M{}", places.join("L"))
+    };
+    if run.iter().any(|point| spread(point).0 < spread(point).1) {
+        let upper = run.iter().map(|point| (frame.x.place(point.x), frame.y.place(spread(point).1)));
+        let lower = run.iter().rev().map(|point| (frame.x.place(point.x), frame.y.place(spread(point).0)));
+        let path = format!("{}Z", join(upper.chain(lower).collect()));
+        m.empty("path", &[("class", "band"), ("d", &path)]);
+    }
+    let path = join(run.iter().map(|point| frame.at(point)).collect());
+    if dash.is_empty() {
+        m.empty("path", &[("class", "line"), ("d", &path)]);
+    } else {
+        m.empty("path", &[("class", "line"), ("d", &path), ("stroke-dasharray", dash)]);
+    }
+}
+
+fn whisker(m: &mut Markup, point: &Point, frame: &Frame) {
+    let (low, high) = spread(point);
+    if low >= high {
+        return;
+    }
+    let x = frame.x.place(point.x);
+    let (from, to) = (px(frame.y.place(low)), px(frame.y.place(high)));
+    let (left, middle) = (px((x - 3.0).max(0.0)), px(x));
+    let path = format!("M{middle} {from}V{to}M{left} {from}h6M{left} {to}h6");
+    m.empty("path", &[("class", "whisker"), ("d", &path)]);
+}
+
+/// The names at the lines' ends, moved apart, each with a stroke to its line.
+fn draw_tags(m: &mut Markup, tags: &[Tag], frame: &Frame) {
+    let wanted: Vec<f64> = tags.iter().map(|tag| tag.end.1).collect();
+    // Below the plot are the numbers of the axis of x.
+    let places = apart(&wanted, TOP - LINE_HEIGHT / 2.0, Frame::LOW);
+    for (tag, y) in tags.iter().zip(places) {
+        let edge = frame.right;
+        let start = (tag.end.0 + 5.0).min(edge);
+        let path = format!("M{} {}H{}L{} {}", px(start), px(tag.end.1), px(edge + 5.0), px(edge + LEADER - 4.0), px(y));
+        m.empty("path", &[("class", "leader"), ("d", &path)]);
+        let (x, y) = (px(edge + LEADER), px(y + 4.0));
+        m.text("text", &[("class", &tag.class), ("x", &x), ("y", &y)], &tag.text);
+    }
+}

@@ -1,0 +1,120 @@
+//! Prediction against measurement: how far apart they are, in figures.
+
+use super::data::{Axis, Cell, Chart, Finding, FindingKind, Lines, Mark, Panel, Row, Series, Table};
+use super::findings::value_at;
+use super::format::{percent, place, tick};
+
+/// How far predictions are from measurements, relative to the measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    /// Mean of the signed errors: above zero the prediction is too high.
+    pub bias: f64,
+    /// Mean of their sizes.
+    pub mean: f64,
+    /// The largest.
+    pub worst: f64,
+    /// Where that is.
+    pub worst_at: f64,
+    /// How many places have both.
+    pub places: u32,
+}
+
+/// Compare at every place that both have; `None` where there is none, or where all measurements are zero.
+#[must_use]
+pub fn errors(predicted: &Series, measured: &Series) -> Option<Errors> {
+    let mut sum = Errors { bias: 0.0, mean: 0.0, worst: 0.0, worst_at: 0.0, places: 0 };
+    for point in &measured.points {
+        let Some(error) = value_at(predicted, point.x).and_then(|value| error(value, point.y)) else { continue };
+        if sum.places == 0 || error.abs() > sum.worst.abs() {
+            (sum.worst, sum.worst_at) = (error, point.x);
+        }
+        sum.bias += error;
+        sum.mean += error.abs();
+        sum.places += 1;
+    }
+    let places = f64::from(sum.places);
+    (sum.places > 0).then(|| Errors { bias: sum.bias / places, mean: sum.mean / places, ..sum })
+}
+
+/// Relative error of a prediction.
+fn error(predicted: f64, measured: f64) -> Option<f64> {
+    let error = (predicted - measured) / measured;
+    error.is_finite().then_some(error)
+}
+
+/// Chart, table and sentence for pairs of prediction and measurement. Give the members of a pair different
+/// variants, for instance `predicted` and `measured`.
+#[must_use]
+pub fn compare(question: &str, x: &Axis, y: &Axis, pairs: &[(Series, Series)]) -> (Panel, Table, Vec<Finding>) {
+    let mut rows = Vec::new();
+    let mut findings = Vec::new();
+    let mut series = Vec::new();
+    for (predicted, measured) in pairs {
+        series.push(Series { mark: Mark::Line, ..predicted.clone() });
+        series.push(Series { mark: Mark::Points, ..measured.clone() });
+        for point in &measured.points {
+            let Some(value) = value_at(predicted, point.x) else { continue };
+            let change = error(value, point.y)
+                .map_or(Cell::NotApplicable("the measured value is zero".into()), |error| Cell::Text(signed(error)));
+            let head = format!("{}, {}", predicted.subject, tick(x, point.x));
+            rows.push(Row {
+                head,
+                level: Some(predicted.subject.level),
+                cells: vec![Cell::Number(value), Cell::Number(point.y), change],
+            });
+        }
+        findings.extend(errors(predicted, measured).map(|errors| told(predicted, x, &errors)));
+    }
+    let table = Table {
+        caption: format!("prediction and measurement of {}", y.name),
+        corner: format!("array, {}", x.name),
+        columns: vec!["predicted".into(), "measured".into(), "error".into()],
+        rows,
+        formula: "error = (predicted - measured) / measured".into(),
+        notes: Vec::new(),
+    };
+    let lines = Lines { x: x.clone(), y: y.clone(), series, guides: Vec::new() };
+    (Panel::new(question, Chart::Lines(lines)), table, findings)
+}
+
+fn signed(error: f64) -> String {
+    super::format::change(error * 100.0)
+}
+
+fn told(predicted: &Series, x: &Axis, errors: &Errors) -> Finding {
+    let text = format!(
+        "{}: the prediction is off by {} on average over {} places (bias {}), at worst by {} at {}.",
+        predicted.subject,
+        percent(errors.mean),
+        errors.places,
+        signed(errors.bias),
+        signed(errors.worst),
+        place(x, errors.worst_at)
+    );
+    Finding::new(FindingKind::Comparison, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::data::{Level, Point, Scale, Subject, Unit};
+
+    #[test]
+    fn errors_are_relative_to_what_was_measured() {
+        let series = |ys: [f64; 3], variant: &str| {
+            let points = [1.0, 2.0, 4.0].into_iter().zip(ys).map(|(x, y)| Point::exact(x, y)).collect();
+            Series::line(Subject::new(Level::Raid5, 4).variant(variant), points)
+        };
+        let (predicted, measured) = (series([110.0, 190.0, 300.0], "predicted"), series([100.0, 200.0, 300.0], "m"));
+        let found = errors(&predicted, &measured);
+        let Some(errors) = found else { panic!("no errors") };
+        assert!((errors.bias - 0.05 / 3.0).abs() < 1e-12 && (errors.mean - 0.05).abs() < 1e-12);
+        assert_eq!((errors.worst_at, errors.places), (1.0, 3));
+        let axis = Axis::new("outstanding", Unit::None, Scale::Log2);
+        let (_, table, findings) = compare("?", &axis, &axis, &[(predicted, measured)]);
+        assert_eq!(table.rows[1].cells[2], Cell::Text("-5.0 %".into()));
+        let told = "RAID 5 x4, predicted: the prediction is off by 5.0 % on average over 3 places (bias +1.7 %), at \
+                    worst by +10 % at 1 outstanding.";
+        assert_eq!(findings[0].text, told);
+    }
+}

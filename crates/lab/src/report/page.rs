@@ -1,0 +1,250 @@
+//! The page: one file, nothing loaded from elsewhere, nothing that runs. Results first, method after.
+
+use super::data::{Absent, Chart, Fact, Finding, FindingKind, Lines, Panel, Review, Section, Table};
+use super::findings;
+use super::lines::{self, Ranges};
+use super::markup::Markup;
+use super::split::split;
+use super::style::{Key, SHEET};
+use super::{bars, table};
+
+/// A report as one HTML file: well-formed XML, pure ASCII, the same bytes for the same data.
+#[must_use]
+pub fn render(review: &Review) -> String {
+    let key = Key::of(review);
+    let mut m = Markup::default();
+    m.fixed("<!DOCTYPE html>\n");
+    m.inside("html", &[("lang", "en")], |m| {
+        m.inside("head", &[], |m| {
+            m.empty("meta", &[("charset", "utf-8")]);
+            m.empty("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+            m.empty("meta", &[("name", "generator"), ("content", "openraid")]);
+            m.text("title", &[], &review.title);
+            m.fixed("<style>\n");
+            m.fixed(SHEET);
+            m.fixed("</style>\n");
+        });
+        m.inside("body", &[], |m| {
+            m.text("a", &[("class", "skip"), ("href", "#results")], "Skip to the results");
+            m.inside("header", &[], |m| top(m, review, &key));
+            m.inside("main", &[("id", "results")], |m| {
+                for (number, section) in (1..).zip(&review.sections) {
+                    draw_section(m, section, number, &key);
+                }
+            });
+            m.inside("footer", &[], |m| bottom(m, review));
+        });
+    });
+    m.finish()
+}
+
+fn top(m: &mut Markup, review: &Review, key: &Key) {
+    m.text("h1", &[], &review.title);
+    if !review.summary.is_empty() {
+        m.inside("ul", &[("class", "summary")], |m| {
+            review.summary.iter().for_each(|line| m.text("li", &[], line));
+        });
+    }
+    if review.sections.len() > 1 {
+        m.inside("nav", &[("aria-label", "Questions")], |m| {
+            m.inside("ol", &[], |m| {
+                for (number, section) in (1..).zip(&review.sections) {
+                    m.inside("li", &[], |m| m.text("a", &[("href", &format!("#s{number}"))], name(section)));
+                }
+            });
+        });
+    }
+    key.draw(m);
+}
+
+/// A section's heading: its question, or its method where it has none.
+fn name(section: &Section) -> &str {
+    if section.question.is_empty() {
+        &section.method
+    } else {
+        &section.question
+    }
+}
+
+/// A heading that can be linked to.
+fn heading(m: &mut Markup, tag: &'static str, id: &str, text: &str) {
+    m.inside(tag, &[], |m| {
+        m.words(text);
+        let label = format!("Link to: {text}");
+        m.text("a", &[("class", "here"), ("href", &format!("#{id}")), ("aria-label", &label)], "#");
+    });
+}
+
+fn draw_section(m: &mut Markup, section: &Section, number: usize, key: &Key) {
+    let id = format!("s{number}");
+    m.inside("section", &[("id", &id)], |m| {
+        heading(m, "h2", &id, name(section));
+        if !section.question.is_empty() {
+            m.text("p", &[("class", "method")], &section.method);
+        }
+        if !section.answer.is_empty() {
+            m.text("p", &[("class", "answer")], &section.answer);
+        }
+        draw_findings(m, &section.findings);
+        for (index, panel) in (1..).zip(&section.panels) {
+            draw_panel(m, panel, section, &format!("{id}-{index}"), key);
+        }
+        section.tables.iter().for_each(|table| table::draw(m, table));
+        draw_absent(m, &section.absent);
+        section.how.iter().for_each(|line| m.text("p", &[("class", "method")], line));
+    });
+}
+
+fn draw_findings(m: &mut Markup, found: &[Finding]) {
+    if found.is_empty() {
+        return;
+    }
+    m.inside("ul", &[("class", "findings"), ("aria-label", "Findings")], |m| {
+        for finding in found {
+            m.inside("li", &[], |m| {
+                m.text("strong", &[], sign(finding.kind));
+                m.words(&finding.text);
+            });
+        }
+    });
+}
+
+/// A word for a kind of finding.
+const fn sign(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Warning => "Beware:",
+        FindingKind::Limit => "Limit:",
+        FindingKind::Shape => "Shape:",
+        FindingKind::Comparison => "Compare:",
+    }
+}
+
+fn draw_absent(m: &mut Markup, absent: &[Absent]) {
+    if absent.is_empty() {
+        return;
+    }
+    m.text("h3", &[], "Not measured, and why");
+    m.inside("dl", &[], |m| {
+        for one in absent {
+            m.text("dt", &[], &one.what);
+            m.text("dd", &[], &one.reason);
+        }
+    });
+}
+
+fn draw_panel(m: &mut Markup, panel: &Panel, section: &Section, id: &str, key: &Key) {
+    m.inside("section", &[("class", "panel"), ("id", id)], |m| {
+        heading(m, "h3", id, &panel.question);
+        let answer = if panel.answer.is_empty() { findings::answer(&panel.chart) } else { panel.answer.clone() };
+        if !answer.is_empty() {
+            m.text("p", &[("class", "answer")], &answer);
+        }
+        draw_findings(m, &panel.findings);
+        match &panel.chart {
+            Chart::Lines(all) => draw_lines(m, all, panel, section, id, key),
+            Chart::Bars(all) => pair(m, &table::of_bars(all), |m| bars::draw(m, all, &panel.question, id)),
+            Chart::Heat(heat) => table::draw_heat(m, heat),
+        }
+    });
+}
+
+fn draw_lines(m: &mut Markup, all: &Lines, panel: &Panel, section: &Section, id: &str, key: &Key) {
+    let Some(ranges) = shared(all, panel, section) else { return };
+    let parts = split(all);
+    let several = parts.len() > 1;
+    for (number, part) in (1..).zip(parts) {
+        let id = if several { format!("{id}-{number}") } else { id.to_owned() };
+        let title = if several { format!("{} {}", panel.question, part.title) } else { panel.question.clone() };
+        if several {
+            m.text(
+                "p",
+                &[("class", "method")],
+                &format!("{}; all charts of this group have the same axes.", part.title),
+            );
+        }
+        let numbers = table::of_lines(&part.lines);
+        pair(m, &numbers, |m| lines::draw(m, &part.lines, &ranges, key, &title, &id));
+    }
+}
+
+/// Ranges for this panel and all of its group.
+fn shared(all: &Lines, panel: &Panel, section: &Section) -> Option<Ranges> {
+    let mut group = vec![all];
+    if !panel.group.is_empty() {
+        for other in section.panels.iter().filter(|other| other.group == panel.group) {
+            match &other.chart {
+                Chart::Lines(other) if other.x == all.x && other.y == all.y => group.push(other),
+                _ => (),
+            }
+        }
+    }
+    lines::ranges(&group)
+}
+
+/// A chart with its table beside.
+fn pair(m: &mut Markup, numbers: &Table, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
+    m.inside("div", &[("class", "pair")], |m| {
+        m.inside("figure", &[], |m| {
+            let mut notes = Vec::new();
+            m.inside(
+                "div",
+                &[("class", "scroll"), ("tabindex", "0"), ("role", "group"), ("aria-label", "Chart")],
+                |m| {
+                    notes = chart(m);
+                },
+            );
+            if !notes.is_empty() {
+                m.text("figcaption", &[], &notes.join(" "));
+            }
+        });
+        m.inside("div", &[], |m| table::draw(m, numbers));
+    });
+}
+
+fn bottom(m: &mut Markup, review: &Review) {
+    facts(m, "Test bed", &review.bed);
+    if !review.files.is_empty() {
+        m.text("h2", &[], "Results as data");
+        m.inside("ul", &[], |m| {
+            for file in &review.files {
+                m.inside("li", &[], |m| {
+                    if beside(&file.value) {
+                        m.text("a", &[("href", &file.value)], &file.name);
+                    } else {
+                        m.words(&format!("{}: {}", file.name, file.value));
+                    }
+                });
+            }
+        });
+    }
+    facts(m, "Words", &review.glossary);
+    m.text("h2", &[], "How to read this");
+    let lines = [
+        "Colour is the level of an array, the same in every chart; dashes and marks are its number of drives. \
+         Bands and whiskers reach from the lowest to the highest run around the median; a cell is called noisy \
+         where they differ by more than 5 % of the median.",
+        "Fine dotted lines are what perfect scaling would give, dash-dotted lines what a part cannot exceed. In \
+         tables of ratios an upward triangle on blue is better than 1, a downward triangle on red is worse; what \
+         is shown as 1.0 has neither.",
+    ];
+    lines.iter().for_each(|line| m.text("p", &[], line));
+}
+
+fn facts(m: &mut Markup, title: &str, facts: &[Fact]) {
+    if facts.is_empty() {
+        return;
+    }
+    m.text("h2", &[], title);
+    m.inside("dl", &[], |m| {
+        for fact in facts {
+            m.text("dt", &[], &fact.name);
+            m.text("dd", &[], &fact.value);
+        }
+    });
+}
+
+/// Is this the name of a file beside the report, and nothing that leads elsewhere?
+fn beside(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    !name.is_empty() && name.chars().all(plain) && !name.starts_with('/') && !name.contains("..")
+}

@@ -1,0 +1,112 @@
+//! More lines than one chart may hold, dealt out to several charts side by side.
+//!
+//! Arrays without redundancy and arrays with it are kept apart, what has one shape stays together, and the single
+//! drive is shown in every chart as the thing to compare with.
+
+use super::data::{Level, Lines, Mark, Series};
+use super::LINES_MAX;
+
+/// One chart's share of the lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What sets this chart apart; empty where there is only one.
+    pub title: String,
+    /// Its lines.
+    pub lines: Lines,
+}
+
+/// Deal out the lines of a panel.
+#[must_use]
+pub fn split(lines: &Lines) -> Vec<Part> {
+    if lines.series.len() <= LINES_MAX {
+        return vec![Part { title: String::new(), lines: lines.clone() }];
+    }
+    let is_reference = |series: &&Series| series.subject.level == Level::Single && series.mark == Mark::Line;
+    let references: Vec<&Series> = lines.series.iter().filter(is_reference).collect();
+    // Several single drives are subjects of their own and no common measure.
+    let reference = if let [one] = references.as_slice() { Some((*one).clone()) } else { None };
+    let mut parts = Vec::new();
+    for redundant in [false, true] {
+        let of_kind: Vec<&Series> = lines
+            .series
+            .iter()
+            .filter(|series| series.subject.level.redundant() == redundant)
+            .filter(|series| reference.as_ref() != Some(*series))
+            .collect();
+        let room = LINES_MAX - usize::from(reference.is_some());
+        let charts = deal(&of_kind, room);
+        let count = charts.len();
+        for (number, chart) in (1..).zip(charts) {
+            let kind = if redundant { "With redundancy" } else { "Without redundancy" };
+            let title = if count == 1 { kind.to_owned() } else { format!("{kind}, {number} of {count}") };
+            let series = reference.iter().cloned().chain(chart.into_iter().cloned()).collect();
+            parts.push(Part { title, lines: Lines { series, ..lines.clone() } });
+        }
+    }
+    parts
+}
+
+/// Charts of at most `room` lines; lines of one shape go to one chart while they fit.
+fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
+    let shape = |series: &Series| (series.subject.level, series.subject.members);
+    let mut shapes: Vec<Vec<&Series>> = Vec::new();
+    for &one in series {
+        match shapes.iter_mut().find(|group| shape(group[0]) == shape(one)) {
+            Some(group) => group.push(one),
+            None => shapes.push(vec![one]),
+        }
+    }
+    let mut charts: Vec<Vec<&Series>> = Vec::new();
+    for piece in shapes.iter().flat_map(|group| group.chunks(room)) {
+        match charts.last_mut() {
+            Some(chart) if chart.len() + piece.len() <= room => chart.extend(piece),
+            _ => charts.push(piece.to_vec()),
+        }
+    }
+    charts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::data::{Axis, Scale, Subject, Unit};
+
+    fn lines(names: &[&str]) -> Lines {
+        let axis = Axis::new("a", Unit::None, Scale::Linear);
+        let series = names.iter().filter_map(|name| Subject::parse(name)).map(|subject| Series::line(subject, vec![]));
+        Lines { x: axis.clone(), y: axis, series: series.collect(), guides: vec![] }
+    }
+
+    fn dealt(names: &[&str]) -> Vec<String> {
+        let name = |series: &Series| series.subject.to_string();
+        let parts = split(&lines(names));
+        parts
+            .iter()
+            .map(|part| {
+                let names: Vec<String> = part.lines.series.iter().map(name).collect();
+                format!("{}: {}", part.title, names.join(", "))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_four_disk_review_has_two_charts_with_the_single_drive_in_both() {
+        let names = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
+        let wanted = [
+            "Without redundancy: single, RAID 0 x2, RAID 0 x3, RAID 0 x4",
+            "With redundancy: single, RAID 1 x2, RAID 10 x4, RAID 5 x3, RAID 5 x4",
+        ];
+        assert_eq!(dealt(&names), wanted);
+    }
+
+    #[test]
+    fn five_lines_stay_in_one_chart_and_no_chart_has_more() {
+        let five = ["raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid5x4"];
+        assert_eq!(split(&lines(&five)).len(), 1);
+        let many: Vec<String> = (1..40).map(|n| format!("raid{}x{n}", [0, 5, 6, 10][n % 4])).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let parts = split(&lines(&many));
+        assert!(parts.iter().all(|part| part.lines.series.len() <= LINES_MAX));
+        assert_eq!(parts.iter().map(|part| part.lines.series.len()).sum::<usize>(), many.len());
+    }
+}

@@ -1,0 +1,212 @@
+//! How a subject looks everywhere in a report: its level decides the colour, its member count and variant decide
+//! dashes and marks.
+//!
+//! The colours differ in lightness as well as hue, so that they stay apart for readers who do not see all hues,
+//! and have a contrast of 4.5 to 1 or more with their background, light and dark (WCAG 2.2, 1.4.3).
+
+use super::data::{Chart, Level, Review, Subject};
+use super::markup::{px, Markup};
+
+/// Dashes, most common member count first. Empty: an unbroken line.
+const DASHES: [&str; 6] = ["", "9 4", "3 3", "12 4 3 4", "6 3 2 3 2 3", "1.5 3.5"];
+/// Half of a mark's width, pixels.
+const MARK: f64 = 3.6;
+/// Length of the sample in the key, pixels.
+const SAMPLE: f64 = 46.0;
+
+/// Which levels, member counts and variants a report has, in the order of their looks: many members first, no
+/// variant first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Key {
+    levels: Vec<Level>,
+    members: Vec<u16>,
+    variants: Vec<String>,
+    /// Member counts and variants that go together.
+    pairs: Vec<(usize, usize)>,
+}
+
+impl Key {
+    /// The key of a report.
+    #[must_use]
+    pub fn of(review: &Review) -> Self {
+        let mut key = Self::default();
+        let mut subjects: Vec<&Subject> = Vec::new();
+        for panel in review.sections.iter().flat_map(|section| &section.panels) {
+            match &panel.chart {
+                Chart::Lines(lines) => subjects.extend(lines.series.iter().map(|series| &series.subject)),
+                Chart::Bars(bars) => subjects.extend(bars.bars.iter().map(|bar| &bar.subject)),
+                Chart::Heat(_) => (),
+            }
+        }
+        subjects.iter().for_each(|subject| key.see(subject));
+        let rows = review.sections.iter().flat_map(|section| &section.tables).flat_map(|table| &table.rows);
+        key.levels.extend(rows.filter_map(|row| row.level));
+        key.levels.sort_unstable();
+        key.levels.dedup();
+        key.members.sort_unstable_by(|a, b| b.cmp(a));
+        key.members.dedup();
+        key.variants.sort_unstable();
+        key.variants.dedup();
+        let mut pairs: Vec<_> = subjects.into_iter().filter(|one| !plain(one)).map(|one| key.pair(one)).collect();
+        pairs.sort_unstable_by_key(|&(members, variant)| (variant, members));
+        pairs.dedup();
+        key.pairs = pairs;
+        key
+    }
+
+    fn see(&mut self, subject: &Subject) {
+        self.levels.push(subject.level);
+        if !plain(subject) {
+            self.members.push(subject.members);
+            self.variants.push(subject.variant.clone());
+        }
+    }
+
+    fn pair(&self, subject: &Subject) -> (usize, usize) {
+        let members = self.members.iter().position(|&known| known == subject.members);
+        let variant = self.variants.iter().position(|known| *known == subject.variant);
+        (members.unwrap_or(0), variant.unwrap_or(0))
+    }
+
+    /// The `stroke-dasharray` of a subject's line: by member count, moved on by the variant.
+    #[must_use]
+    pub fn dash(&self, subject: &Subject) -> &'static str {
+        if plain(subject) {
+            return DASHES[0];
+        }
+        let (members, variant) = self.pair(subject);
+        DASHES[(members + variant) % DASHES.len()]
+    }
+
+    /// Draw a subject's mark, which is that of its member count, at a place.
+    pub fn mark(&self, m: &mut Markup, subject: &Subject, x: f64, y: f64) {
+        if plain(subject) {
+            return m.empty("circle", &[("class", "dot"), ("cx", &px(x)), ("cy", &px(y)), ("r", "3.4")]);
+        }
+        let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx * MARK), px(y + dy * MARK));
+        let closed = |corners: &[(f64, f64)]| {
+            let corners: Vec<String> = corners.iter().map(|&(dx, dy)| at(dx, dy)).collect();
+            format!("M{}Z", corners.join("L"))
+        };
+        let (class, path) = match self.pair(subject).0 % DASHES.len() {
+            0 => ("dot", closed(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)])),
+            1 => ("dot", closed(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
+            2 => ("dot", closed(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])),
+            3 => ("dot", closed(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
+            4 => ("cross", format!("M{}L{}M{}L{}", at(-1.0, -1.0), at(1.0, 1.0), at(-1.0, 1.0), at(1.0, -1.0))),
+            _ => ("cross", format!("M{}L{}M{}L{}", at(-1.3, 0.0), at(1.3, 0.0), at(0.0, -1.3), at(0.0, 1.3))),
+        };
+        m.empty("path", &[("class", class), ("d", &path)]);
+    }
+
+    /// What the colours, dashes and marks of this report stand for.
+    pub fn draw(&self, m: &mut Markup) {
+        if self.levels.is_empty() {
+            return;
+        }
+        m.inside("ul", &[("class", "key"), ("aria-label", "Colours, dashes and marks")], |m| {
+            for &level in &self.levels {
+                m.inside("li", &[], |m| {
+                    patch(m, level);
+                    m.words(&level.to_string());
+                });
+            }
+            for &(members, variant) in &self.pairs {
+                m.inside("li", &[], |m| self.sample(m, self.members[members], &self.variants[variant]));
+            }
+        });
+    }
+
+    fn sample(&self, m: &mut Markup, members: u16, variant: &str) {
+        let view = format!("0 0 {} 12", px(SAMPLE));
+        let subject = Subject::new(Level::Raid0, members).variant(variant);
+        let frame = [
+            ("viewBox", view.as_str()),
+            ("width", &px(SAMPLE)),
+            ("height", "12"),
+            ("class", "c-none"),
+            ("aria-hidden", "true"),
+        ];
+        m.inside("svg", &frame, |m| {
+            let path = format!("M1 6L{} 6", px(SAMPLE - 1.0));
+            m.empty("path", &[("class", "line"), ("d", &path), ("stroke-dasharray", self.dash(&subject))]);
+            self.mark(m, &subject, SAMPLE / 2.0, 6.0);
+        });
+        let drives = if members == 1 { "1 drive".to_owned() } else { format!("{members} drives") };
+        m.words(&if variant.is_empty() { drives } else { format!("{drives}, {variant}") });
+    }
+}
+
+/// The single drive without anything special: always an unbroken line with circles.
+fn plain(subject: &Subject) -> bool {
+    subject.level == Level::Single && subject.variant.is_empty()
+}
+
+/// A patch of a level's colour.
+pub fn patch(m: &mut Markup, level: Level) {
+    m.text("span", &[("class", &format!("patch c-{}", level.key())), ("aria-hidden", "true")], "");
+}
+
+/// The style sheet of the page.
+pub const SHEET: &str = "\
+:root{color-scheme:light dark;--paper:#fff;--ink:#1d2126;--soft:#565d66;--rule:#d9dde2;--grid:#e6e9ec;--shade:#f5f7f9;\
+--accent:#00579b;--single:#5b5b5b;--jbod:#7a5c1e;--linear:#75666a;--raid0:#0069ad;--raid1:#00795a;--raid1e:#4f7a00;\
+--raid10:#003f38;--raid5:#c24400;--raid50:#7d2a00;--raid6:#a63a8f;--raid60:#5a2080;\
+--up1:#e3eefa;--up2:#c4dcf5;--up3:#9cc3ee;--up:#08335c;--down1:#fdeae7;--down2:#f9d0c9;--down3:#f2aba0;--down:#6e1206;\
+--h1:#e8eef5;--h2:#c6d6e8;--h3:#93b3d3;--h4:#41729f;--h5:#1d4e7c;--hi:#fff}\n\
+@media (prefers-color-scheme:dark){:root{--paper:#14171c;--ink:#e6e9ed;--soft:#a9b1bb;--rule:#3a414a;--grid:#272d35;\
+--shade:#1b2027;--accent:#7cc0f5;--single:#b8bcc2;--jbod:#d8b56a;--linear:#b3a0a5;--raid0:#5cb3f0;--raid1:#3fc795;\
+--raid1e:#a3cf4a;--raid10:#a5eadc;--raid5:#ff8a4c;--raid50:#ffc29e;--raid6:#e58ad0;--raid60:#c3a2f5;\
+--up1:#16304a;--up2:#1b4468;--up3:#225b8c;--up:#d6e9fb;--down1:#43201c;--down2:#64271f;--down3:#8a3226;--down:#fde3de;\
+--h1:#1b2530;--h2:#22384d;--h3:#2c5378;--h4:#6aa3d8;--h5:#b5d8f7;--hi:#10151b}}\n\
+*{box-sizing:border-box}\n\
+body{margin:0 auto;padding:1rem 1.25rem 4rem;max-width:1340px;background:var(--paper);color:var(--ink);\
+font:16px/1.5 system-ui,'Segoe UI','DejaVu Sans',Arial,sans-serif}\n\
+h1{font-size:1.7rem;line-height:1.25;margin:.6rem 0}h2{font-size:1.35rem;line-height:1.3;margin:2.6rem 0 .2rem;\
+padding-top:.9rem;border-top:2px solid var(--rule)}h3{font-size:1.05rem;margin:1.6rem 0 .2rem}\n\
+p{margin:.3rem 0;max-width:46rem}p.answer{max-width:62rem}a{color:var(--accent)}a.here{color:var(--soft);text-decoration:none;font-weight:400}\n\
+.skip{position:absolute;left:-99rem}.skip:focus{left:1rem}\n\
+.method,.note,.formula,figcaption{color:var(--soft);font-size:.875rem}.answer{font-size:1.05rem;font-weight:600}\n\
+.formula{font-family:ui-monospace,'DejaVu Sans Mono',monospace}\n\
+.summary{padding:.7rem 1rem .7rem 2rem;background:var(--shade);border-left:4px solid var(--accent)}\n\
+ul.key{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;padding:0;margin:.6rem 0;list-style:none;font-size:.875rem}\n\
+ul.key li{display:flex;align-items:center;gap:.4rem}nav ol{padding-left:1.4rem;margin:.3rem 0}\n\
+.patch{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;background:var(--c);margin-right:.4rem;\
+vertical-align:-.06rem}ul.key .patch{margin:0}\n\
+.pair{display:grid;grid-template-columns:minmax(0,680px) minmax(0,1fr);gap:.5rem 1.5rem;align-items:start}\n\
+figure{margin:.4rem 0}.scroll{overflow-x:auto}svg.chart{display:block;width:100%;min-width:34rem;max-width:680px;\
+height:auto}\n\
+table{border-collapse:collapse;font-size:.8125rem;line-height:1.35;margin:.5rem 0;font-variant-numeric:tabular-nums}\n\
+caption{text-align:left;color:var(--soft);padding-bottom:.3rem}th,td{padding:.18rem .42rem;border-bottom:1px solid \
+var(--rule);text-align:right;vertical-align:baseline}th{font-weight:600}tbody th,thead th:first-child{text-align:left;\
+font-weight:400;white-space:nowrap}thead th{vertical-align:bottom;border-bottom:2px solid var(--rule)}\n\
+td.words{text-align:left}td small{color:var(--soft);display:block;font-size:.72rem;white-space:nowrap}\
+td.none{color:var(--soft)}td.noisy small{font-weight:600;color:var(--ink)}\n\
+.up1{background:var(--up1)}.up2{background:var(--up2)}.up3{background:var(--up3)}.up1,.up2,.up3{color:var(--up)}\n\
+.down1{background:var(--down1)}.down2{background:var(--down2)}.down3{background:var(--down3)}\
+.down1,.down2,.down3{color:var(--down)}\n\
+.h1{background:var(--h1)}.h2{background:var(--h2)}.h3{background:var(--h3)}.h4{background:var(--h4)}\
+.h5{background:var(--h5)}.h4,.h5{color:var(--hi)}table.heat td{border:1px solid var(--paper);min-width:3rem}\n\
+ul.findings{padding-left:1.2rem;margin:.4rem 0 .7rem;max-width:62rem;font-size:.9375rem}ul.findings li{margin:.2rem 0}\n\
+dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.15rem 1.2rem;margin:.5rem 0;font-size:.9rem}\
+dt{color:var(--soft)}dd{margin:0}\n\
+svg text{font:12px system-ui,'Segoe UI','DejaVu Sans',Arial,sans-serif;fill:var(--ink)}svg .quiet{fill:var(--soft)}\n\
+.grid{stroke:var(--grid);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}.line{fill:none;stroke:var(--c);\
+stroke-width:2.2;stroke-linejoin:round}.band{fill:var(--c);opacity:.17}.dot,.bar{fill:var(--c)}.cross,.whisker{fill:none;\
+stroke:var(--c);stroke-width:1.8}.reach{fill:none;stroke:var(--ink);stroke-width:1.4}.leader{fill:none;stroke:var(--soft);\
+stroke-width:.8}.ideal,.limit{fill:none;stroke:var(--soft);stroke-width:1.3}.ideal{stroke-dasharray:2 4}\
+.limit{stroke-dasharray:10 3 2 3}svg .tag{fill:var(--c);font-weight:600}\n\
+.c-none{--c:var(--ink)}.c-single{--c:var(--single)}.c-jbod{--c:var(--jbod)}.c-linear{--c:var(--linear)}\
+.c-raid0{--c:var(--raid0)}.c-raid1{--c:var(--raid1)}.c-raid1e{--c:var(--raid1e)}.c-raid10{--c:var(--raid10)}\
+.c-raid5{--c:var(--raid5)}.c-raid50{--c:var(--raid50)}.c-raid6{--c:var(--raid6)}.c-raid60{--c:var(--raid60)}\n\
+@media (max-width:1000px){.pair{grid-template-columns:minmax(0,1fr)}}\n\
+@media (max-width:500px){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.4rem}}\n\
+@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;--grid:#ddd;--shade:#fff;\
+--accent:#000;--single:#5b5b5b;--jbod:#7a5c1e;--linear:#75666a;--raid0:#0069ad;--raid1:#00795a;--raid1e:#4f7a00;\
+--raid10:#003f38;--raid5:#c24400;--raid50:#7d2a00;--raid6:#a63a8f;--raid60:#5a2080;\
+--up1:#e3eefa;--up2:#c4dcf5;--up3:#9cc3ee;--up:#08335c;--down1:#fdeae7;--down2:#f9d0c9;--down3:#f2aba0;--down:#6e1206;\
+--h1:#e8eef5;--h2:#c6d6e8;--h3:#93b3d3;--h4:#41729f;--h5:#1d4e7c;--hi:#fff}\
+body{max-width:none;padding:0;font-size:10.5pt}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
+nav,a.here,.skip{display:none}a{text-decoration:none}.pair{display:block}.scroll{overflow:visible}svg.chart{min-width:0;\
+max-width:150mm}figure,svg,tr,h2,h3,.answer,ul.findings li{break-inside:avoid}h2,h3,.answer,caption,.method\
+{break-after:avoid}}\n";

@@ -1,0 +1,336 @@
+//! Tables: beside every chart the numbers that it shows, and tables of their own.
+//!
+//! A cell without a result says why, in a note below the table.
+
+use super::bars::sorted;
+use super::data::{AbsentPoint, Bars, Cell, Heat, Lines, Point, Row, Series, Table, Unit};
+use super::format::{change, drawable, number, ratio, tick, MISSING};
+use super::lines::spread;
+use super::markup::Markup;
+use super::style::patch;
+
+/// Rows of a table beside a chart that are all shown.
+const ROWS_MAX: usize = 24;
+/// Of more rows so many are shown, evenly spaced.
+const ROWS_PICKED: usize = 13;
+/// Runs that differ by more than this share of the median are noise worth a word.
+pub const NOISE: f64 = 0.05;
+/// Ratios from which on the second and third step of the colours begin, upwards; downwards their inverse.
+const STEPS: [f64; 2] = [1.5, 3.0];
+
+/// The numbers of a line chart.
+#[must_use]
+pub fn of_lines(lines: &Lines) -> Table {
+    let mut places: Vec<f64> = Vec::new();
+    for series in &lines.series {
+        places.extend(series.points.iter().map(|point| point.x).filter(|&x| drawable(x, lines.x.scale)));
+        places.extend(series.absent.iter().map(|absent| absent.x).filter(|&x| drawable(x, lines.x.scale)));
+    }
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let mut notes = Vec::new();
+    let rows = picked(places.len());
+    if rows.len() < places.len() {
+        notes.push(format!("{} of {} places.", rows.len(), places.len()));
+    }
+    let rows = rows.into_iter().map(|index| {
+        let x = places[index];
+        Row { head: tick(&lines.x, x), level: None, cells: lines.series.iter().map(|one| cell(one, x)).collect() }
+    });
+    Table {
+        caption: heading(&lines.y.name, &lines.y.unit),
+        corner: heading(&lines.x.name, &lines.x.unit),
+        columns: lines.series.iter().map(|series| series.subject.to_string()).collect(),
+        rows: rows.collect(),
+        formula: String::new(),
+        notes,
+    }
+}
+
+/// Indices of all of few rows, or of [`ROWS_PICKED`] of many, first and last among them, evenly spaced.
+fn picked(count: usize) -> Vec<usize> {
+    if count <= ROWS_MAX {
+        return (0..count).collect();
+    }
+    (0..ROWS_PICKED).map(|row| row * (count - 1) / (ROWS_PICKED - 1)).collect()
+}
+
+fn cell(series: &Series, x: f64) -> Cell {
+    let found: Option<&Point> = series.points.iter().find(|point| point.x == x);
+    let absent: Option<&AbsentPoint> = series.absent.iter().find(|absent| absent.x == x);
+    match (found, absent) {
+        (Some(point), _) => of_point(point),
+        (None, Some(absent)) => Cell::NotApplicable(absent.reason.clone()),
+        (None, None) => Cell::NotApplicable("not measured".into()),
+    }
+}
+
+fn of_point(point: &Point) -> Cell {
+    let (low, high) = spread(point);
+    if low < high {
+        Cell::Spread { value: point.y, low, high }
+    } else {
+        Cell::Number(point.y)
+    }
+}
+
+/// A name with its unit behind.
+fn heading(name: &str, unit: &Unit) -> String {
+    match unit {
+        Unit::None | Unit::Bytes => name.to_owned(),
+        Unit::Percent => format!("{name}, %"),
+        Unit::Named(unit) => format!("{name}, {unit}"),
+    }
+}
+
+/// The numbers of a bar chart.
+#[must_use]
+pub fn of_bars(bars: &Bars) -> Table {
+    let (order, _) = sorted(bars);
+    let best = order.first().map_or(f64::NAN, |bar| bar.value.y);
+    let rows = order.into_iter().map(|bar| {
+        let share = if best == 0.0 { f64::NAN } else { bar.value.y / best * 100.0 };
+        let share = if share.is_finite() { format!("{} %", number(share)) } else { MISSING.into() };
+        let cells = vec![of_point(&bar.value), Cell::Text(share)];
+        Row { head: bar.subject.to_string(), level: Some(bar.subject.level), cells }
+    });
+    Table {
+        caption: heading(&bars.value.name, &bars.value.unit),
+        corner: "array".into(),
+        columns: vec![heading(&bars.value.name, &bars.value.unit), "of the first".into()],
+        rows: rows.collect(),
+        formula: bars.formula.clone(),
+        notes: Vec::new(),
+    }
+}
+
+/// The numbers of a heat map, highest row first as the map has it.
+#[must_use]
+pub fn of_heat(heat: &Heat) -> Table {
+    let share = |row: usize, column: usize| heat.shares.get(row).and_then(|row| row.get(column)).copied();
+    let rows = heat.rows.iter().enumerate().rev().map(|(row, head)| {
+        let cells = (0..heat.columns.len()).map(|column| share(row, column).map_or(missing(), Cell::Number));
+        Row { head: head.clone(), level: None, cells: cells.collect() }
+    });
+    Table {
+        caption: format!("share of requests in %, by {} (down) and {} (across)", heat.y, heat.x),
+        corner: heat.y.clone(),
+        columns: heat.columns.clone(),
+        rows: rows.collect(),
+        ..Table::default()
+    }
+}
+
+fn missing() -> Cell {
+    Cell::NotApplicable("not measured".into())
+}
+
+/// A cell in words, as a terminal shows it and the page begins it.
+#[must_use]
+pub fn words(cell: &Cell) -> String {
+    match cell {
+        Cell::Number(value) | Cell::Spread { value, .. } => number(*value),
+        Cell::Ratio(value) => ratio(*value),
+        Cell::Change(value) => change(*value),
+        Cell::Text(text) => text.clone(),
+        Cell::NotApplicable(_) => MISSING.into(),
+    }
+}
+
+/// Do the runs of this cell differ so much that a word is due?
+#[must_use]
+pub fn noisy(value: f64, low: f64, high: f64) -> bool {
+    (high - low).abs() > NOISE * value.abs()
+}
+
+/// What a ratio is at the precision that it is shown with, and the step of its colour: 1 to 3 above 1, -1 to -3
+/// below, 0 where it is shown as 1.
+#[must_use]
+pub fn step(value: f64) -> i32 {
+    if !value.is_finite() || ratio(value) == "1.0" {
+        return 0;
+    }
+    let size = if value > 1.0 { value } else { 1.0 / value.max(1e-9) };
+    let step = 1 + i32::from(size >= STEPS[0]) + i32::from(size >= STEPS[1]);
+    if value > 1.0 {
+        step
+    } else {
+        -step
+    }
+}
+
+/// A table as markup.
+pub fn draw(m: &mut Markup, table: &Table) {
+    let reasons = reasons(table);
+    let label = if table.caption.is_empty() { "Table" } else { table.caption.as_str() };
+    m.inside("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)], |m| {
+        m.inside("table", &[], |m| {
+            if !table.caption.is_empty() {
+                m.text("caption", &[], &table.caption);
+            }
+            head(m, table);
+            m.inside("tbody", &[], |m| {
+                for row in &table.rows {
+                    m.inside("tr", &[], |m| draw_row(m, row, table.columns.len(), &reasons));
+                }
+            });
+        });
+    });
+    if !table.formula.is_empty() {
+        m.text("p", &[("class", "formula")], &table.formula);
+    }
+    for (number, reason) in (1..).zip(&reasons) {
+        m.text("p", &[("class", "note")], &format!("{MISSING} {number}: {reason}"));
+    }
+    for note in &table.notes {
+        m.text("p", &[("class", "note")], note);
+    }
+}
+
+fn head(m: &mut Markup, table: &Table) {
+    m.inside("thead", &[], |m| {
+        m.inside("tr", &[], |m| {
+            if table.corner.is_empty() {
+                m.text("td", &[], "");
+            } else {
+                m.text("th", &[("scope", "col")], &table.corner);
+            }
+            for column in &table.columns {
+                m.text("th", &[("scope", "col")], &together(column));
+            }
+        });
+    });
+}
+
+/// A heading whose array is not broken over lines: `RAID 5 x4`, then perhaps its variant.
+fn together(heading: &str) -> String {
+    let (array, rest) = heading.split_at(heading.find(", ").unwrap_or(heading.len()));
+    if array.chars().count() > 12 {
+        return heading.to_owned();
+    }
+    format!("{}{rest}", array.replace(' ', "\u{a0}"))
+}
+
+fn draw_row(m: &mut Markup, row: &Row, columns: usize, reasons: &[String]) {
+    m.inside("th", &[("scope", "row")], |m| {
+        if let Some(level) = row.level {
+            patch(m, level);
+        }
+        m.words(&row.head);
+    });
+    for index in 0..columns {
+        match row.cells.get(index) {
+            Some(cell) => draw_cell(m, cell, reasons),
+            None => m.text("td", &[("class", "none")], MISSING),
+        }
+    }
+}
+
+fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
+    let text = words(cell);
+    match cell {
+        Cell::Number(_) => m.text("td", &[], &text),
+        Cell::Spread { value, low, high } => {
+            let noise = noisy(*value, *low, *high);
+            m.inside("td", &[("class", if noise { "noisy" } else { "" })], |m| {
+                m.words(&text);
+                let dash = if *low < 0.0 { " to " } else { "\u{2013}" };
+                m.text("small", &[], &format!("{}{dash}{}", number(*low), number(*high)));
+                if noise {
+                    m.text("small", &[], "noisy");
+                }
+            });
+        }
+        Cell::Ratio(value) | Cell::Change(value) => {
+            let of_ratio = if matches!(cell, Cell::Ratio(_)) { *value } else { 1.0 + value / 100.0 };
+            let step = if matches!(cell, Cell::Change(_)) && text == "0.0 %" { 0 } else { step(of_ratio) };
+            match step {
+                0 => m.text("td", &[], &text),
+                1.. => m.text("td", &[("class", &format!("up{step}"))], &format!("\u{25b2} {text}")),
+                _ => m.text("td", &[("class", &format!("down{}", -step))], &format!("\u{25bc} {text}")),
+            }
+        }
+        Cell::Text(_) => {
+            let digits = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));
+            m.text("td", &[("class", if digits { "" } else { "words" })], &text);
+        }
+        Cell::NotApplicable(reason) => {
+            let number = reasons.iter().position(|known| known == reason).map_or(0, |index| index + 1);
+            m.text("td", &[("class", "none"), ("title", reason)], &format!("{MISSING} {number}"));
+        }
+    }
+}
+
+/// The different reasons for cells without result, in the order of appearance.
+#[must_use]
+pub fn reasons(table: &Table) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for row in &table.rows {
+        for cell in row.cells.iter().take(table.columns.len()) {
+            match cell {
+                Cell::NotApplicable(reason) if !found.contains(reason) => found.push(reason.clone()),
+                _ => (),
+            }
+        }
+    }
+    found
+}
+
+/// A heat map: the table itself, shaded.
+pub fn draw_heat(m: &mut Markup, heat: &Heat) {
+    let table = of_heat(heat);
+    m.inside(
+        "div",
+        &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", &table.caption)],
+        |m| {
+            m.inside("table", &[("class", "heat")], |m| {
+                m.text("caption", &[], &table.caption);
+                head(m, &table);
+                m.inside("tbody", &[], |m| {
+                    for row in &table.rows {
+                        m.inside("tr", &[], |m| {
+                            m.text("th", &[("scope", "row")], &row.head);
+                            row.cells.iter().for_each(|cell| shaded(m, cell));
+                        });
+                    }
+                });
+            });
+        },
+    );
+}
+
+fn shaded(m: &mut Markup, cell: &Cell) {
+    let Cell::Number(share) = cell else { return m.text("td", &[("class", "none")], MISSING) };
+    // Steps by what a reader looks for: anything at all, a hundredth, a tenth, a third, most.
+    let class = match share {
+        s if !s.is_finite() => "none",
+        s if *s <= 0.0 => return m.text("td", &[], ""),
+        s if *s < 1.0 => "h1",
+        s if *s < 10.0 => "h2",
+        s if *s < 33.0 => "h3",
+        s if *s < 67.0 => "h4",
+        _ => "h5",
+    };
+    let text = if *share < 0.1 { "<0.1".to_owned() } else { super::format::fixed(*share, usize::from(*share < 10.0)) };
+    m.text("td", &[("class", class)], &text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_coloured_by_what_is_shown() {
+        assert_eq!([1.04, 0.951, 1.06, 0.94].map(step), [0, 0, 1, -1]);
+        assert_eq!([1.5, 3.0, 6.0, 0.66, 0.3].map(step), [2, 3, 3, -2, -3]);
+        assert_eq!([f64::NAN, f64::INFINITY, 0.0].map(step), [0, 0, -3]);
+    }
+
+    #[test]
+    fn long_tables_keep_their_ends_and_equal_steps() {
+        assert_eq!(picked(3), [0, 1, 2]);
+        let rows = picked(1000);
+        assert_eq!((rows.len(), rows[0], rows[ROWS_PICKED - 1]), (ROWS_PICKED, 0, 999));
+        assert!(rows.windows(2).all(|pair| (83..=84).contains(&(pair[1] - pair[0]))));
+    }
+}

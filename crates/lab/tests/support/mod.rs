@@ -1,0 +1,4 @@
+//! What the tests of the report share.
+
+pub mod sample;
+pub mod xml;
