@@ -20,7 +20,9 @@
 pub mod cell;
 pub mod imitation;
 pub mod load;
+pub mod method;
 pub mod metrics;
 pub mod reader;
 pub mod report;
+pub mod run;
 pub mod target;

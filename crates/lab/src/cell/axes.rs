@@ -218,6 +218,9 @@ pub struct Axes {
     /// Speed of the host's processor, percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_speed_percent: Option<u32>,
+    /// SSDs that were never written full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<bool>,
     /// Number of the repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rep: Option<u32>,
@@ -324,6 +327,7 @@ impl Axes {
             secs: self.secs.or(other.secs),
             slow: self.slow.or(other.slow),
             host_speed_percent: self.host_speed_percent.or(other.host_speed_percent),
+            fresh: self.fresh.or(other.fresh),
             rep: self.rep.or(other.rep),
         }
     }

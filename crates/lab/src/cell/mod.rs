@@ -6,6 +6,7 @@ mod measure;
 mod pattern;
 mod plan;
 mod result;
+mod run;
 mod spec;
 mod subject;
 
@@ -16,6 +17,8 @@ pub use error::CellError;
 pub use measure::{builtin, footprint, measure, writes};
 pub use pattern::{Defaults, Pattern};
 pub use plan::Plan;
+pub use run::{machine_spec, run_cell, run_cell_with};
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
+pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};

@@ -1,5 +1,6 @@
 //! Figures from measurements: histograms, counts, ratings.
 
+pub mod fio;
 mod histogram;
 mod rating;
 mod tally;

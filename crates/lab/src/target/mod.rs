@@ -9,6 +9,7 @@ mod fake;
 mod frames;
 mod null;
 mod remote;
+mod simulated;
 
 pub use block::{BlockTarget, RealOptions};
 pub use choice::{Choice, Destruction};
@@ -16,47 +17,12 @@ pub use fake::Servers;
 pub use frames::PAYLOAD_BYTES_MAX;
 pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
+pub use openraid_sim::timing::machine::{HostIo, IoDone, IoKind};
 pub use remote::NbdTarget;
+pub use simulated::SimTarget;
 
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;
-
-/// What a request does.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum IoKind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Makes durable what ended before.
-    Flush,
-}
-
-/// A request of a host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HostIo {
-    /// The generator's name for it, free again when it has ended. Small: an index.
-    pub id: u64,
-    /// What.
-    pub kind: IoKind,
-    /// First byte.
-    pub offset: u64,
-    /// Bytes; 0 for a flush.
-    pub len: u32,
-    /// Which worker asks.
-    pub worker: u16,
-}
-
-/// The end of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IoDone {
-    /// Its name.
-    pub id: u64,
-    /// When.
-    pub at: Instant,
-    /// How.
-    pub status: ReplyStatus,
-}
 
 /// What is known about a target.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,137 @@
+//! A cell run on the simulated machine that it describes.
+
+use super::axes::{Axes, CacheMode};
+use super::error::CellError;
+use super::measure::measure;
+use super::result::CellResult;
+use super::spec::{ArrayState, CellSpec};
+use super::subject::{Level, Subject};
+use crate::target::SimTarget;
+use openraid_models::{ArrayLevel, DriveProfile, Library, LookupError};
+use openraid_sim::timing::drive::DriveState;
+use openraid_sim::timing::machine::{self, ArraySpec, CachePolicy, MachineSpec};
+use openraid_units::Bytes;
+
+/// The slow drive of the cells takes twice as long for everything.
+const SLOW_PERCENT: u32 = 200;
+
+impl From<LookupError> for CellError {
+    fn from(error: LookupError) -> Self {
+        Self::Unknown(error.to_string())
+    }
+}
+
+/// Run a cell: make its machine, measure, throw the machine away. Nothing but the cell and the profiles decides what
+/// comes out; equal cells have equal results, byte by byte, on any thread.
+///
+/// # Errors
+/// See [`CellError`]; [`CellError::NotApplicable`] and [`CellError::Impossible`] are answers, not failures.
+pub fn run_cell(library: &Library, cell: &CellSpec) -> Result<CellResult, CellError> {
+    run_cell_with(library, cell, &machine_spec(library, cell)?)
+}
+
+/// The same on a machine that was changed: for ranges of uncertain values.
+///
+/// # Errors
+/// See [`CellError`].
+pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let name = format!("sim:{}", spec.controller.head.name);
+    let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
+    let mut target = SimTarget::new(&name, spec, library).map_err(impossible)?;
+    measure(&mut target, cell)
+}
+
+/// The machine that a cell describes.
+///
+/// # Errors
+/// A profile that is not there, a cache that the controller cannot have.
+pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, CellError> {
+    let axes = &cell.axes;
+    let system = library.controller(&cell.system)?;
+    let controller = match &axes.ctl {
+        Some(other) => library.controller(other)?,
+        None => system,
+    };
+    let drive = regular_drive(library, cell.subject, axes, &system.drive)?;
+    let array = array(cell);
+    let drives = match (axes.slow, array.members) {
+        (Some(true), members) => {
+            let mut drives = vec![drive.clone(); usize::from(members)];
+            if let Some(last) = drives.last_mut() {
+                *last = drive.slowed(SLOW_PERCENT);
+            }
+            drives
+        }
+        _ => vec![drive],
+    };
+    let through = axes.cache == Some(CacheMode::WriteThrough);
+    let mut spec = MachineSpec::new(controller.clone(), drives[0].clone(), array);
+    spec.drives = drives;
+    spec.cache = CachePolicy {
+        controller: if through { machine::CacheMode::WriteThrough } else { machine::CacheMode::WriteBack },
+        drives: !through || !controller.drive_cache_follows,
+    };
+    spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
+    spec.bus = match &axes.bus {
+        Some(name) => Some(library.bus(name)?.clone()),
+        None => None,
+    };
+    spec.host_speed_percent = axes.host_speed_percent.unwrap_or(100);
+    spec.drive_state = if axes.fresh == Some(true) { DriveState::Fresh } else { DriveState::Steady };
+    // The same drives, at the same angles, for all loads of one run.
+    spec.seed = openraid_sim::random::mix(cell.seed ^ u64::from(axes.rep.unwrap_or(0)).rotate_left(32));
+    Ok(spec)
+}
+
+fn regular_drive(
+    library: &Library,
+    subject: Subject,
+    axes: &Axes,
+    of_system: &str,
+) -> Result<DriveProfile, CellError> {
+    let regular = axes.drive.as_deref().unwrap_or(of_system);
+    let name = match subject {
+        Subject::Best15k => "best15k",
+        Subject::Ssd2009 => "ssd2009",
+        Subject::DesktopSsd => "desktop_ssd",
+        Subject::S3500 => "s3500",
+        Subject::S3700 => "s3700",
+        Subject::Single | Subject::Array { .. } | Subject::SlowSingle => regular,
+    };
+    let drive = library.drive(name)?.clone();
+    Ok(if subject == Subject::SlowSingle { drive.slowed(SLOW_PERCENT) } else { drive })
+}
+
+fn array(cell: &CellSpec) -> ArraySpec {
+    let (level, members) = match cell.subject {
+        Subject::Array { level, members } => (array_level(level), members),
+        _ => (ArrayLevel::Single, 1),
+    };
+    let mut array = ArraySpec::new(level, members);
+    array.chunk = cell.axes.chunk.map(|bytes| Bytes(u64::from(bytes)));
+    match cell.state {
+        ArrayState::Healthy => {}
+        ArrayState::Degraded(missing) => array.degraded = missing,
+        ArrayState::Rebuilding => {
+            array.degraded = 1;
+            array.rebuilding = true;
+        }
+    }
+    array
+}
+
+fn array_level(level: Level) -> ArrayLevel {
+    match level {
+        Level::Jbod => ArrayLevel::Jbod,
+        Level::Linear => ArrayLevel::Linear,
+        Level::Raid0 => ArrayLevel::Raid0,
+        Level::Raid1 => ArrayLevel::Raid1,
+        Level::Raid1e => ArrayLevel::Raid1e,
+        Level::Raid10 => ArrayLevel::Raid10,
+        Level::Raid5 => ArrayLevel::Raid5,
+        Level::Raid6 => ArrayLevel::Raid6,
+        Level::Raid50 => ArrayLevel::Raid50,
+        Level::Raid60 => ArrayLevel::Raid60,
+    }
+}

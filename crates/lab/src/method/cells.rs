@@ -1,0 +1,280 @@
+//! The cells of each method. Sizes, depths and shares are the methods' own; docs/lab-methods.md has them in a table.
+
+use super::Suite;
+use crate::cell::{
+    ArrayState, Axes, CacheMode, CellSpec, Cycle, Direction, FileSet, FileStep, FileSystem, Level, Pattern, Subject,
+    TraceApp, ZoneChoice,
+};
+
+/// Depths at which Database results are discussed.
+const DATABASE_DEPTHS: [u32; 5] = [1, 4, 16, 64, 256];
+/// Clients of the multi-threaded method are run at these depths.
+const CLIENT_DEPTHS: [u32; 4] = [1, 2, 4, 8];
+/// Repetitions of which the best is kept.
+const BEST_OF: u32 = 7;
+/// Repetitions from cold.
+const COLD: u32 = 3;
+/// Cache sizes of the sweep, MiB.
+const CACHE_SIZES_MIB: [u32; 7] = [0, 32, 64, 128, 256, 512, 1024];
+/// Most drives of the JBOD method.
+const JBOD_MAX: u16 = 6;
+
+const WAYS: [Direction; 2] = [Direction::Read, Direction::Write];
+
+/// Sizes from `first`, doubling, so many of them.
+fn doubling(first: u32, count: u32) -> impl Iterator<Item = u32> + Clone {
+    (0..count).map(move |number| first << number)
+}
+
+/// Shares of reads: 0, 10, ... 100 %.
+fn shares() -> impl Iterator<Item = u8> + Clone {
+    (0..=10).map(|tenth| tenth * 10)
+}
+
+/// The same cells for each subject.
+fn each(suite: &Suite, pattern: &Pattern, axes: impl Iterator<Item = Axes> + Clone) -> Vec<CellSpec> {
+    let cells = suite.subjects.iter().flat_map(|subject| {
+        axes.clone().map(|axes| CellSpec {
+            effort: suite.effort,
+            seed: suite.seed,
+            ..CellSpec::new(&suite.system, *subject, pattern.clone()).with(axes)
+        })
+    });
+    cells.collect()
+}
+
+pub(super) fn database(suite: &Suite) -> Vec<CellSpec> {
+    let axes = DATABASE_DEPTHS
+        .into_iter()
+        .flat_map(|qd| shares().map(move |rd| Axes { qd: Some(qd), rd: Some(rd), ..Axes::default() }));
+    each(suite, &Pattern::Database, axes)
+}
+
+fn ways_and_sizes(sizes: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = Axes> + Clone {
+    WAYS.into_iter()
+        .flat_map(move |op| sizes.clone().map(move |bs| Axes { op: Some(op), bs: Some(bs), ..Axes::default() }))
+}
+
+pub(super) fn random_by_block(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::Random, ways_and_sizes(doubling(512, 13)))
+}
+
+pub(super) fn sequential(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::Sequential, ways_and_sizes(doubling(512, 12)))
+}
+
+pub(super) fn response_time(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::ResponseTime, WAYS.into_iter().map(|op| Axes { op: Some(op), ..Axes::default() }))
+}
+
+pub(super) fn multi_threaded(suite: &Suite) -> Vec<CellSpec> {
+    let axes = WAYS.into_iter().flat_map(|op| {
+        (1..=4u16).flat_map(move |th| {
+            CLIENT_DEPTHS
+                .into_iter()
+                .map(move |qd| Axes { op: Some(op), th: Some(th), qd: Some(qd), ..Axes::default() })
+        })
+    });
+    each(suite, &Pattern::MultiThreaded, axes)
+}
+
+fn depths(pattern: &Pattern) -> impl Iterator<Item = Axes> + Clone {
+    pattern.depths().iter().map(|qd| Axes { qd: Some(*qd), ..Axes::default() })
+}
+
+pub(super) fn file_server(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::FileServer, depths(&Pattern::FileServer))
+}
+
+pub(super) fn web_server(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::WebServer, depths(&Pattern::WebServer))
+}
+
+pub(super) fn workstation(suite: &Suite) -> Vec<CellSpec> {
+    let axes = ZoneChoice::ALL
+        .iter()
+        .flat_map(|zone| depths(&Pattern::Workstation).map(move |axes| Axes { zone: Some(*zone), ..axes }));
+    each(suite, &Pattern::Workstation, axes)
+}
+
+pub(super) fn first_32_gb(suite: &Suite) -> Vec<CellSpec> {
+    let axes = DATABASE_DEPTHS.into_iter().flat_map(|qd| {
+        ZoneChoice::ALL
+            .iter()
+            .map(move |zone| Axes { qd: Some(qd), rd: Some(67), zone: Some(*zone), ..Axes::default() })
+    });
+    each(suite, &Pattern::Database, axes)
+}
+
+fn files(
+    systems: &'static [FileSystem],
+    sets: &'static [FileSet],
+) -> impl Iterator<Item = Axes> + Clone {
+    systems.iter().flat_map(move |fs| {
+        sets.iter().flat_map(move |set| {
+            FileStep::ALL
+                .iter()
+                .map(move |step| Axes { fs: Some(*fs), set: Some(*set), step: Some(*step), ..Axes::default() })
+        })
+    })
+}
+
+pub(super) fn fc_test(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::FcTest, files(FileSystem::ALL, FileSet::ALL))
+}
+
+pub(super) fn fc_subset(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::FcTest, files(&[FileSystem::Ntfs], &[FileSet::Install, FileSet::Iso, FileSet::Programs]))
+}
+
+pub(super) fn transfer_graph(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::TransferGraph, std::iter::once(Axes::default()))
+}
+
+pub(super) fn winmarks(suite: &Suite) -> Vec<CellSpec> {
+    let axes = FileSystem::ALL
+        .iter()
+        .map(|fs| Axes { app: Some(TraceApp::Winmark99), fs: Some(*fs), ..Axes::default() });
+    each(suite, &Pattern::Application, axes)
+}
+
+/// Access time and sequential rate; the processor's share comes with every cell.
+pub(super) fn low_level(suite: &Suite) -> Vec<CellSpec> {
+    let mut cells = each(suite, &Pattern::ResponseTime, std::iter::once(Axes::default()));
+    cells.extend(each(suite, &Pattern::Sequential, std::iter::once(Axes::default())));
+    cells
+}
+
+pub(super) fn applications(suite: &Suite) -> Vec<CellSpec> {
+    let axes = [128, 256].into_iter().flat_map(|cache_mib| {
+        FileSystem::ALL.iter().flat_map(move |fs| {
+            TraceApp::ALL.iter().map(move |app| Axes {
+                app: Some(*app),
+                fs: Some(*fs),
+                cache_mib: Some(cache_mib),
+                ..Axes::default()
+            })
+        })
+    });
+    each(suite, &Pattern::Application, axes)
+}
+
+pub(super) fn best_of_seven(suite: &Suite) -> Vec<CellSpec> {
+    let axes =
+        (1..=BEST_OF).map(|rep| Axes { app: Some(TraceApp::Winmark99), rep: Some(rep), ..Axes::default() });
+    each(suite, &Pattern::Application, axes)
+}
+
+pub(super) fn cold_repetitions(suite: &Suite) -> Vec<CellSpec> {
+    let rep = |axes: Axes| (1..=COLD).map(move |rep| Axes { rep: Some(rep), ..axes.clone() });
+    let mut cells = each(suite, &Pattern::FileServer, rep(Axes { qd: Some(16), ..Axes::default() }));
+    cells.extend(each(suite, &Pattern::Sequential, rep(Axes::default())));
+    cells.extend(each(suite, &Pattern::ResponseTime, rep(Axes::default())));
+    cells
+}
+
+pub(super) fn wb_wt(suite: &Suite) -> Vec<CellSpec> {
+    let axes = CacheMode::ALL.iter().flat_map(|cache| {
+        DATABASE_DEPTHS.into_iter().flat_map(move |qd| {
+            shares().map(move |rd| Axes { cache: Some(*cache), qd: Some(qd), rd: Some(rd), ..Axes::default() })
+        })
+    });
+    each(suite, &Pattern::Database, axes)
+}
+
+/// One cell of each group of the script, in both cycles.
+pub(super) fn two_cycles(suite: &Suite) -> Vec<CellSpec> {
+    let mut cells = Vec::new();
+    for cycle in Cycle::ALL {
+        let with = |axes: Axes| Axes { cyc: Some(*cycle), ..axes };
+        let both = |axes: Axes| WAYS.into_iter().map(move |op| with(Axes { op: Some(op), ..axes.clone() }));
+        let sixteen = Axes { qd: Some(16), ..Axes::default() };
+        cells.extend(each(suite, &Pattern::ResponseTime, both(Axes::default())));
+        cells.extend(each(suite, &Pattern::Random, both(Axes { bs: Some(64 << 10), ..Axes::default() })));
+        cells.extend(each(suite, &Pattern::Sequential, both(Axes::default())));
+        cells.extend(each(suite, &Pattern::MultiThreaded, both(Axes { th: Some(2), ..Axes::default() })));
+        for pattern in [Pattern::FileServer, Pattern::WebServer, Pattern::Workstation, Pattern::Database] {
+            cells.extend(each(suite, &pattern, std::iter::once(with(sixteen.clone()))));
+        }
+        let steps = [FileStep::Create, FileStep::Read, FileStep::CopySame].into_iter();
+        let iso = steps.map(|step| with(Axes { step: Some(step), set: Some(FileSet::Iso), ..Axes::default() }));
+        cells.extend(each(suite, &Pattern::FcTest, iso));
+    }
+    cells
+}
+
+pub(super) fn repeatability(suite: &Suite) -> Vec<CellSpec> {
+    let axes = Cycle::ALL.iter().flat_map(|cycle| {
+        WAYS.into_iter().map(move |op| Axes { op: Some(op), cyc: Some(*cycle), ..Axes::default() })
+    });
+    each(suite, &Pattern::ResponseTime, axes)
+}
+
+/// Drives by themselves, 1 to 6 at a time, whatever the subjects are.
+pub(super) fn rst_jbod(suite: &Suite) -> Vec<CellSpec> {
+    let subjects = (1..=JBOD_MAX).map(|members| Subject::Array { level: Level::Jbod, members }).collect();
+    let suite = Suite { subjects, ..suite.clone() };
+    let mut cells = Vec::new();
+    for pattern in [Pattern::SsdSequential, Pattern::SsdRandom] {
+        let axes = WAYS
+            .into_iter()
+            .flat_map(|op| doubling(1, 6).map(move |qd| Axes { op: Some(op), qd: Some(qd), ..Axes::default() }));
+        cells.extend(each(&suite, &pattern, axes));
+    }
+    cells
+}
+
+pub(super) fn rst_raid(suite: &Suite) -> Vec<CellSpec> {
+    let mut cells = Vec::new();
+    for pattern in [Pattern::SsdSequential, Pattern::SsdRandom] {
+        let axes = WAYS.into_iter().flat_map(|op| {
+            doubling(2, 7).map(move |oio| Axes { op: Some(op), oio: Some(oio), ..Axes::default() })
+        });
+        cells.extend(each(suite, &pattern, axes));
+    }
+    cells
+}
+
+pub(super) fn latency(suite: &Suite) -> Vec<CellSpec> {
+    each(suite, &Pattern::Latency, WAYS.into_iter().map(|op| Axes { op: Some(op), ..Axes::default() }))
+}
+
+pub(super) fn cache_sizes(suite: &Suite) -> Vec<CellSpec> {
+    let sized = |axes: Axes| CACHE_SIZES_MIB.into_iter().map(move |mib| Axes { cache_mib: Some(mib), ..axes.clone() });
+    let sixteen = Axes { qd: Some(16), ..Axes::default() };
+    let mut cells = each(suite, &Pattern::Database, sized(Axes { rd: Some(50), ..sixteen.clone() }));
+    cells.extend(each(suite, &Pattern::FileServer, sized(sixteen)));
+    cells
+}
+
+/// Healthy, one member missing, two where the level survives that, rebuilding.
+pub(super) fn degraded(suite: &Suite) -> Vec<CellSpec> {
+    let mut cells = Vec::new();
+    for subject in &suite.subjects {
+        let alone = Suite { subjects: vec![*subject], ..suite.clone() };
+        for state in states(*subject) {
+            let sixteen = |rd| Axes { qd: Some(16), rd: Some(rd), ..Axes::default() };
+            let mut of_state = each(&alone, &Pattern::Database, [0, 67, 100].into_iter().map(sixteen));
+            let both = WAYS.into_iter().map(|op| Axes { op: Some(op), ..Axes::default() });
+            of_state.extend(each(&alone, &Pattern::Sequential, both.clone()));
+            of_state.extend(each(&alone, &Pattern::ResponseTime, both));
+            cells.extend(of_state.into_iter().map(|cell| CellSpec { state, ..cell }));
+        }
+    }
+    cells
+}
+
+/// States that an array can be in and still work.
+fn states(subject: Subject) -> Vec<ArrayState> {
+    let mut states = vec![ArrayState::Healthy];
+    let survives = match subject.level() {
+        Some(Level::Raid6 | Level::Raid60) => 2,
+        Some(Level::Raid1 | Level::Raid1e | Level::Raid10 | Level::Raid5 | Level::Raid50) => 1,
+        _ => 0,
+    };
+    states.extend((1..=survives).map(ArrayState::Degraded));
+    if survives > 0 {
+        states.push(ArrayState::Rebuilding);
+    }
+    states
+}

@@ -1,0 +1,152 @@
+//! The methods of the reviews, M01 to M33: which cells they are made of, which question they answer, and the rules
+//! that hold for all of them.
+//!
+//! A method yields cells for each subject; what is drawn from them is the report's business. A method that makes no
+//! sense on a target says so with the reason.
+
+mod cells;
+mod table;
+
+pub use table::{find, methods, rules, Shape};
+
+use crate::cell::{CellSpec, Effort, Subject};
+use crate::target::TargetFacts;
+
+/// A suite: what all methods of a run have in common.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suite {
+    /// The system: a controller's profile.
+    pub system: String,
+    /// What is measured.
+    pub subjects: Vec<Subject>,
+    /// How much of each cell.
+    pub effort: Effort,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+/// What a method needs of its target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing: it reads.
+    Reads,
+    /// It writes.
+    Writes,
+    /// Something that only a simulated machine can do: the reason.
+    Simulation(&'static str),
+}
+
+/// A method.
+#[derive(Clone, Copy)]
+pub struct Method {
+    /// `M01`.
+    pub id: &'static str,
+    /// `database`, as it is named on the command line.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What it answers.
+    pub question: &'static str,
+    /// What it needs.
+    pub needs: Needs,
+    /// What its results look like.
+    pub shape: Shape,
+    /// Its cells.
+    cells: fn(&Suite) -> Vec<CellSpec>,
+}
+
+impl std::fmt::Debug for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Method({} {})", self.id, self.name)
+    }
+}
+
+impl Method {
+    /// Its cells, subject by subject.
+    #[must_use]
+    pub fn cells(&self, suite: &Suite) -> Vec<CellSpec> {
+        (self.cells)(suite)
+    }
+
+    /// Why it makes no sense on a target, if it does not.
+    #[must_use]
+    pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
+        match self.needs {
+            Needs::Reads => None,
+            Needs::Writes if facts.writable => None,
+            Needs::Writes => Some(format!(
+                "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
+                facts.name
+            )),
+            Needs::Simulation(_) if facts.simulated => None,
+            Needs::Simulation(reason) => Some(reason.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::Bytes;
+    use std::collections::BTreeSet;
+
+    fn suite() -> Suite {
+        Suite {
+            system: "3ware-9650se".into(),
+            subjects: vec!["single".parse().unwrap(), "raid5x4".parse().unwrap()],
+            effort: Effort::QUICK,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn every_number_from_1_to_33_is_a_method_or_a_rule() {
+        let mut ids: BTreeSet<String> = methods().iter().map(|method| method.id.to_owned()).collect();
+        ids.extend(rules().iter().map(|(id, _)| (*id).to_owned()));
+        let expected: BTreeSet<String> = (1..=33).map(|number| format!("M{number:02}")).collect();
+        assert_eq!(ids, expected);
+        let names: BTreeSet<&str> = methods().iter().map(|method| method.name).collect();
+        assert_eq!(names.len(), methods().len());
+    }
+
+    #[test]
+    fn methods_have_the_cells_that_are_written_down() {
+        let count = |name: &str| find(name).unwrap().cells(&suite()).len();
+        // Per subject: 11 shares by 5 depths, 13 sizes both ways, 2, 12 sizes both ways, 4 clients by 4 depths both ways.
+        assert_eq!(count("database"), 2 * 55);
+        assert_eq!(count("random-by-block"), 2 * 26);
+        assert_eq!(count("response-time"), 2 * 2);
+        assert_eq!(count("sequential"), 2 * 24);
+        assert_eq!(count("multi-threaded"), 2 * 32);
+        assert_eq!(count("file-server"), 2 * 9);
+        assert_eq!(count("web-server"), 2 * 9);
+        assert_eq!(count("workstation"), 2 * 12);
+        assert_eq!(count("fc-test"), 2 * 40);
+        assert_eq!(count("wb-wt"), 2 * 110);
+        assert_eq!(count("best-of-seven"), 2 * 7);
+        for method in methods() {
+            for cell in method.cells(&suite()) {
+                assert_eq!(cell.check(), Ok(()), "{} {}", method.id, cell.identity());
+            }
+        }
+    }
+
+    #[test]
+    fn methods_say_why_they_make_no_sense_on_a_target() {
+        let facts = |simulated, writable| TargetFacts {
+            name: "/dev/sdx".into(),
+            capacity: Bytes::gib(1),
+            block: Bytes(512),
+            simulated,
+            writable,
+            bed: Vec::new(),
+        };
+        let refusal = |name: &str, facts: &TargetFacts| find(name).unwrap().refusal(facts);
+        assert_eq!(refusal("web-server", &facts(false, false)), None);
+        assert!(refusal("database", &facts(false, false)).unwrap().contains("--destroy-data"));
+        assert_eq!(refusal("database", &facts(false, true)), None);
+        assert!(refusal("winmarks", &facts(false, true)).unwrap().contains("Windows"));
+        assert!(refusal("cold-repetitions", &facts(false, true)).unwrap().contains("power"));
+        assert!(methods().iter().all(|method| method.refusal(&facts(true, true)).is_none()));
+    }
+}

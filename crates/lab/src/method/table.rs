@@ -1,0 +1,297 @@
+//! All methods in a table, and the rules that are no measurement of their own.
+
+use super::{cells, Method, Needs};
+
+/// What the results of a method look like: how a report shows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// Requests each second over the share of reads, a panel for each depth.
+    Shares,
+    /// Rate over the size of a request, reads and writes apart.
+    Sizes,
+    /// Requests each second over depth, with a rating.
+    Depths,
+    /// MB/s over the number of clients.
+    Clients,
+    /// One figure for each subject.
+    Bars,
+    /// MB/s of file sets.
+    Files,
+    /// MB/s over the place.
+    Graph,
+    /// Scores of applications.
+    Scores,
+    /// Ratios of write-back to write-through.
+    Ratios,
+    /// Two figures that should be equal.
+    Pairs,
+    /// Rate over all outstanding requests.
+    Outstanding,
+    /// Latency by percentile.
+    Latencies,
+    /// Rate over the cache's size.
+    CacheSizes,
+    /// Figures by the array's state.
+    States,
+}
+
+const WINDOWS: Needs = Needs::Simulation("this is a Windows benchmark; its requests are imitated on simulated targets only");
+const CONTROLLER: Needs = Needs::Simulation("the controller of a real target cannot be reconfigured from here");
+
+const METHODS: &[Method] = &[
+    Method {
+        id: "M01",
+        name: "database",
+        title: "Database",
+        question: "How many 8 KiB requests a second, by share of reads and queue depth?",
+        needs: Needs::Writes,
+        shape: Shape::Shares,
+        cells: cells::database,
+    },
+    Method {
+        id: "M02",
+        name: "random-by-block",
+        title: "Random read and write by block size",
+        question: "What does the size of a random request cost?",
+        needs: Needs::Writes,
+        shape: Shape::Sizes,
+        cells: cells::random_by_block,
+    },
+    Method {
+        id: "M03",
+        name: "response-time",
+        title: "Response time",
+        question: "How long does one sector at a random place take?",
+        needs: Needs::Writes,
+        shape: Shape::Bars,
+        cells: cells::response_time,
+    },
+    Method {
+        id: "M04",
+        name: "sequential",
+        title: "Sequential read and write",
+        question: "How fast is one stream, by the size of its requests?",
+        needs: Needs::Writes,
+        shape: Shape::Sizes,
+        cells: cells::sequential,
+    },
+    Method {
+        id: "M05",
+        name: "multi-threaded",
+        title: "Multi-threaded read and write",
+        question: "What do one to four streams get together?",
+        needs: Needs::Writes,
+        shape: Shape::Clients,
+        cells: cells::multi_threaded,
+    },
+    Method {
+        id: "M06",
+        name: "file-server",
+        title: "File-Server",
+        question: "How does a file server's load grow with queue depth?",
+        needs: Needs::Writes,
+        shape: Shape::Depths,
+        cells: cells::file_server,
+    },
+    Method {
+        id: "M07",
+        name: "web-server",
+        title: "Web-Server",
+        question: "How does a web server's load grow with queue depth?",
+        needs: Needs::Reads,
+        shape: Shape::Depths,
+        cells: cells::web_server,
+    },
+    Method {
+        id: "M08",
+        name: "workstation",
+        title: "Workstation",
+        question: "How does a workstation's load grow with queue depth, on the whole array and on its first 32 GB?",
+        needs: Needs::Writes,
+        shape: Shape::Depths,
+        cells: cells::workstation,
+    },
+    Method {
+        id: "M09",
+        name: "fc-test",
+        title: "Files: create, read, copy",
+        question: "How fast are files of five sets made, read and copied?",
+        needs: Needs::Writes,
+        shape: Shape::Files,
+        cells: cells::fc_test,
+    },
+    Method {
+        id: "M10",
+        name: "fc-subset",
+        title: "Files: the three sets that are discussed",
+        question: "How fast are files of three sets made, read and copied?",
+        needs: Needs::Writes,
+        shape: Shape::Files,
+        cells: cells::fc_subset,
+    },
+    Method {
+        id: "M11",
+        name: "transfer-graph",
+        title: "Transfer graph",
+        question: "How fast is the array read from its begin to its end?",
+        needs: Needs::Reads,
+        shape: Shape::Graph,
+        cells: cells::transfer_graph,
+    },
+    Method {
+        id: "M12",
+        name: "winmarks",
+        title: "Disk WinMarks, imitated",
+        question: "What would the disk part of an office day score?",
+        needs: WINDOWS,
+        shape: Shape::Scores,
+        cells: cells::winmarks,
+    },
+    Method {
+        id: "M13",
+        name: "low-level",
+        title: "Access time, rate, processor share",
+        question: "What are the plain figures: access time, sequential rate, processor share?",
+        needs: Needs::Reads,
+        shape: Shape::Bars,
+        cells: cells::low_level,
+    },
+    Method {
+        id: "M14",
+        name: "applications",
+        title: "Application traces, imitated",
+        question: "What does twice the cache bring to applications?",
+        needs: WINDOWS,
+        shape: Shape::Scores,
+        cells: cells::applications,
+    },
+    Method {
+        id: "M15",
+        name: "best-of-seven",
+        title: "Best of seven",
+        question: "How far apart are seven runs, and which is the best?",
+        needs: WINDOWS,
+        shape: Shape::Pairs,
+        cells: cells::best_of_seven,
+    },
+    Method {
+        id: "M16",
+        name: "cold-repetitions",
+        title: "Three cold repetitions",
+        question: "Does the same come out after a cold start?",
+        needs: Needs::Simulation("a real target cannot be power-cycled from here; start cold and run again"),
+        shape: Shape::Pairs,
+        cells: cells::cold_repetitions,
+    },
+    Method {
+        id: "M17",
+        name: "wb-wt",
+        title: "Write-back against write-through",
+        question: "Where does the write cache help, and where does it harm?",
+        needs: CONTROLLER,
+        shape: Shape::Ratios,
+        cells: cells::wb_wt,
+    },
+    Method {
+        id: "M18",
+        name: "two-cycles",
+        title: "Two cycles in different order",
+        question: "Does the order of the tests change their results?",
+        needs: Needs::Simulation("between its cycles the array is made anew, which cannot be done from here"),
+        shape: Shape::Pairs,
+        cells: cells::two_cycles,
+    },
+    Method {
+        id: "M20",
+        name: "rst-jbod",
+        title: "Drives side by side",
+        question: "What do one to six drives get, each with a worker of its own?",
+        needs: Needs::Simulation("a real target is one target; name each drive in a run of its own"),
+        shape: Shape::Outstanding,
+        cells: cells::rst_jbod,
+    },
+    Method {
+        id: "M21",
+        name: "rst-raid",
+        title: "Two workers on one array",
+        question: "How does an array of SSDs grow with outstanding requests?",
+        needs: Needs::Writes,
+        shape: Shape::Outstanding,
+        cells: cells::rst_raid,
+    },
+    Method {
+        id: "M23",
+        name: "latency",
+        title: "Latency distribution",
+        question: "How long do the fastest and the slowest requests take?",
+        needs: Needs::Writes,
+        shape: Shape::Latencies,
+        cells: cells::latency,
+    },
+    Method {
+        id: "M29",
+        name: "cache-sizes",
+        title: "Cache-size sweep",
+        question: "How much cache pays?",
+        needs: CONTROLLER,
+        shape: Shape::CacheSizes,
+        cells: cells::cache_sizes,
+    },
+    Method {
+        id: "M30",
+        name: "repeatability",
+        title: "Repeatability",
+        question: "Is the response time the same in both cycles?",
+        needs: Needs::Simulation("between its cycles the array is made anew, which cannot be done from here"),
+        shape: Shape::Pairs,
+        cells: cells::repeatability,
+    },
+    Method {
+        id: "M31",
+        name: "degraded",
+        title: "Degraded and rebuilding",
+        question: "What is left while a drive is missing, and while its successor is filled?",
+        needs: Needs::Simulation("drives of a real target are not pulled from here"),
+        shape: Shape::States,
+        cells: cells::degraded,
+    },
+    Method {
+        id: "M32",
+        name: "first-32-gb",
+        title: "The first 32 GB",
+        question: "What does it bring to use only the begin of the drives?",
+        needs: Needs::Writes,
+        shape: Shape::Depths,
+        cells: cells::first_32_gb,
+    },
+];
+
+/// Rules that hold for every method: number, and how they are kept.
+const RULES: &[(&str, &str)] = &[
+    ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array."),
+    ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),
+    ("M24", "Outstanding axis: with several workers the axis shows workers times depth."),
+    ("M25", "Groups: arrays without and with redundancy are drawn apart, each with the single drive; colour says the level."),
+    ("M26", "Sync first: simulated arrays are in sync when a cell begins, unless the cell is about a rebuild."),
+    ("M27", "Placement: members stand on the controller's ports in their order; shared links are part of the profile."),
+    ("M28", "Cache setting: write-back and read-ahead as the controller's profile has them, named with every result."),
+    ("M33", "Preconditioning: simulated SSDs have been written full; a real one is written full twice with --precondition."),
+];
+
+/// All methods, by number.
+#[must_use]
+pub fn methods() -> &'static [Method] {
+    METHODS
+}
+
+/// The rules, by number.
+#[must_use]
+pub fn rules() -> &'static [(&'static str, &'static str)] {
+    RULES
+}
+
+/// A method by name or number.
+#[must_use]
+pub fn find(word: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == word || method.id.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,55 @@
+//! What came of a cell, as it is kept: a result, or why there is none.
+
+use crate::cell::{CellError, CellResult};
+use serde::{Deserialize, Serialize};
+
+/// Why a cell has no result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Absence {
+    /// It makes no sense here, or the array cannot be: an answer. Otherwise something went wrong.
+    pub not_applicable: bool,
+    /// In words.
+    pub reason: String,
+}
+
+/// What came of a cell.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Its result.
+    Measured(Box<CellResult>),
+    /// Why it has none.
+    Absent(Absence),
+}
+
+impl Outcome {
+    /// The result, if there is one.
+    #[must_use]
+    pub fn result(&self) -> Option<&CellResult> {
+        match self {
+            Self::Measured(result) => Some(result),
+            Self::Absent(_) => None,
+        }
+    }
+
+    /// The absence, if there is no result.
+    #[must_use]
+    pub fn absence(&self) -> Option<&Absence> {
+        match self {
+            Self::Measured(_) => None,
+            Self::Absent(absence) => Some(absence),
+        }
+    }
+}
+
+impl From<Result<CellResult, CellError>> for Outcome {
+    fn from(result: Result<CellResult, CellError>) -> Self {
+        match result {
+            Ok(result) => Self::Measured(Box::new(result)),
+            Err(CellError::NotApplicable(reason) | CellError::Impossible(reason)) => {
+                Self::Absent(Absence { not_applicable: true, reason })
+            }
+            Err(error) => Self::Absent(Absence { not_applicable: false, reason: error.to_string() }),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Cells kept in a folder, one file each, so that an interrupted run goes on where it was.
+//!
+//! A file is written beside its place and moved there when it is whole: it is there wholly or not at all. It names the
+//! cell and a stamp (the version and the profiles); one that does not fit is measured anew, never believed.
+
+use super::outcome::Outcome;
+use crate::cell::CellSpec;
+use openraid_models::Library;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The form of a cell's file.
+pub const CELL_SCHEMA: &str = "openraid/lab-cell/1";
+/// Bytes of a cell's file at most.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// A cell's file.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema: &'a str,
+    stamp: &'a str,
+    cell: &'a CellSpec,
+    outcome: &'a Outcome,
+}
+
+/// The same, read.
+#[derive(Deserialize)]
+struct Found {
+    schema: String,
+    stamp: String,
+    cell: CellSpec,
+    outcome: Outcome,
+}
+
+/// Why a folder cannot keep cells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreError {
+    /// Where.
+    pub path: PathBuf,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// What results depend on besides the cell: the version of this program and all profiles.
+#[must_use]
+pub fn fingerprint(library: &Library) -> String {
+    let profiles = crate::cell::digest(&format!("{library:?}"));
+    format!("{} {profiles:016x}", env!("CARGO_PKG_VERSION"))
+}
+
+/// A folder with cells.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+    stamp: String,
+}
+
+impl Store {
+    /// The cells of a folder; it is made if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: &Path, stamp: &str) -> Result<Self, StoreError> {
+        fs::create_dir_all(folder).map_err(|error| StoreError {
+            path: folder.into(),
+            reason: format!("cannot be made: {error}; name another folder"),
+        })?;
+        Ok(Self { folder: folder.into(), stamp: stamp.into() })
+    }
+
+    fn path(&self, cell: &CellSpec) -> PathBuf {
+        self.folder.join(format!("{:016x}.json", cell.digest()))
+    }
+
+    /// What came of a cell before, if it is kept and still holds. Failures are never kept.
+    #[must_use]
+    pub fn get(&self, cell: &CellSpec) -> Option<Outcome> {
+        let mut text = String::new();
+        fs::File::open(self.path(cell)).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let found: Found = serde_json::from_str(&text).ok()?;
+        let fits = found.schema == CELL_SCHEMA && found.stamp == self.stamp && found.cell == *cell;
+        fits.then_some(found.outcome)
+    }
+
+    /// Keep what came of a cell.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&self, cell: &CellSpec, outcome: &Outcome) -> Result<(), StoreError> {
+        if outcome.absence().is_some_and(|absence| !absence.not_applicable) {
+            return Ok(());
+        }
+        let written = Written { schema: CELL_SCHEMA, stamp: &self.stamp, cell, outcome };
+        let text = serde_json::to_string(&written).expect("a result is words and numbers");
+        write_atomically(&self.path(cell), text.as_bytes())
+    }
+}
+
+/// Write a file so that it is there wholly or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError {
+        path: path.into(),
+        reason: format!("cannot be written: {error}; make room or name another folder"),
+    };
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let mut file = fs::File::create(&beside).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    fs::rename(&beside, path).map_err(failed)
+}

@@ -1,0 +1,101 @@
+//! A machine in virtual time as a target: the engine that serves, on models of everything around it.
+
+use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
+use openraid_models::Library;
+use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
+use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
+
+/// See the module's description.
+pub struct SimTarget {
+    machine: Machine,
+    facts: TargetFacts,
+}
+
+impl SimTarget {
+    /// The machine of a specification.
+    ///
+    /// # Errors
+    /// Why it cannot be, with the controller's reason.
+    pub fn new(name: &str, spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
+        let machine = Machine::in_library(spec, library)?;
+        let drive = spec.drives.first().map_or("no drive", |drive| drive.head.title.as_str());
+        let bus = spec.bus.as_ref().map_or(spec.controller.bus.as_str(), |bus| bus.name.as_str());
+        let bed = vec![
+            format!("simulated: {}", spec.controller.head.title),
+            format!("{} drives: {drive}", spec.array.members),
+            format!("bus: {bus}"),
+            format!("cache: {}", spec.cache_bytes.unwrap_or(spec.controller.cache.value)),
+            format!("chunk: {}", spec.chunk()),
+        ];
+        let facts = TargetFacts {
+            name: name.into(),
+            capacity: machine.capacity(),
+            block: Bytes(SECTOR_BYTES),
+            simulated: true,
+            writable: true,
+            bed,
+        };
+        Ok(Self { machine, facts })
+    }
+
+    /// Everything that the machine has counted.
+    #[must_use]
+    pub fn machine_counters(&self) -> MachineCounters {
+        self.machine.counters()
+    }
+}
+
+impl Target for SimTarget {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    fn now(&self) -> Instant {
+        self.machine.now()
+    }
+
+    fn submit(&mut self, io: HostIo) {
+        self.machine.submit(io);
+    }
+
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        let before = done.len();
+        self.machine.advance(until, done);
+        if done.len() == before && until == Instant::NEVER {
+            let reason = "the simulated machine has nothing more to do, and requests are outstanding: a bug".into();
+            return Err(TargetError::Gone { name: self.facts.name.clone(), reason });
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let found = self.machine.counters();
+        let each = |time: Nanos, count: u32| Nanos(time.get() / u64::from(count.max(1)));
+        let longest = |times: &[Nanos]| times.iter().copied().max().unwrap_or(Nanos::ZERO);
+        let host = each(found.host_processor, found.host_processors);
+        let mut components = vec![
+            ("bus", longest(&found.bus)),
+            ("controller", each(found.processor, found.processors)),
+            ("host", host),
+            ("xor", found.parity),
+        ];
+        if !found.channels.is_empty() {
+            components.push(("channel", longest(&found.channels)));
+        }
+        let member = |member: &openraid_sim::timing::machine::MemberCounters| MemberCounters {
+            reads: member.reads,
+            writes: member.writes,
+            sectors: member.sectors_read + member.sectors_written,
+            busy: member.busy,
+        };
+        let cache = &found.cache;
+        let dirty = cache.written.saturating_sub(cache.overwritten + cache.destaged);
+        Some(Counters {
+            members: found.members.iter().map(member).collect(),
+            components,
+            host: Some(host),
+            dirty: Some(Bytes(dirty * SECTOR_BYTES)),
+            reasons: found.reasons.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
+        })
+    }
+}
