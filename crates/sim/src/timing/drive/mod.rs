@@ -6,10 +6,15 @@
 //! of the sheet, which are there to be compared with.
 
 mod constant;
+pub mod disk;
 mod outbox;
+pub mod ssd;
+pub mod trial;
 
 pub use constant::ConstantDrive;
+pub use disk::Disk;
 pub use outbox::Outbox;
+pub use ssd::Ssd;
 
 use crate::random::Random;
 use openraid_core::actions::DriveCommand;
@@ -63,6 +68,8 @@ pub struct DriveKit {
 
 #[derive(Clone, Debug)]
 enum Tables {
+    Disk(Arc<disk::DiskTables>),
+    Ssd(Arc<ssd::SsdTables>),
     Constant(Arc<[u64]>),
 }
 
@@ -71,9 +78,9 @@ impl DriveKit {
     #[must_use]
     pub fn new(profile: &DriveProfile) -> Self {
         let tables = match &profile.kind {
-            DriveKind::Disk(_) | DriveKind::Ssd(_) | DriveKind::Constant(_) => {
-                Tables::Constant(constant::exponential_table())
-            }
+            DriveKind::Disk(disk) => Tables::Disk(Arc::new(disk::DiskTables::new(disk, profile.capacity.value))),
+            DriveKind::Ssd(ssd) => Tables::Ssd(Arc::new(ssd::SsdTables::new(ssd, profile.capacity.value))),
+            DriveKind::Constant(_) => Tables::Constant(constant::exponential_table()),
         };
         Self { profile: Arc::new(profile.clone()), tables }
     }
@@ -84,9 +91,11 @@ impl DriveKit {
     /// Never: the tables are those of the profile's kind.
     #[must_use]
     pub fn build(&self, options: &DriveOptions) -> AnyDrive {
-        let random = Random::derived(options.seed, options.index);
+        let mut random = Random::derived(options.seed, options.index);
         let capacity = self.profile.capacity.value;
         match (&self.profile.kind, &self.tables) {
+            (_, Tables::Disk(tables)) => AnyDrive::Disk(Box::new(Disk::new(Arc::clone(tables), options, &mut random))),
+            (_, Tables::Ssd(tables)) => AnyDrive::Ssd(Box::new(Ssd::new(Arc::clone(tables), options, random))),
             (DriveKind::Constant(profile), Tables::Constant(table)) => {
                 AnyDrive::Constant(ConstantDrive::new(profile, capacity, Arc::clone(table), random))
             }
@@ -98,6 +107,10 @@ impl DriveKit {
 /// A drive of any kind.
 #[derive(Clone, Debug)]
 pub enum AnyDrive {
+    /// A hard disk.
+    Disk(Box<Disk>),
+    /// A solid-state drive.
+    Ssd(Box<Ssd>),
     /// With synthetic service times.
     Constant(ConstantDrive),
 }
@@ -105,26 +118,36 @@ pub enum AnyDrive {
 impl DriveModel for AnyDrive {
     fn sectors(&self) -> u64 {
         match self {
+            Self::Disk(drive) => drive.sectors(),
+            Self::Ssd(drive) => drive.sectors(),
             Self::Constant(drive) => drive.sectors(),
         }
     }
     fn submit(&mut self, now: Instant, command: &DriveCommand) {
         match self {
+            Self::Disk(drive) => drive.submit(now, command),
+            Self::Ssd(drive) => drive.submit(now, command),
             Self::Constant(drive) => drive.submit(now, command),
         }
     }
     fn next(&self) -> Option<Instant> {
         match self {
+            Self::Disk(drive) => drive.next(),
+            Self::Ssd(drive) => drive.next(),
             Self::Constant(drive) => drive.next(),
         }
     }
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>) {
         match self {
+            Self::Disk(drive) => drive.advance(now, done),
+            Self::Ssd(drive) => drive.advance(now, done),
             Self::Constant(drive) => drive.advance(now, done),
         }
     }
     fn busy(&self) -> Nanos {
         match self {
+            Self::Disk(drive) => drive.busy(),
+            Self::Ssd(drive) => drive.busy(),
             Self::Constant(drive) => drive.busy(),
         }
     }

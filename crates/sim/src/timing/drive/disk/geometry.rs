@@ -1,0 +1,211 @@
+//! Where a sector is: zone, cylinder, head, and the angle at which it passes.
+//!
+//! Skews are what the switches of heads and cylinders take, so a disk that is read from its first sector to its last
+//! never waits for a sector to come round. The time of that reading up to a sector is called its *media time*: its
+//! remainder by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones
+//! have equally many cylinders; density falls linearly from the outer to the inner rate.
+
+use openraid_models::DiskProfile;
+use openraid_units::Sectors;
+
+/// Binary places of a sector's time.
+const FRACTION: u32 = 20;
+/// Entries of the guide to zones.
+const GUIDE: usize = 512;
+
+/// The layout of one model of disk.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    zones: Vec<Zone>,
+    guide: Vec<u8>,
+    guide_shift: u32,
+    sectors: u64,
+    heads: u32,
+    cylinders: u32,
+    turn: u32,
+    track_step: u64,
+    cylinder_step: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    first: u64,
+    media: u64,
+    cylinder: u32,
+    per_track: u32,
+    per_cylinder: u64,
+    /// Time of a sector in nanoseconds, with [`FRACTION`] binary places.
+    sector: u64,
+}
+
+/// The place of a sector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Time at which a reading of the whole disk comes to it, in nanoseconds.
+    pub media: u64,
+    /// Cylinder, from the outer edge.
+    pub cylinder: u32,
+    /// Head.
+    pub head: u32,
+    /// Time after the start of a turn at which it passes, in nanoseconds.
+    pub angle: u32,
+    sector: u32,
+    zone: u32,
+}
+
+/// What a transfer does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Time from its first sector to its last, in nanoseconds.
+    pub time: u64,
+    /// Where the arm is behind it.
+    pub cylinder: u32,
+    /// Which head is.
+    pub head: u32,
+}
+
+impl Geometry {
+    /// The layout that gives this profile its rates and its capacity.
+    #[must_use]
+    pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
+        let turn = profile.turn().0;
+        let heads = u64::from(profile.heads.value);
+        let switch = profile.head_switch.value.0;
+        let skew = Self::cylinder_skew(profile);
+        let cylinder_step = heads * turn + (heads - 1) * switch + skew;
+        let unit = profile.physical_block.value.0 / 512;
+        let count = u64::from(profile.zones.value);
+        let (outer, inner) = (profile.rate_outer.value.0, profile.rate_inner.value.0);
+        let per_track = |zone: u64| {
+            let rate = if count == 1 { (outer + inner) / 2 } else { outer - (outer - inner) * zone / (count - 1) };
+            let bytes = u128::from(rate) * u128::from(cylinder_step) / (1_000_000_000 * u128::from(heads));
+            let sectors = u64::try_from(bytes / 512).unwrap_or(u64::MAX).min(u64::from(u32::MAX >> 8));
+            (sectors / unit * unit).max(unit)
+        };
+        let widest: u64 = (0..count).map(per_track).sum::<u64>() * heads;
+        let cylinders = capacity.0.div_ceil(widest).max(1);
+        let mut zones = Vec::new();
+        let mut first = 0;
+        for zone in 0..count {
+            let per_track = per_track(zone);
+            zones.push(Zone {
+                first,
+                media: zone * cylinders * cylinder_step,
+                cylinder: u32::try_from(zone * cylinders).unwrap_or(u32::MAX),
+                per_track: u32::try_from(per_track).unwrap_or(u32::MAX),
+                per_cylinder: per_track * heads,
+                sector: (turn << FRACTION) / per_track,
+            });
+            first += cylinders * per_track * heads;
+        }
+        let guide_shift = (64 - capacity.0.leading_zeros()).saturating_sub(GUIDE.ilog2());
+        let guide = Self::guide(&zones, guide_shift);
+        let mut geometry = Self {
+            zones,
+            guide,
+            guide_shift,
+            sectors: capacity.0,
+            heads: profile.heads.value,
+            cylinders: 0,
+            turn: u32::try_from(turn).unwrap_or(u32::MAX),
+            track_step: turn + switch,
+            cylinder_step,
+        };
+        geometry.cylinders = geometry.place(capacity.0 - 1).cylinder + 1;
+        geometry
+    }
+
+    fn cylinder_skew(profile: &DiskProfile) -> u64 {
+        let seeks = [profile.seek_read.track_to_track.value.0, profile.seek_write.track_to_track.value.0];
+        seeks.into_iter().max().unwrap_or_default().max(profile.head_switch.value.0)
+    }
+
+    /// For each stretch of addresses, the zone that it begins in.
+    fn guide(zones: &[Zone], shift: u32) -> Vec<u8> {
+        let zone_of = |lba: u64| zones.iter().rposition(|zone| zone.first <= lba).unwrap_or_default();
+        (0..=GUIDE as u64).map(|entry| u8::try_from(zone_of(entry << shift)).unwrap_or(u8::MAX)).collect()
+    }
+
+    /// Sectors of the disk.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+    /// Cylinders with data.
+    #[must_use]
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+    /// Time of a turn in nanoseconds.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.turn
+    }
+    /// Time of a cylinder, read with all heads and left for the next one, in nanoseconds.
+    #[must_use]
+    pub fn cylinder_step(&self) -> u64 {
+        self.cylinder_step
+    }
+
+    /// The place of a sector, which must be on the disk.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // remainders by tracks, cylinders and turns
+    pub fn place(&self, lba: u64) -> Place {
+        debug_assert!(lba < self.sectors, "sector {lba} is beyond the disk");
+        let mut index = usize::from(self.guide[(lba >> self.guide_shift) as usize]);
+        while index + 1 < self.zones.len() && self.zones[index + 1].first <= lba {
+            index += 1;
+        }
+        let zone = &self.zones[index];
+        let within = lba - zone.first;
+        let cylinder = within / zone.per_cylinder;
+        let rest = (within - cylinder * zone.per_cylinder) as u32;
+        let head = rest / zone.per_track;
+        let sector = rest - head * zone.per_track;
+        let offset = (u64::from(sector) * zone.sector) >> FRACTION;
+        let media = zone.media + cylinder * self.cylinder_step + u64::from(head) * self.track_step + offset;
+        Place {
+            media,
+            cylinder: zone.cylinder + cylinder as u32,
+            head,
+            angle: (media % u64::from(self.turn)) as u32,
+            sector,
+            zone: index as u32,
+        }
+    }
+
+    /// What a transfer of `len` sectors from `lba`, which is at `place`, does.
+    #[must_use]
+    pub fn span(&self, place: &Place, lba: u64, len: u64) -> Span {
+        let zone = &self.zones[place.zone as usize];
+        if u64::from(place.sector) + len <= u64::from(zone.per_track) {
+            return Span { time: (len * zone.sector) >> FRACTION, cylinder: place.cylinder, head: place.head };
+        }
+        let last = self.place(lba + len - 1);
+        let sector = self.zones[last.zone as usize].sector >> FRACTION;
+        Span { time: last.media + sector - place.media, cylinder: last.cylinder, head: last.head }
+    }
+
+    /// Media time at which the sectors before `lba` have been read. `lba` may be the end of the disk.
+    #[must_use]
+    pub fn media_end(&self, lba: u64) -> u64 {
+        let last = self.place(lba - 1);
+        last.media + (self.zones[last.zone as usize].sector >> FRACTION)
+    }
+
+    /// The first sector that has not been read completely at a media time.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // remainders by cylinders and tracks
+    pub fn reached(&self, media: u64) -> u64 {
+        let index = self.zones.partition_point(|zone| zone.media <= media) - 1;
+        let zone = &self.zones[index];
+        let within = media - zone.media;
+        let cylinder = within / self.cylinder_step;
+        let rest = within - cylinder * self.cylinder_step;
+        let head = (rest / self.track_step).min(u64::from(self.heads - 1));
+        let offset = rest - head * self.track_step;
+        let sector = ((offset << FRACTION) / zone.sector).min(u64::from(zone.per_track));
+        let lba = zone.first + cylinder * zone.per_cylinder + head * u64::from(zone.per_track) + sector;
+        lba.min(self.sectors)
+    }
+}

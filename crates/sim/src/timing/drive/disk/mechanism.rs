@@ -1,0 +1,209 @@
+//! What the mechanism does next, and how long it takes.
+//!
+//! The way to a sector is the time of the firmware that is still to pass, of the arm, and of the rotation behind it.
+//! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
+//! reach to be a turn away.
+
+use super::{Disk, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
+
+/// Pieces of the write cache, around the head, that are compared.
+const NEAR_EXTENTS: usize = 32;
+/// Written data that is so many times older than it should be is written first of all.
+const OVERDUE: u64 = 4;
+
+/// What was chosen.
+enum Choice {
+    Command(usize),
+    Extent(usize),
+}
+
+impl Disk {
+    /// Start the next work, if there is any and nothing is going on.
+    pub(super) fn start(&mut self, now: u64) {
+        if self.work.is_some() {
+            return;
+        }
+        self.timer = None;
+        if self.hold > now && !self.window.is_empty() {
+            self.timer = Some(self.hold);
+            return;
+        }
+        self.answer_reached(now);
+        match self.choose(now) {
+            Some(Choice::Command(index)) => self.start_command(now, index),
+            Some(Choice::Extent(index)) => self.start_destage(now, index),
+            None => self.timer = self.destage_time(),
+        }
+    }
+
+    /// Commands that wait may have been read by reading on.
+    fn answer_reached(&mut self, now: u64) {
+        if self.hold == 0 {
+            return;
+        }
+        self.hold = 0;
+        let Some(reached) = self.segments.position(&self.tables.geometry, now) else { return };
+        let mut index = 0;
+        while index < self.window.len() {
+            let waiting = self.window[index];
+            let there = self.segments.continues(waiting.lba) && waiting.lba + waiting.len <= reached;
+            if !waiting.write && there {
+                self.window.remove(index);
+                let end = self.answer(now, now, waiting.len);
+                self.outbox.push(openraid_units::Instant(end), waiting.tag);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn choose(&mut self, now: u64) -> Option<Choice> {
+        let wanted = self.destage_wanted(now);
+        if self.window.is_empty() {
+            return if wanted || self.destage_time().is_some_and(|time| time <= now) {
+                self.nearest_extent(now).map(Choice::Extent)
+            } else {
+                None
+            };
+        }
+        if wanted && !self.destaged_last {
+            if let Some(index) = self.nearest_extent(now) {
+                return Some(Choice::Extent(index));
+            }
+        }
+        Some(Choice::Command(self.nearest_command(now)))
+    }
+
+    /// Must written data go out even though others wait?
+    fn destage_wanted(&mut self, now: u64) -> bool {
+        if self.dirty.is_empty() {
+            return false;
+        }
+        let age = self.tables.destage_age;
+        !self.blocked.is_empty()
+            || !self.flushes.is_empty()
+            || self.dirty.oldest().is_some_and(|(since, _)| now.saturating_sub(since) >= age)
+    }
+
+    /// When written data is to go out if nothing else happens.
+    fn destage_time(&mut self) -> Option<u64> {
+        let (since, _) = self.dirty.oldest()?;
+        Some((self.last_read.max(since) + self.tables.destage_idle).min(since + self.tables.destage_age))
+    }
+
+    fn start_command(&mut self, now: u64, index: usize) {
+        let in_order = self.tables.sorting_window < self.tables.queue_depth;
+        let waiting = if in_order { self.window.remove(index) } else { self.window.swap_remove(index) };
+        self.destaged_last = false;
+        let Waiting { tag, write, lba, len, .. } = waiting;
+        let kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, len } };
+        let begin = waiting.ready.max(now);
+        self.move_to(now, begin, waiting.data, (lba, len), write, kind);
+    }
+
+    fn start_destage(&mut self, now: u64, index: usize) {
+        let most = DESTAGE_SECTORS.min(self.dirty.capacity().div_ceil(8)).max(self.tables.physical);
+        let extent = self.dirty.take(&self.tables.geometry, index, most);
+        self.destaged_last = true;
+        let range = (extent.start, extent.end - extent.start);
+        self.move_to(now, now, now, range, true, WorkKind::Destage { extent });
+    }
+
+    /// Arm, rotation, transfer.
+    fn move_to(&mut self, now: u64, begin: u64, data: u64, (lba, len): (u64, u64), write: bool, kind: WorkKind) {
+        self.stop_reading_on(now);
+        let geometry = &self.tables.geometry;
+        let place = geometry.place(lba);
+        let span = geometry.span(&place, lba, len);
+        let turn = u64::from(geometry.turn());
+        let arrival = (begin + u64::from(self.travel(&Spot::of(&place), write))).max(data);
+        let at = self.rotation(arrival) % turn;
+        let angle = u64::from(place.angle);
+        let wait = if angle >= at { angle - at } else { angle + turn - at };
+        let mut end = arrival + wait + span.time;
+        // A physical sector that is written in part is read first, and comes round once more.
+        let partial = lba % self.tables.physical != 0 || (lba + len) % self.tables.physical != 0;
+        if write && partial {
+            end += turn;
+        }
+        self.busy += end - now;
+        self.work = Some(Work { end, span, last: lba + len, kind });
+    }
+
+    fn stop_reading_on(&mut self, now: u64) {
+        let geometry = &self.tables.geometry;
+        let Some(at) = self.segments.stop(geometry, now) else { return };
+        if at != self.last && at < geometry.sectors() {
+            let place = geometry.place(at);
+            (self.cylinder, self.head, self.last) = (place.cylinder, place.head, at);
+        }
+    }
+
+    /// Time of the arm and of the heads.
+    fn travel(&self, to: &Spot, write: bool) -> u32 {
+        let distance = self.cylinder.abs_diff(to.cylinder);
+        if distance == 0 {
+            return if self.head == to.head { 0 } else { self.tables.head_switch };
+        }
+        let curve = if write { &self.tables.seek_write } else { &self.tables.seek_read };
+        curve.time(distance)
+    }
+
+    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves;
+    /// a sector that follows the one that was last under the head cannot be missed.
+    fn way(&self, angle: u32, delay: u32, to: &Spot, write: bool, follows: bool) -> u32 {
+        let turn = self.tables.geometry.turn();
+        let travel = delay + self.travel(to, write);
+        let at = (angle + travel) % turn;
+        let wait = if to.angle >= at { to.angle - at } else { to.angle + turn - at };
+        if wait < self.tables.margin && !follows && travel > delay {
+            travel + wait + turn
+        } else {
+            travel + wait
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
+    fn angle(&self, now: u64) -> u32 {
+        (self.rotation(now) % u64::from(self.tables.geometry.turn())) as u32
+    }
+
+    fn nearest_command(&self, now: u64) -> usize {
+        if self.window.len() == 1 {
+            return 0;
+        }
+        let angle = self.angle(now);
+        let mut best = (u32::MAX, 0);
+        let mut oldest = (u64::MAX, 0);
+        for (index, waiting) in self.window.iter().take(self.tables.sorting_window).enumerate() {
+            if waiting.arrived < oldest.0 {
+                oldest = (waiting.arrived, index);
+            }
+            let ready = waiting.ready.max(waiting.data).saturating_sub(now);
+            let delay = u32::try_from(ready).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
+            let follows = waiting.lba == self.last;
+            let way = self.way(angle, delay, &Spot::of(&waiting.place), waiting.write, follows);
+            if way < best.0 {
+                best = (way, index);
+            }
+        }
+        if now.saturating_sub(oldest.0) > self.tables.queue_age {
+            oldest.1
+        } else {
+            best.1
+        }
+    }
+
+    fn nearest_extent(&mut self, now: u64) -> Option<usize> {
+        let (since, oldest) = self.dirty.oldest()?;
+        if now.saturating_sub(since) > OVERDUE * self.tables.destage_age {
+            return Some(oldest);
+        }
+        let angle = self.angle(now);
+        let near = self.dirty.near(self.last, NEAR_EXTENTS);
+        let extents = &self.dirty.extents()[near.clone()];
+        let ways = extents.iter().map(|extent| self.way(angle, 0, &extent.spot, true, extent.start == self.last));
+        let best = near.zip(ways).min_by_key(|(_, way)| *way);
+        best.map(|(index, _)| index)
+    }
+}

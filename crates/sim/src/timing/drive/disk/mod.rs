@@ -1,0 +1,448 @@
+//! A hard disk in virtual time.
+//!
+//! ```text
+//!  command -> queue -+-> read buffer, write cache -> link -> done
+//!                    +-> arm -> rotation -> transfer -> link -> done
+//!                             ^ reads on, destages while nothing waits
+//! ```
+//!
+//! The mechanism does one thing at a time; what it does next is chosen when it is free, by the shortest way to the
+//! first sector, with a limit on waiting. Its angle follows from the time; each drive has a phase of its own and a
+//! spindle that is slower than named by up to [`SPINDLE_TOLERANCE`], as drives of an array do not turn together.
+
+mod dirty;
+mod geometry;
+mod mechanism;
+mod seek;
+mod segments;
+
+pub use geometry::{Geometry, Place, Span};
+pub use seek::SeekCurve;
+
+use super::outbox::Outbox;
+use super::{DriveModel, DriveOptions};
+use crate::random::Random;
+use dirty::{Dirty, Extent};
+use openraid_core::actions::{DriveCommand, DriveOp};
+use openraid_models::{DiskProfile, Rate};
+use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
+use segments::{Lookup, Segments};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How much slower than named a spindle may turn, in parts of 2^20: one in a thousand, as sheets promise 0.1 to 0.5
+/// percent.
+const SPINDLE_TOLERANCE: u64 = 1 << 10;
+/// Data is written out in pieces of at most so many sectors, so that room comes free bit by bit.
+const DESTAGE_SECTORS: u64 = 512;
+
+/// What all disks of one profile share.
+#[derive(Debug)]
+pub struct DiskTables {
+    geometry: Geometry,
+    seek_read: SeekCurve,
+    seek_write: SeekCurve,
+    head_switch: u32,
+    command: u64,
+    cached_command: u64,
+    link_rate: Rate,
+    flush: u64,
+    flush_queued: bool,
+    margin: u32,
+    queue_depth: usize,
+    sorting_window: usize,
+    queue_age: u64,
+    destage_idle: u64,
+    destage_age: u64,
+    ahead_least: u64,
+    physical: u64,
+    segments: usize,
+    ahead: u64,
+    dirty: u64,
+    dirty_extents: usize,
+    write_cache: bool,
+}
+
+impl DiskTables {
+    /// Everything that follows from the profile alone.
+    #[must_use]
+    pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
+        let geometry = Geometry::new(profile, capacity);
+        let cylinders = geometry.cylinders();
+        let seek_read = SeekCurve::new(&profile.seek_read, profile.seek_table.as_ref(), cylinders);
+        let seek_write = SeekCurve::new(&profile.seek_write, None, cylinders);
+        let short = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX / 4);
+        Self {
+            geometry,
+            seek_read,
+            seek_write,
+            head_switch: short(profile.head_switch.value),
+            command: profile.command.value.0,
+            cached_command: profile.cached_command.value.0,
+            link_rate: profile.link_rate.value,
+            flush: profile.flush.value.0,
+            flush_queued: profile.flush_queued,
+            margin: short(profile.positioning_margin.value),
+            queue_depth: profile.queue_depth.value as usize,
+            sorting_window: profile.sorting_window.value as usize,
+            queue_age: profile.queue_age.value.0,
+            destage_idle: profile.destage_idle.value.0,
+            destage_age: profile.destage_age.value.0,
+            ahead_least: profile.read_ahead_least.value.sectors_floor().0,
+            physical: profile.physical_block.value.0 / 512,
+            segments: profile.segments.value as usize,
+            ahead: profile.read_ahead.value.sectors_floor().0,
+            dirty: profile.dirty.value.sectors_floor().0,
+            dirty_extents: profile.dirty_extents.value as usize,
+            write_cache: profile.write_cache,
+        }
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn transfer(&self, sectors: u64) -> u64 {
+        self.link_rate.time(Bytes(sectors * 512)).0
+    }
+}
+
+/// What the choice of the next command needs of a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spot {
+    cylinder: u32,
+    angle: u32,
+    head: u32,
+}
+
+impl Spot {
+    fn of(place: &Place) -> Self {
+        Self { cylinder: place.cylinder, angle: place.angle, head: place.head }
+    }
+}
+
+/// A host's command that needs the medium.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    tag: Tag,
+    write: bool,
+    lba: u64,
+    len: u64,
+    place: Place,
+    arrived: u64,
+    /// When the firmware is through with it.
+    ready: u64,
+    /// When the data of a write is in the drive.
+    data: u64,
+}
+
+/// What the mechanism is doing.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    end: u64,
+    span: Span,
+    last: u64,
+    kind: WorkKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WorkKind {
+    Read { tag: Tag, lba: u64, len: u64 },
+    Write { tag: Tag },
+    Destage { extent: Extent },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    tag: Tag,
+    /// Writes up to this number have to be on the medium.
+    number: u64,
+}
+
+/// A hard disk.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    tables: Arc<DiskTables>,
+    phase: u64,
+    slowness: u64,
+    write_cache: bool,
+    window: Vec<Waiting>,
+    /// Writes that wait for room in the write cache.
+    blocked: VecDeque<Waiting>,
+    /// Commands beyond the queue, or behind a flush.
+    beyond: VecDeque<DriveCommand>,
+    flushes: Vec<Flush>,
+    work: Option<Work>,
+    /// Reading on is not to be interrupted before.
+    hold: u64,
+    timer: Option<u64>,
+    segments: Segments,
+    dirty: Dirty,
+    destaged_last: bool,
+    cylinder: u32,
+    head: u32,
+    last: u64,
+    last_read: u64,
+    processor_free: u64,
+    link_free: u64,
+    outbox: Outbox,
+    busy: u64,
+}
+
+impl Disk {
+    /// A disk of a profile.
+    #[must_use]
+    pub fn new(tables: Arc<DiskTables>, options: &DriveOptions, random: &mut Random) -> Self {
+        let segments = Segments::new(tables.segments, tables.ahead);
+        let dirty = Dirty::new(tables.dirty, tables.dirty_extents);
+        Self {
+            phase: random.below(u64::from(tables.geometry.turn())),
+            slowness: random.below(SPINDLE_TOLERANCE),
+            write_cache: options.write_cache.unwrap_or(tables.write_cache) && tables.dirty > 0,
+            window: Vec::with_capacity(tables.queue_depth),
+            blocked: VecDeque::new(),
+            beyond: VecDeque::new(),
+            flushes: Vec::new(),
+            work: None,
+            hold: 0,
+            timer: None,
+            segments,
+            dirty,
+            destaged_last: false,
+            cylinder: 0,
+            head: 0,
+            last: u64::MAX,
+            last_read: 0,
+            processor_free: 0,
+            link_free: 0,
+            outbox: Outbox::default(),
+            busy: 0,
+            tables,
+        }
+    }
+
+    /// How far the spindle has turned, in nanoseconds of its named speed.
+    fn rotation(&self, now: u64) -> u64 {
+        self.phase + now - ((now * self.slowness) >> 20)
+    }
+
+    fn inside(&self) -> usize {
+        let working = self.work.is_some_and(|work| !matches!(work.kind, WorkKind::Destage { .. }));
+        self.window.len() + self.blocked.len() + usize::from(working)
+    }
+
+    /// The firmware and then the link answer a command without the medium. Gives when.
+    fn answer(&mut self, now: u64, data: u64, sectors: u64) -> u64 {
+        self.processor_free = now.max(self.processor_free) + self.tables.cached_command;
+        let end = self.processor_free.max(data).max(self.link_free) + self.tables.transfer(sectors);
+        self.link_free = end;
+        end
+    }
+
+    /// Take a command out of the host's hands.
+    fn take(&mut self, now: u64, command: &DriveCommand) {
+        let (lba, len) = (command.lba.0, command.len.0);
+        match command.op {
+            DriveOp::Read => self.take_read(now, command.tag, lba, len),
+            DriveOp::Write { fua } => self.take_write(now, command.tag, (lba, len), fua, true),
+            DriveOp::WriteZeroes { .. } => self.take_write(now, command.tag, (lba, len), false, false),
+            DriveOp::Flush => {
+                self.flushes.push(Flush { tag: command.tag, number: self.dirty.number() });
+            }
+            DriveOp::Discard => {
+                let end = self.answer(now, now, 0);
+                self.outbox.push(Instant(end), command.tag);
+            }
+        }
+    }
+
+    fn take_read(&mut self, now: u64, tag: Tag, lba: u64, len: u64) {
+        self.last_read = now;
+        let rotation = self.rotation(now);
+        let mut first = lba;
+        let found = if self.dirty.covers(lba, len) {
+            Lookup::Hit { ready: now }
+        } else {
+            self.segments.lookup(&self.tables.geometry, now, rotation, lba, len)
+        };
+        match found {
+            Lookup::Hit { ready } => {
+                // The data goes out while it comes in: its last sector is not sent before it is read.
+                let end = self.answer(now, now, len).max(ready + self.tables.transfer(1));
+                self.link_free = end;
+                return self.outbox.push(Instant(end), tag);
+            }
+            Lookup::Part { from } => first = from,
+            Lookup::Miss => {}
+        }
+        let place = self.tables.geometry.place(first);
+        let ready = now + self.tables.command;
+        let len = lba + len - first;
+        self.window.push(Waiting { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
+    }
+
+    fn take_write(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), fua: bool, payload: bool) {
+        self.segments.forget(&self.tables.geometry, now, lba, len);
+        let place = self.tables.geometry.place(lba);
+        let sectors = if payload { len } else { 0 };
+        let ready = now + self.tables.command;
+        let mut waiting = Waiting { tag, write: true, lba, len, place, arrived: now, ready, data: now };
+        if self.write_cache && !fua && len <= self.dirty.capacity() {
+            if self.blocked.is_empty() && self.dirty.has_room(lba, len) {
+                self.accept(now, &waiting, sectors);
+            } else {
+                self.blocked.push_back(waiting);
+            }
+            return;
+        }
+        self.link_free = self.link_free.max(now) + self.tables.transfer(sectors);
+        waiting.data = self.link_free;
+        self.window.push(waiting);
+    }
+
+    /// A write goes into the cache and is answered.
+    fn accept(&mut self, now: u64, write: &Waiting, sectors: u64) {
+        let end = self.answer(now, now, sectors);
+        self.dirty.add(&self.tables.geometry, now, write.lba, write.len);
+        self.outbox.push(Instant(end), write.tag);
+    }
+
+    /// Everything that is due by `now`, except for giving out completions.
+    fn settle(&mut self, now: u64) {
+        loop {
+            let due = match (&self.work, self.timer) {
+                (Some(work), _) => work.end,
+                (None, Some(timer)) => timer,
+                (None, None) => return,
+            };
+            if due > now {
+                return;
+            }
+            match self.work.take() {
+                Some(work) => self.finish(&work),
+                None => self.timer = None,
+            }
+            self.proceed(due);
+        }
+    }
+
+    fn finish(&mut self, work: &Work) {
+        let now = work.end;
+        (self.cylinder, self.head, self.last) = (work.span.cylinder, work.span.head, work.last);
+        match work.kind {
+            WorkKind::Read { tag, lba, len } => {
+                self.last_read = now;
+                let end = now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1);
+                self.link_free = end;
+                self.outbox.push(Instant(end), tag);
+                let continued = self.segments.filled(&self.tables.geometry, now, lba, lba + len);
+                if continued && self.tables.ahead_least > 0 && !self.window.is_empty() {
+                    self.hold_for_stream(now, lba + len);
+                }
+            }
+            WorkKind::Write { tag } => self.outbox.push(Instant(now), tag),
+            WorkKind::Destage { extent } => {
+                self.dirty.written(extent.end - extent.start);
+                self.unblock(now);
+            }
+        }
+    }
+
+    /// Reads in order are read on for a little before another command gets the mechanism.
+    fn hold_for_stream(&mut self, now: u64, end: u64) {
+        if self.window.iter().any(|waiting| !waiting.write && self.segments.continues(waiting.lba)) {
+            return;
+        }
+        let geometry = &self.tables.geometry;
+        let least = (end + self.tables.ahead_least).min(geometry.sectors());
+        self.hold = now + geometry.media_end(least) - geometry.media_end(end);
+    }
+
+    fn unblock(&mut self, now: u64) {
+        while let Some(first) = self.blocked.front().copied() {
+            if !self.dirty.has_room(first.lba, first.len) {
+                return;
+            }
+            self.blocked.pop_front();
+            self.accept(now, &first, first.len);
+        }
+    }
+
+    /// Take what waits outside, answer flushes, and give the mechanism something to do.
+    fn proceed(&mut self, now: u64) {
+        loop {
+            self.end_flushes(now);
+            let closed = !self.flushes.is_empty() && !self.tables.flush_queued;
+            if closed || self.inside() >= self.tables.queue_depth {
+                break;
+            }
+            // A flush of ATA is given when nothing else is outstanding.
+            let alone = matches!(self.beyond.front(), Some(first) if first.op == DriveOp::Flush);
+            if alone && !self.tables.flush_queued && self.inside() > 0 {
+                break;
+            }
+            match self.beyond.pop_front() {
+                Some(command) => self.take(now, &command),
+                None => break,
+            }
+        }
+        self.start(now);
+    }
+
+    fn end_flushes(&mut self, now: u64) {
+        let destaging = match self.work {
+            Some(Work { kind: WorkKind::Destage { extent }, .. }) => extent.number,
+            _ => u64::MAX,
+        };
+        let mut index = 0;
+        while index < self.flushes.len() {
+            let flush = self.flushes[index];
+            if destaging <= flush.number || self.dirty.has_before(flush.number) {
+                index += 1;
+            } else {
+                self.flushes.remove(index);
+                self.outbox.push(Instant(now + self.tables.flush), flush.tag);
+            }
+        }
+    }
+}
+
+impl DriveModel for Disk {
+    fn sectors(&self) -> u64 {
+        self.tables.geometry.sectors()
+    }
+
+    fn submit(&mut self, now: Instant, command: &DriveCommand) {
+        assert!(
+            command.lba.0 + command.len.0 <= self.sectors() && (command.len.0 > 0) == (command.op != DriveOp::Flush),
+            "a command beyond the drive, or of no length: {command:?}"
+        );
+        self.settle(now.0);
+        self.beyond.push_back(*command);
+        self.proceed(now.0);
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let inner = self.work.map(|work| work.end).or(self.timer).map(Instant);
+        match (inner, self.outbox.next()) {
+            (Some(inner), Some(outer)) => Some(inner.min(outer)),
+            (inner, outer) => inner.or(outer),
+        }
+    }
+
+    fn advance(&mut self, now: Instant, done: &mut Vec<Tag>) {
+        self.settle(now.0);
+        while let Some((_, tag)) = self.outbox.pop_due(now) {
+            done.push(tag);
+        }
+    }
+
+    fn busy(&self) -> Nanos {
+        Nanos(self.busy)
+    }
+}
+
+#[cfg(test)]
+mod tests;
