@@ -149,14 +149,18 @@ impl Disk {
         curve.time(distance)
     }
 
-    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves;
-    /// a sector that follows the one that was last under the head cannot be missed.
+    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves.
+    /// What follows the sector that was last under the head is done at once: a way that seems shorter would break a
+    /// stream for a turn or two.
     fn way(&self, angle: u32, delay: u32, to: &Spot, write: bool, follows: bool) -> u32 {
+        if follows {
+            return delay;
+        }
         let turn = self.tables.geometry.turn();
         let travel = delay + self.travel(to, write);
         let at = (angle + travel) % turn;
         let wait = if to.angle >= at { to.angle - at } else { to.angle + turn - at };
-        if wait < self.tables.margin && !follows && travel > delay {
+        if wait < self.tables.margin && travel > delay {
             travel + wait + turn
         } else {
             travel + wait

@@ -70,10 +70,8 @@ impl Segments {
                 continue;
             }
             match self.running {
-                Some(running) if running.segment == index => {
-                    if lba <= running.limit && segment.end > segment.start {
-                        return self.lookup_running(geometry, running, now, rotation, lba, end);
-                    }
+                Some(running) if running.segment == index && lba <= running.limit && segment.end > segment.start => {
+                    return self.lookup_running(geometry, running, now, rotation, lba, end);
                 }
                 _ if lba < segment.end => {
                     self.touch(index);

@@ -1,4 +1,395 @@
+//! Closed forms of a disk: rotation, seeks, sorting, reading in order.
+
 use super::*;
+use crate::timing::drive::trial::{closed, command};
+use openraid_models::{DriveKind, DriveProfile, Library, Sourced};
+
+/// A profile whose firmware, buffers and link take no time: only the mechanism is left.
+fn bare(name: &str) -> (DiskProfile, Sectors) {
+    let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
+    let DriveKind::Disk(disk) = kind else { panic!("{name} is a disk") };
+    let mut disk = *disk;
+    for time in [&mut disk.command, &mut disk.cached_command, &mut disk.positioning_margin, &mut disk.flush] {
+        *time = Sourced::exact(Nanos::ZERO);
+    }
+    disk.queue_age = Sourced::exact(Nanos::from_secs(1000));
+    disk.link_rate = Sourced::exact(Rate::mbs(900_000));
+    disk.read_ahead = Sourced::exact(Bytes::ZERO);
+    disk.read_ahead_least = Sourced::exact(Bytes::ZERO);
+    disk.queue_depth = Sourced::exact(256);
+    disk.sorting_window = Sourced::exact(256);
+    (disk, capacity.value)
+}
+
+fn disk(profile: &DiskProfile, capacity: Sectors, index: u64) -> Disk {
+    let options = DriveOptions { seed: 5, index, ..DriveOptions::default() };
+    Disk::new(Arc::new(DiskTables::new(profile, capacity)), &options, &mut Random::derived(5, index))
+}
+
+fn close(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() <= share, "{found} is not within {share} of {expected}");
+}
+
+/// When a disk has done everything.
+fn finish(disk: &mut Disk) -> Instant {
+    let (mut now, mut done) = (Instant::ZERO, Vec::new());
+    while let Some(next) = disk.next() {
+        now = next;
+        disk.advance(now, &mut done);
+    }
+    now
+}
+
+/// Sectors of the first track.
+fn track(disk: &Disk) -> u64 {
+    (0..).find(|lba| disk.tables.geometry.place(*lba).head == 1).unwrap()
+}
 
 #[test]
-fn placeholder() {}
+fn the_wait_for_a_sector_is_uniform_over_a_turn() {
+    let (profile, capacity) = bare("wd740gd");
+    let mut disk = disk(&profile, capacity, 1);
+    let turn = f64::from(disk.tables.geometry.turn());
+    let track = track(&disk);
+    let mut random = Random::new(1);
+    let (mut now, mut waits) = (Instant::ZERO, Vec::new());
+    for number in 0..40_000 {
+        // On one track the arm stays where it is; the host thinks for a random time.
+        now = now + Nanos(random.below(50_000_000));
+        disk.submit(now, &command(number, DriveOp::Read, random.below(track), 1));
+        let end = finish(&mut disk);
+        waits.push((end.0 - now.0) as f64);
+        now = end;
+    }
+    let waits = &waits[1..];
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    let variance = waits.iter().map(|wait| (wait - mean) * (wait - mean)).sum::<f64>() / waits.len() as f64;
+    close(mean, turn / 2.0, 0.01);
+    close(variance, turn * turn / 12.0, 0.02);
+}
+
+#[test]
+fn the_best_of_n_waits_a_turn_over_n_plus_one() {
+    let (profile, capacity) = bare("mba3073rc");
+    let mut disk = disk(&profile, capacity, 1);
+    let turn = f64::from(disk.tables.geometry.turn());
+    let track = track(&disk);
+    for n in [1u32, 2, 4, 8] {
+        let (mut sum, mut now, mut done) = (0.0, Instant(1 << 40), Vec::new());
+        let mut random = Random::new(2);
+        let rounds = 20_000;
+        for _ in 0..rounds {
+            now = now + Nanos(random.below(90_000_000));
+            // The mechanism is busy while the others arrive, so that it can choose among all of them.
+            disk.submit(now, &command(0, DriveOp::Read, random.below(track), 1));
+            for number in 1..=n {
+                disk.submit(now, &command(number, DriveOp::Read, random.below(track), 1));
+            }
+            let mut ends = Vec::new();
+            while let Some(next) = disk.next() {
+                disk.advance(next, &mut done);
+                now = next;
+                ends.extend(done.drain(..).map(|_| next.0));
+            }
+            sum += (ends[1] - ends[0]) as f64;
+        }
+        close(sum / f64::from(rounds), turn / f64::from(n + 1), 0.02);
+    }
+}
+
+#[test]
+fn the_worst_of_n_drives_waits_n_of_n_plus_one_turns() {
+    let (profile, capacity) = bare("mba3073rc");
+    let tables = Arc::new(DiskTables::new(&profile, capacity));
+    let turn = f64::from(tables.geometry.turn());
+    let mut disks: Vec<Disk> = (0..8)
+        .map(|index| Disk::new(Arc::clone(&tables), &DriveOptions::default(), &mut Random::derived(5, index)))
+        .collect();
+    let track = track(&disks[0]);
+    let (mut random, mut now) = (Random::new(3), Instant::ZERO);
+    for n in [2usize, 4, 8] {
+        let (mut sum, rounds) = (0.0, 20_000u32);
+        for _ in 0..rounds {
+            now = now + Nanos(random.below(90_000_000) + 10_000_000);
+            let mut worst = 0;
+            for disk in &mut disks[..n] {
+                disk.submit(now, &command(0, DriveOp::Read, random.below(track), 1));
+                worst = worst.max(finish(disk).0 - now.0);
+            }
+            sum += worst as f64;
+        }
+        close(sum / f64::from(rounds), turn * n as f64 / (n + 1) as f64, 0.01);
+    }
+}
+
+#[test]
+fn random_places_are_a_third_of_the_stroke_apart_and_the_mean_seek_is_the_sheets() {
+    let (mut profile, capacity) = bare("st318453lw");
+    profile.rate_inner = profile.rate_outer.clone();
+    let tables = DiskTables::new(&profile, capacity);
+    let mut random = Random::new(4);
+    let (mut distance, mut time) = (0.0, 0.0);
+    let count = 400_000;
+    for _ in 0..count {
+        let mut place = || tables.geometry.place(random.below(capacity.0)).cylinder;
+        let apart = place().abs_diff(place());
+        distance += f64::from(apart);
+        time += f64::from(tables.seek_read.time(apart));
+    }
+    close(distance / f64::from(count) / f64::from(tables.geometry.cylinders()), 1.0 / 3.0, 0.005);
+    close(time / f64::from(count), 3.6e6, 0.005);
+}
+
+#[test]
+fn a_seek_curve_goes_through_its_ends_and_never_falls() {
+    for profile in Library::builtin().drives() {
+        let DriveKind::Disk(disk) = &profile.kind else { continue };
+        let tables = DiskTables::new(disk, profile.capacity.value);
+        let last = tables.geometry.cylinders() - 1;
+        for (curve, points) in [(&tables.seek_read, &disk.seek_read), (&tables.seek_write, &disk.seek_write)] {
+            assert_eq!(u64::from(curve.time(1)), points.track_to_track.value.0);
+            close(f64::from(curve.time(last)), points.full_stroke.value.0 as f64, 0.002);
+            let times: Vec<u32> = (0..4000).map(|n| curve.time(n * (last / 4000))).collect();
+            assert!(times.windows(2).all(|pair| pair[0] <= pair[1]), "{}", profile.head.name);
+        }
+    }
+}
+
+#[test]
+fn a_whole_disk_takes_its_cylinders_times_turns_and_skews() {
+    for name in ["wd740gd", "exos_x18_18tb", "hus728t8"] {
+        let (profile, capacity) = bare(name);
+        let geometry = Geometry::new(&profile, capacity);
+        let time = geometry.media_end(capacity.0) as f64;
+        close(time, f64::from(geometry.cylinders()) * geometry.cylinder_step() as f64, 0.0001);
+        let mean = (profile.rate_outer.value.0 + profile.rate_inner.value.0) as f64 / 2.0;
+        close(capacity.0 as f64 * 512e9 / time, mean, 0.003);
+    }
+}
+
+#[test]
+fn places_and_media_times_turn_into_each_other() {
+    let (profile, capacity) = bare("wd360gd");
+    let geometry = Geometry::new(&profile, capacity);
+    let mut random = Random::new(6);
+    for _ in 0..100_000 {
+        let lba = random.below(capacity.0 - 5000) + 1;
+        let place = geometry.place(lba);
+        let reached = geometry.reached(place.media + 1);
+        assert!(reached == lba || reached + 1 == lba, "{lba} {reached}");
+        let len = random.between(1, 4000);
+        let span = geometry.span(&place, lba, len);
+        let exact = geometry.media_end(lba + len) - place.media;
+        assert!(span.time.abs_diff(exact) <= 1, "{lba}+{len}: {} {exact}", span.time);
+    }
+}
+
+/// Commands per second of an ideal disk that always takes the nearest of `depth` places: floating point, places on a
+/// line, no tracks. An oracle that shares nothing with the model but the sheet.
+fn ideal_rate(profile: &DiskProfile, depth: usize) -> f64 {
+    let (root, linear) = profile.seek_read.curve();
+    let (next, turn) = (profile.seek_read.track_to_track.value.0 as f64, profile.turn().0 as f64);
+    let mut random = Random::new(21);
+    let mut unit = move || random.below(1 << 40) as f64 / (1u64 << 40) as f64;
+    let mut places: Vec<(f64, f64)> = (0..depth).map(|_| (unit(), unit() * turn)).collect();
+    let (mut at, mut now) = (0.5, 0.0);
+    let transfer = 4096e9 / profile.rate_outer.value.0 as f64;
+    let count = 40_000;
+    for _ in 0..count {
+        let end = |place: &(f64, f64)| {
+            let apart = f64::abs(place.0 - at);
+            let there = now + next + root * apart.sqrt() + linear * apart;
+            there + (place.1 - there).rem_euclid(turn)
+        };
+        let best = (0..depth).min_by(|a, b| end(&places[*a]).total_cmp(&end(&places[*b]))).unwrap();
+        (now, at) = (end(&places[best]) + transfer, places[best].0);
+        places[best] = (unit(), unit() * turn);
+    }
+    f64::from(count) * 1e9 / now
+}
+
+#[test]
+fn sorting_gains_what_an_ideal_disk_gains() {
+    for name in ["wd740gd", "mba3073rc", "exos_x18_18tb"] {
+        let (mut profile, capacity) = bare(name);
+        profile.rate_inner = profile.rate_outer.clone();
+        let rate = |depth: u32| {
+            let (mut disk, mut random) = (disk(&profile, capacity, 1), Random::new(7));
+            closed(&mut disk, depth, 1000, 20_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8)).rate()
+        };
+        for depth in [4, 8, 16, 32, 64] {
+            // The mechanism goes on with what is there when it is free: the host's next command comes behind that.
+            close(rate(depth + 1), ideal_rate(&profile, depth as usize), 0.03);
+        }
+    }
+}
+
+#[test]
+fn sorting_gains_what_was_published_for_the_class() {
+    // Gains over one command at a time for drives of 10 000 rpm: 1.48 at 4, 1.8 at 8, 2.2 to 2.3 at 16, 2.7 at 32.
+    let (profile, capacity) = bare("wd740gd");
+    let rate = |depth: u32| {
+        let (mut disk, mut random) = (disk(&profile, capacity, 1), Random::new(7));
+        closed(&mut disk, depth, 1000, 20_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8)).rate()
+    };
+    let single = rate(1);
+    for (depth, gain) in [(4, 1.48), (8, 1.80), (16, 2.25), (32, 2.70)] {
+        close(rate(depth) / single, gain, 0.08);
+    }
+}
+
+#[test]
+fn one_command_at_a_time_takes_seek_half_turn_and_transfer() {
+    for name in ["wd740gd", "wd360gd", "mba3073rc", "st318453lw", "hus728t8"] {
+        let (mut profile, capacity) = bare(name);
+        // With one density the places are uniform over the cylinders, as the sheet's average wants it.
+        profile.rate_inner = profile.rate_outer.clone();
+        let (mut disk, mut random) = (disk(&profile, capacity, 1), Random::new(8));
+        let trial = closed(&mut disk, 1, 100, 50_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8));
+        let transfer = disk.tables.geometry.media_end(8) as f64;
+        let expected = profile.seek_read.average.value.0 as f64 + profile.turn().0 as f64 / 2.0 + transfer;
+        close(trial.mean(), expected, 0.01);
+    }
+}
+
+#[test]
+fn reading_in_order_never_loses_a_turn() {
+    for name in ["wd740gd", "mba3073rc", "hus728t8", "cheetah_15k7"] {
+        let profile = Library::builtin().drive(name).unwrap().clone();
+        let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+        for depth in [1, 2, 8, 32] {
+            for sectors in [16, 128, 2048] {
+                let mut disk = disk(parameters, profile.capacity.value, 3);
+                let mut at = 0;
+                let trial = closed(&mut disk, depth, 200, 3000, || {
+                    at += sectors;
+                    (DriveOp::Read, at - sectors, sectors)
+                });
+                let rate = parameters.rate_outer.value.0 as f64;
+                // Short requests are limited by the firmware, one at a time.
+                let firmware = sectors as f64 * 512e9
+                    / (parameters.cached_command.value.0 as f64 + disk.tables.transfer(sectors) as f64);
+                if firmware > rate * 1.05 {
+                    close(trial.bytes_per_second(), rate, 0.015);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn writing_in_order_through_the_cache_keeps_the_medium_busy() {
+    for name in ["wd740gd", "mba3073rc", "hus728t8"] {
+        let profile = Library::builtin().drive(name).unwrap().clone();
+        let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+        let mut disk = disk(parameters, profile.capacity.value, 3);
+        let mut at = 0;
+        let trial = closed(&mut disk, 1, 4000, 8000, || {
+            at += 128;
+            (DriveOp::Write { fua: false }, at - 128, 128)
+        });
+        close(trial.bytes_per_second(), parameters.rate_outer.value.0 as f64, 0.03);
+    }
+}
+
+#[test]
+fn writing_in_order_without_a_cache_costs_a_turn_each_time() {
+    let (mut profile, capacity) = bare("wd740gd");
+    profile.write_cache = false;
+    profile.command = Sourced::exact(Nanos::from_micros(100));
+    let mut disk = disk(&profile, capacity, 3);
+    let turn = f64::from(disk.tables.geometry.turn());
+    let mut at = 0;
+    let trial = closed(&mut disk, 1, 10, 2000, || {
+        at += 16;
+        (DriveOp::Write { fua: false }, at - 16, 16)
+    });
+    // The next sectors have just passed: a whole turn, and the way across a track end from time to time.
+    close(trial.mean(), turn, 0.03);
+}
+
+#[test]
+fn a_flush_ends_when_everything_before_it_is_on_the_medium() {
+    let (profile, capacity) = bare("mba3073rc");
+    let mut disk = disk(&profile, capacity, 3);
+    for number in 0..20 {
+        disk.submit(Instant::ZERO, &command(number, DriveOp::Write { fua: false }, u64::from(number) * 5_000_000, 8));
+    }
+    disk.submit(Instant::ZERO, &command(99, DriveOp::Flush, 0, 0));
+    let mut done = Vec::new();
+    while !done.iter().any(|tag: &Tag| tag.index() == 99) {
+        let next = disk.next().expect("the flush is not done");
+        disk.advance(next, &mut done);
+    }
+    assert_eq!(done.len(), 21);
+    assert!(disk.dirty.is_empty() && disk.busy() > Nanos::from_millis(20));
+}
+
+#[test]
+fn forced_writes_wait_for_the_medium_and_others_do_not() {
+    let (profile, capacity) = bare("mba3073rc");
+    let time = |fua| {
+        let mut disk = disk(&profile, capacity, 3);
+        disk.submit(Instant(1000), &command(1, DriveOp::Write { fua }, 70_000_000, 8));
+        disk.next().unwrap().0 - 1000
+    };
+    assert!(time(true) > 2_000_000 && time(false) < 100_000);
+}
+
+#[test]
+fn an_unaligned_write_comes_round_once_more() {
+    let (mut profile, capacity) = bare("hus728t8");
+    profile.write_cache = false;
+    let time = |lba| {
+        let mut disk = disk(&profile, capacity, 3);
+        disk.submit(Instant(1000), &command(1, DriveOp::Write { fua: false }, lba, 8));
+        finish(&mut disk).0
+    };
+    let turn = profile.turn().0;
+    assert!((turn..turn + 20_000).contains(&(time(1 << 20 | 1) - time(1 << 20))));
+}
+
+#[test]
+fn every_command_ends_exactly_once_and_a_seed_is_a_run() {
+    let run = |seed: u64| {
+        let profile = Library::builtin().drive("hus728t8").unwrap().clone();
+        let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+        let (mut disk, mut random) = (disk(parameters, profile.capacity.value, 3), Random::new(seed));
+        let (mut now, mut done, mut log) = (Instant::ZERO, Vec::new(), Vec::new());
+        for number in 0..5000 {
+            let reach = if random.chance(1, 2) { 100_000 } else { 10_000_000_000 };
+            let lba = random.below(reach);
+            let op = match random.below(20) {
+                0 => DriveOp::Flush,
+                1 => DriveOp::Discard,
+                2 => DriveOp::WriteZeroes { may_discard: false },
+                3..=5 => DriveOp::Write { fua: true },
+                6..=12 => DriveOp::Write { fua: false },
+                _ => DriveOp::Read,
+            };
+            let sectors = if op == DriveOp::Flush { 0 } else { random.between(1, 300) };
+            disk.submit(now, &command(number, op, lba, sectors));
+            let until = now + Nanos(random.below(8_000_000));
+            while let Some(next) = disk.next().filter(|next| *next <= until) {
+                assert!(next >= now, "time runs backwards");
+                now = next;
+                disk.advance(now, &mut done);
+                log.extend(done.drain(..).map(|tag| (now, tag.index())));
+            }
+            now = until;
+        }
+        while let Some(next) = disk.next() {
+            assert!(next >= now, "time runs backwards");
+            now = next;
+            disk.advance(now, &mut done);
+            log.extend(done.drain(..).map(|tag| (now, tag.index())));
+        }
+        log
+    };
+    let log = run(11);
+    let mut numbers: Vec<u32> = log.iter().map(|(_, number)| *number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..5000).collect::<Vec<_>>());
+    assert_eq!(log, run(11));
+    assert_ne!(log, run(12));
+}
