@@ -84,12 +84,7 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
     Ok(spec)
 }
 
-fn regular_drive(
-    library: &Library,
-    subject: Subject,
-    axes: &Axes,
-    of_system: &str,
-) -> Result<DriveProfile, CellError> {
+fn regular_drive(library: &Library, subject: Subject, axes: &Axes, of_system: &str) -> Result<DriveProfile, CellError> {
     let regular = axes.drive.as_deref().unwrap_or(of_system);
     let name = match subject {
         Subject::Best15k => "best15k",

@@ -70,9 +70,12 @@ pub(super) fn response_time(suite: &Suite) -> Vec<CellSpec> {
 pub(super) fn multi_threaded(suite: &Suite) -> Vec<CellSpec> {
     let axes = WAYS.into_iter().flat_map(|op| {
         (1..=4u16).flat_map(move |th| {
-            CLIENT_DEPTHS
-                .into_iter()
-                .map(move |qd| Axes { op: Some(op), th: Some(th), qd: Some(qd), ..Axes::default() })
+            CLIENT_DEPTHS.into_iter().map(move |qd| Axes {
+                op: Some(op),
+                th: Some(th),
+                qd: Some(qd),
+                ..Axes::default()
+            })
         })
     });
     each(suite, &Pattern::MultiThreaded, axes)
@@ -99,22 +102,25 @@ pub(super) fn workstation(suite: &Suite) -> Vec<CellSpec> {
 
 pub(super) fn first_32_gb(suite: &Suite) -> Vec<CellSpec> {
     let axes = DATABASE_DEPTHS.into_iter().flat_map(|qd| {
-        ZoneChoice::ALL
-            .iter()
-            .map(move |zone| Axes { qd: Some(qd), rd: Some(67), zone: Some(*zone), ..Axes::default() })
+        ZoneChoice::ALL.iter().map(move |zone| Axes {
+            qd: Some(qd),
+            rd: Some(67),
+            zone: Some(*zone),
+            ..Axes::default()
+        })
     });
     each(suite, &Pattern::Database, axes)
 }
 
-fn files(
-    systems: &'static [FileSystem],
-    sets: &'static [FileSet],
-) -> impl Iterator<Item = Axes> + Clone {
+fn files(systems: &'static [FileSystem], sets: &'static [FileSet]) -> impl Iterator<Item = Axes> + Clone {
     systems.iter().flat_map(move |fs| {
         sets.iter().flat_map(move |set| {
-            FileStep::ALL
-                .iter()
-                .map(move |step| Axes { fs: Some(*fs), set: Some(*set), step: Some(*step), ..Axes::default() })
+            FileStep::ALL.iter().map(move |step| Axes {
+                fs: Some(*fs),
+                set: Some(*set),
+                step: Some(*step),
+                ..Axes::default()
+            })
         })
     })
 }
@@ -132,9 +138,8 @@ pub(super) fn transfer_graph(suite: &Suite) -> Vec<CellSpec> {
 }
 
 pub(super) fn winmarks(suite: &Suite) -> Vec<CellSpec> {
-    let axes = FileSystem::ALL
-        .iter()
-        .map(|fs| Axes { app: Some(TraceApp::Winmark99), fs: Some(*fs), ..Axes::default() });
+    let axes =
+        FileSystem::ALL.iter().map(|fs| Axes { app: Some(TraceApp::Winmark99), fs: Some(*fs), ..Axes::default() });
     each(suite, &Pattern::Application, axes)
 }
 
@@ -160,8 +165,7 @@ pub(super) fn applications(suite: &Suite) -> Vec<CellSpec> {
 }
 
 pub(super) fn best_of_seven(suite: &Suite) -> Vec<CellSpec> {
-    let axes =
-        (1..=BEST_OF).map(|rep| Axes { app: Some(TraceApp::Winmark99), rep: Some(rep), ..Axes::default() });
+    let axes = (1..=BEST_OF).map(|rep| Axes { app: Some(TraceApp::Winmark99), rep: Some(rep), ..Axes::default() });
     each(suite, &Pattern::Application, axes)
 }
 
@@ -204,9 +208,9 @@ pub(super) fn two_cycles(suite: &Suite) -> Vec<CellSpec> {
 }
 
 pub(super) fn repeatability(suite: &Suite) -> Vec<CellSpec> {
-    let axes = Cycle::ALL.iter().flat_map(|cycle| {
-        WAYS.into_iter().map(move |op| Axes { op: Some(op), cyc: Some(*cycle), ..Axes::default() })
-    });
+    let axes = Cycle::ALL
+        .iter()
+        .flat_map(|cycle| WAYS.into_iter().map(move |op| Axes { op: Some(op), cyc: Some(*cycle), ..Axes::default() }));
     each(suite, &Pattern::ResponseTime, axes)
 }
 
@@ -227,9 +231,9 @@ pub(super) fn rst_jbod(suite: &Suite) -> Vec<CellSpec> {
 pub(super) fn rst_raid(suite: &Suite) -> Vec<CellSpec> {
     let mut cells = Vec::new();
     for pattern in [Pattern::SsdSequential, Pattern::SsdRandom] {
-        let axes = WAYS.into_iter().flat_map(|op| {
-            doubling(2, 7).map(move |oio| Axes { op: Some(op), oio: Some(oio), ..Axes::default() })
-        });
+        let axes = WAYS
+            .into_iter()
+            .flat_map(|op| doubling(2, 7).map(move |oio| Axes { op: Some(op), oio: Some(oio), ..Axes::default() }));
         cells.extend(each(suite, &pattern, axes));
     }
     cells

@@ -35,7 +35,8 @@ pub enum Shape {
     States,
 }
 
-const WINDOWS: Needs = Needs::Simulation("this is a Windows benchmark; its requests are imitated on simulated targets only");
+const WINDOWS: Needs =
+    Needs::Simulation("this is a Windows benchmark; its requests are imitated on simulated targets only");
 const CONTROLLER: Needs = Needs::Simulation("the controller of a real target cannot be reconfigured from here");
 
 const METHODS: &[Method] = &[

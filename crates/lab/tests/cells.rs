@@ -1,0 +1,91 @@
+//! Cells on simulated machines: the same cell gives the same bytes, and figures agree with what can be counted.
+
+use openraid_lab::cell::{run_cell, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern};
+use openraid_lab::run::{fingerprint, Outcome, Store};
+use openraid_models::Library;
+
+fn cell(subject: &str, pattern: Pattern, axes: Axes) -> CellSpec {
+    let cell = CellSpec::new("3ware-9650se", subject.parse().unwrap(), pattern).with(axes);
+    CellSpec { effort: Effort { requests: 2_000, ..Effort::QUICK }, ..cell }
+}
+
+#[test]
+fn equal_cells_have_equal_bytes_and_seeds_matter() {
+    let library = Library::builtin();
+    let cell = cell("raid5x4", Pattern::Database, Axes { qd: Some(16), ..Axes::default() });
+    let bytes = |cell: &CellSpec| serde_json::to_string(&run_cell(&library, cell).unwrap()).unwrap();
+    assert_eq!(bytes(&cell), bytes(&cell));
+    assert_ne!(bytes(&cell), bytes(&CellSpec { seed: 2, ..cell.clone() }));
+}
+
+#[test]
+fn write_through_raid_5_reads_two_and_writes_two_for_each_small_write() {
+    let library = Library::builtin();
+    let axes = Axes { rd: Some(0), cache: Some(CacheMode::WriteThrough), cache_mib: Some(0), ..Axes::default() };
+    let result = run_cell(&library, &cell("raid5x4", Pattern::Database, axes)).unwrap();
+    let writes: u64 = result.members.iter().map(|member| member.writes).sum();
+    let per_write = |count: u64| count as f64 / result.writes.requests as f64;
+    // One request may hang over each edge of the measurement.
+    assert!((result.reads_per_write().unwrap() - 2.0).abs() < 0.005, "{:?}", result.reads_per_write());
+    assert!((per_write(writes) - 2.0).abs() < 0.005, "{}", per_write(writes));
+}
+
+#[test]
+fn what_cannot_be_has_its_reason() {
+    let library = Library::builtin();
+    let refused = |subject: &str, pattern: Pattern, axes: Axes| run_cell(&library, &cell(subject, pattern, axes));
+    let error = refused("raid6x4", Pattern::Database, Axes::default()).unwrap_err();
+    assert!(matches!(&error, CellError::Impossible(reason) if reason.contains("refused")), "{error}");
+    let error = refused("single", Pattern::FileServer, Axes { bs: Some(512), ..Axes::default() }).unwrap_err();
+    assert!(matches!(error, CellError::NotApplicable(_)), "{error}");
+    let unknown = Axes { ctl: Some("abacus".into()), ..Axes::default() };
+    let error = refused("single", Pattern::Database, unknown).unwrap_err();
+    assert!(matches!(&error, CellError::Unknown(reason) if reason.contains("abacus")), "{error}");
+}
+
+#[test]
+fn every_pattern_has_a_result_and_the_rate_is_requests_by_time() {
+    let library = Library::builtin();
+    for pattern in Pattern::ALL {
+        let result = run_cell(&library, &cell("raid0x2", pattern.clone(), Axes::default())).unwrap();
+        let name = pattern.name();
+        assert!(result.requests > 0 && result.mbps > 0.0 && result.errors == 0, "{name}");
+        let rate = result.requests as f64 * 1e9 / result.elapsed_ns as f64;
+        assert!((result.iops - rate).abs() < 1e-6 * rate, "{name}");
+        assert_eq!(result.latency.count, result.requests, "{name}");
+        assert!(result.components.iter().all(|part| (0.0..=1.0).contains(&part.busy)), "{name}");
+        assert_eq!(result.score.is_some(), pattern == Pattern::Application);
+        assert_eq!(result.curve.is_empty(), pattern != Pattern::TransferGraph);
+    }
+}
+
+#[test]
+fn a_missing_member_costs_reads_and_a_rebuild_costs_more() {
+    let library = Library::builtin();
+    let reads = Axes { rd: Some(100), qd: Some(16), ..Axes::default() };
+    let healthy = cell("raid5x4", Pattern::Database, reads);
+    let iops = |state| run_cell(&library, &CellSpec { state, ..healthy.clone() }).unwrap().iops;
+    let degraded = iops(ArrayState::Degraded(1));
+    assert!(iops(ArrayState::Healthy) > degraded * 1.2);
+    assert!(iops(ArrayState::Rebuilding) < degraded * 1.05);
+}
+
+#[test]
+fn kept_cells_are_found_again_and_others_are_not() {
+    let folder = std::env::temp_dir().join(format!("openraid-lab-store-{}", std::process::id()));
+    let library = Library::builtin();
+    let store = Store::open(&folder, &fingerprint(&library)).unwrap();
+    let cell = cell("single", Pattern::ResponseTime, Axes { op: Some(Direction::Read), ..Axes::default() });
+    assert_eq!(store.get(&cell), None);
+    let outcome = Outcome::from(run_cell(&library, &cell));
+    store.put(&cell, &outcome).unwrap();
+    let same = serde_json::to_string(&store.get(&cell).unwrap()).unwrap();
+    assert_eq!(same, serde_json::to_string(&outcome).unwrap());
+    assert_eq!(store.get(&CellSpec { seed: 9, ..cell.clone() }), None);
+    assert_eq!(Store::open(&folder, "another version").unwrap().get(&cell), None);
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        std::fs::write(entry.unwrap().path(), "{\"schema\":").unwrap();
+    }
+    assert_eq!(store.get(&cell), None, "half a file is no result");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
