@@ -58,6 +58,8 @@ pub struct Section {
     pub findings: Vec<Finding>,
     /// What was not done, and why.
     pub absent: Vec<Absent>,
+    /// Files beside the report that have more: what it is, and its name relative to the report.
+    pub links: Vec<Fact>,
 }
 
 /// Something that has no result.

@@ -99,7 +99,8 @@ pub fn escape(text: &str) -> String {
     while out.ends_with(' ') {
         out.pop();
     }
-    out
+    // A number and its percent sign stay on one line.
+    out.replace(" %", "&#160;%")
 }
 
 /// May this character stand in XML, and does it leave the direction of the text alone?
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(escape("<b a='1'>&\"</b>"), "&lt;b a=&#39;1&#39;&gt;&amp;&quot;&lt;/b&gt;");
         assert_eq!(escape("  a \n\t b  "), "a b");
         assert_eq!(escape("\u{1b}[2J\u{0}\u{202e}\u{fffe}"), "&#65533;[2J&#65533;&#65533;&#65533;");
-        assert_eq!(escape("10 \u{b5}s"), "10 &#181;s");
+        assert_eq!(escape("10 \u{b5}s, 97 %"), "10 &#181;s, 97&#160;%");
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! Results as a page and as text.
 //!
 //! ```text
+//!  cells --> assemble
+//!               |
 //!  data::Review --> findings::explain --> render        one HTML file with SVG charts
 //!                                     \-> text::render  tables and bars for a terminal
 //! ```
 //!
-//! Reads [`data::Review`] and nothing else; must never measure, guess a number or load anything from elsewhere.
+//! All but [`assemble`] reads [`data::Review`] and nothing else. It must never measure, guess a number or load anything from elsewhere.
 //! The rules of the charts: at most [`LINES_MAX`] lines, each named at its end; colour by level, dashes and marks
 //! by member count, the same in the whole report; linear axes of y begin at zero, logarithmic ones say so; one
 //! chart answers one question, and its answer stands above it; its numbers stand beside it.
 
+pub mod assemble;
 pub mod data;
 pub mod findings;
 pub mod overlay;

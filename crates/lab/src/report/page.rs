@@ -86,6 +86,7 @@ fn draw_section(m: &mut Markup, section: &Section, number: usize, key: &Key) {
             m.text("p", &[("class", "answer")], &section.answer);
         }
         draw_findings(m, &section.findings);
+        files(m, &section.links);
         for (index, panel) in (1..).zip(&section.panels) {
             draw_panel(m, panel, section, &format!("{id}-{index}"), key);
         }
@@ -205,17 +206,7 @@ fn bottom(m: &mut Markup, review: &Review) {
     facts(m, "Test bed", &review.bed);
     if !review.files.is_empty() {
         m.text("h2", &[], "Results as data");
-        m.inside("ul", &[], |m| {
-            for file in &review.files {
-                m.inside("li", &[], |m| {
-                    if beside(&file.value) {
-                        m.text("a", &[("href", &file.value)], &file.name);
-                    } else {
-                        m.words(&format!("{}: {}", file.name, file.value));
-                    }
-                });
-            }
-        });
+        files(m, &review.files);
     }
     facts(m, "Words", &review.glossary);
     m.text("h2", &[], "How to read this");
@@ -228,6 +219,24 @@ fn bottom(m: &mut Markup, review: &Review) {
          is shown as 1.0 has neither.",
     ];
     lines.iter().for_each(|line| m.text("p", &[], line));
+}
+
+/// Links to files beside the report.
+fn files(m: &mut Markup, files: &[Fact]) {
+    if files.is_empty() {
+        return;
+    }
+    m.inside("ul", &[], |m| {
+        for file in files {
+            m.inside("li", &[], |m| {
+                if beside(&file.value) {
+                    m.text("a", &[("href", &file.value)], &file.name);
+                } else {
+                    m.words(&format!("{}: {}", file.name, file.value));
+                }
+            });
+        }
+    });
 }
 
 fn facts(m: &mut Markup, title: &str, facts: &[Fact]) {

@@ -56,6 +56,8 @@ fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
             None => shapes.push(vec![one]),
         }
     }
+    // As many lines in the last chart as in the others, where shapes allow.
+    let room = series.len().div_ceil(series.len().div_ceil(room).max(1)).max(1);
     let mut charts: Vec<Vec<&Series>> = Vec::new();
     for piece in shapes.iter().flat_map(|group| group.chunks(room)) {
         match charts.last_mut() {
@@ -97,6 +99,16 @@ mod tests {
             "With redundancy: single, RAID 1 x2, RAID 10 x4, RAID 5 x3, RAID 5 x4",
         ];
         assert_eq!(dealt(&names), wanted);
+    }
+
+    #[test]
+    fn charts_of_one_kind_have_about_as_many_lines() {
+        let six = ["jbodx1", "jbodx2", "jbodx3", "jbodx4", "jbodx5", "jbodx6"];
+        let wanted = [
+            "Without redundancy, 1 of 2: JBOD x1, JBOD x2, JBOD x3",
+            "Without redundancy, 2 of 2: JBOD x4, JBOD x5, JBOD x6",
+        ];
+        assert_eq!(dealt(&six), wanted);
     }
 
     #[test]

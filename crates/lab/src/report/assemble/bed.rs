@@ -1,0 +1,84 @@
+//! The test bed of a simulated system, and what its ways can carry.
+
+use super::super::data::Fact;
+use crate::cell::CellSpec;
+use crate::metrics::Scheme;
+use openraid_models::{Library, LookupError};
+use openraid_units::Bytes;
+
+/// What a way can carry, MB/s, 10^6 bytes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ceiling {
+    /// Its name.
+    pub name: String,
+    /// Towards the host.
+    pub read_mbps: f64,
+    /// From the host.
+    pub write_mbps: f64,
+}
+
+/// Bytes per second as MB/s.
+fn mbps(rate: openraid_models::Rate) -> f64 {
+    rate.0 as f64 / 1e6
+}
+
+/// What the bus of a system and its controller's data path can carry.
+///
+/// # Errors
+/// A profile that is not there.
+pub fn limits(library: &Library, system: &str) -> Result<Vec<Ceiling>, LookupError> {
+    let controller = library.controller(system)?;
+    let bus = library.bus(&controller.bus)?;
+    let mut found =
+        vec![Ceiling { name: bus.title.clone(), read_mbps: mbps(bus.read.value), write_mbps: mbps(bus.write.value) }];
+    if let Some(path) = &controller.data_path {
+        found.push(Ceiling {
+            name: "data path".into(),
+            read_mbps: mbps(path.read.value),
+            write_mbps: mbps(path.write.value),
+        });
+    }
+    Ok(found)
+}
+
+/// What a simulated system consists of, for the block at the end of a report.
+///
+/// # Errors
+/// A profile that is not there.
+pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError> {
+    let controller = library.controller(&cell.system)?;
+    let drive = library.drive(cell.axes.drive.as_deref().unwrap_or(&controller.drive))?;
+    let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
+    let host = library.host(&controller.host)?;
+    let mut facts = vec![
+        Fact::new("target", format!("simulated: the engine itself on models, profile {}", controller.head.name)),
+        Fact::new("controller", format!("{} ({})", controller.head.title, controller.head.year)),
+        Fact::new("drives", drive.head.title.clone()),
+        Fact::new(
+            "bus",
+            format!("{}: {:.0} MB/s read, {:.0} MB/s written", bus.title, mbps(bus.read.value), mbps(bus.write.value)),
+        ),
+        Fact::new("host", host.head.title.clone()),
+        Fact::new("cache", amount(controller.cache.value)),
+        Fact::new("chunk", amount(controller.chunk.value)),
+        Fact::new("seed", cell.seed.to_string()),
+        Fact::new("version", format!("openraid {}", env!("CARGO_PKG_VERSION"))),
+    ];
+    let mut uncertain: Vec<String> = Vec::new();
+    for (what, head) in [("controller", &controller.head), ("drive", &drive.head), ("host", &host.head)] {
+        uncertain.extend(head.uncertain.iter().map(|value| format!("{what}: {value}")));
+    }
+    if !uncertain.is_empty() {
+        facts.push(Fact::new("values without a sheet", uncertain.join(", ")));
+    }
+    Ok(facts)
+}
+
+fn amount(bytes: Bytes) -> String {
+    super::super::format::bytes(bytes.get() as f64)
+}
+
+/// A rating's name and formula, to be printed with its figures.
+pub fn formula(scheme: Scheme, pattern: &crate::cell::Pattern) -> String {
+    format!("rating {scheme:?} = {}; qN is IOPS at depth N", scheme.formula(pattern))
+}

@@ -1,0 +1,137 @@
+//! Two runs of the same cells side by side: what changed, and by how much.
+
+use super::super::data::{Axis, Better, Cell, Fact, Finding, FindingKind, Review, Row, Section, Table};
+use super::super::format::{change, percent};
+use super::super::table::NOISE;
+use super::super::{findings, overlay};
+use super::curve::{axes_words, grouped, lines_of, named_axes, reason, varying};
+use super::figure::{subject, title, Figure};
+use super::{outstanding_axis, Trial};
+use crate::cell::CellSpec;
+
+/// Cells are the same if all but the system is: then two systems can be compared, too.
+fn same(a: &CellSpec, b: &CellSpec) -> bool {
+    a.subject == b.subject && a.pattern == b.pattern && a.axes == b.axes && a.state == b.state
+}
+
+/// The report of a comparison: a table for each load with both figures and the change, and, where the cells run over
+/// the queue, both runs in one chart with the error of the first against the second.
+#[must_use]
+pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Review {
+    let both: Vec<&Trial> =
+        first.iter().filter(|one| second.iter().any(|other| same(&one.spec, &other.spec))).collect();
+    let mut review = Review {
+        title: format!("{} and {}", names.0, names.1),
+        bed: vec![Fact::new("first", names.0), Fact::new("second", names.1)],
+        ..Review::default()
+    };
+    let (mut alike, mut all) = (0_u32, 0_u32);
+    for (pattern, trials) in grouped(&both, |spec| spec.pattern.clone()) {
+        let figure = Figure::of_pattern(&pattern);
+        let mut section = Section { method: title(&pattern), ..Section::default() };
+        let axes: Vec<String> = varying(&trials).into_iter().map(|(name, _)| name).collect();
+        let (table, changes) = table(names, &trials, second, figure, &axes);
+        all += u32::try_from(changes.len()).unwrap_or(u32::MAX);
+        alike += u32::try_from(changes.iter().filter(|c| c.abs() <= NOISE).count()).unwrap_or(u32::MAX);
+        overlaid(&mut section, names, &trials, second, figure, &axes);
+        section.tables.push(table);
+        review.sections.push(section);
+    }
+    let left_out = first.len() + second.len() - 2 * both.len();
+    review.summary.push(format!("{alike} of {all} results differ by at most {}.", percent(NOISE)));
+    if left_out > 0 {
+        review.summary.push(format!("{left_out} cells are in one of the two only and are left out."));
+    }
+    findings::explain(&mut review);
+    review
+}
+
+/// All trials of a run with the same cell.
+fn partners<'a>(trials: &[&Trial], run: &'a [Trial]) -> Vec<&'a Trial> {
+    run.iter().filter(|other| trials.iter().any(|one| same(&one.spec, &other.spec))).collect()
+}
+
+fn table(
+    names: (&str, &str),
+    trials: &[&Trial],
+    second: &[Trial],
+    figure: Figure,
+    axes: &[String],
+) -> (Table, Vec<f64>) {
+    let mut changes = Vec::new();
+    let mut rows = Vec::new();
+    for ((name, words), here) in grouped(trials, |spec| (subject(spec), axes_words(spec, axes))) {
+        let there = partners(&here, second);
+        let (a, b) = (figure.point(0.0, &here), figure.point(0.0, &there));
+        let cell = |trials: &[&Trial]| super::shapes::cell(trials, figure);
+        let last = match (&a, &b) {
+            (Some(a), Some(b)) if a.y > 0.0 => {
+                let share = b.y / a.y - 1.0;
+                changes.push(share);
+                match figure.axis().better {
+                    Better::Higher => Cell::Change(share * 100.0),
+                    _ => Cell::Text(change(share * 100.0)),
+                }
+            }
+            _ => Cell::NotApplicable(reason(&there)),
+        };
+        let head = if words.is_empty() { name.to_string() } else { format!("{name}: {words}") };
+        rows.push(Row { head, level: Some(name.level), cells: vec![cell(&here), cell(&there), last] });
+    }
+    let table = Table {
+        caption: super::super::lines::axis_name(&figure.axis()),
+        corner: "cell".into(),
+        columns: vec![names.0.into(), names.1.into(), "change".into()],
+        rows,
+        formula: "change = second / first - 1".into(),
+        notes: Vec::new(),
+    };
+    (table, changes)
+}
+
+/// Both runs over the queue in one chart for each combination of the other axes.
+fn overlaid(
+    section: &mut Section,
+    names: (&str, &str),
+    trials: &[&Trial],
+    second: &[Trial],
+    figure: Figure,
+    axes: &[String],
+) {
+    let Some(axis) = ["qd", "oio"].into_iter().find(|name| axes.iter().any(|known| known == name)) else { return };
+    let place = |spec: &CellSpec| named_axes(spec).get(axis).and_then(|value| value.parse().ok());
+    let others: Vec<String> = axes.iter().filter(|name| *name != axis).cloned().collect();
+    for (words, here) in grouped(trials, |spec| axes_words(spec, &others)) {
+        let there = partners(&here, second);
+        let x: Axis = outstanding_axis();
+        let named = |variant: &'static str| {
+            move |spec: &CellSpec| {
+                let plain = subject(spec);
+                let words =
+                    if plain.variant.is_empty() { variant.into() } else { format!("{}, {variant}", plain.variant) };
+                plain.variant(words)
+            }
+        };
+        let (first, second) = (
+            lines_of(&here, x.clone(), place, figure, named("first")),
+            lines_of(&there, x.clone(), place, figure, named("second")),
+        );
+        let shape = |subject: &super::super::data::Subject| (subject.level, subject.members);
+        let pairs: Vec<_> = first
+            .series
+            .iter()
+            .filter_map(|one| {
+                let other = second.series.iter().find(|other| shape(&other.subject) == shape(&one.subject))?;
+                Some((one.clone(), other.clone()))
+            })
+            .collect();
+        if pairs.is_empty() {
+            continue;
+        }
+        let with = if words.is_empty() { String::new() } else { format!(" ({words})") };
+        let question = format!("How far is {} from {}{with}?", names.0, names.1);
+        let (panel, _, found) = overlay::compare(&question, &x, &figure.axis(), &pairs);
+        section.panels.push(panel);
+        section.findings.extend(found.into_iter().map(|finding| Finding::new(FindingKind::Comparison, finding.text)));
+    }
+}

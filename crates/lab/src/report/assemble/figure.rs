@@ -1,0 +1,177 @@
+//! One figure of a result, and everything that goes with it: its axis, its evidence, its subject.
+
+use super::super::data::{Axis, Better, Evidence, Level, Load, Part, Point, Rate, Scale, Subject, Unit};
+use super::Trial;
+use crate::cell::{self, ArrayState, CellResult, CellSpec, Pattern};
+
+/// Which figure of a result is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figure {
+    /// Requests per second.
+    Iops,
+    /// MB (10^6 bytes) per second.
+    Mbps,
+    /// Mean response, milliseconds.
+    MeanMs,
+    /// Score of an application, thousand bytes per second.
+    Score,
+    /// Share of the host's processor, percent.
+    HostCpu,
+}
+
+impl Figure {
+    /// The figure that a pattern is judged by.
+    #[must_use]
+    pub fn of_pattern(pattern: &Pattern) -> Self {
+        match pattern {
+            Pattern::ResponseTime | Pattern::Latency => Self::MeanMs,
+            Pattern::Application => Self::Score,
+            pattern if super::streaming(pattern) => Self::Mbps,
+            _ => Self::Iops,
+        }
+    }
+
+    /// The figure of a result.
+    #[must_use]
+    pub fn of(self, result: &CellResult) -> Option<f64> {
+        match self {
+            Self::Iops => Some(result.iops),
+            Self::Mbps => Some(result.mbps),
+            Self::MeanMs => (result.requests > 0).then(|| result.mean_ms()),
+            Self::Score => result.score,
+            Self::HostCpu => result.host_cpu.map(|share| share * 100.0),
+        }
+    }
+
+    /// Its axis.
+    #[must_use]
+    pub fn axis(self) -> Axis {
+        let (name, unit, better) = match self {
+            Self::Iops => ("requests", Unit::named("IOPS"), Better::Higher),
+            Self::Mbps => ("speed", Unit::named("MB/s"), Better::Higher),
+            Self::MeanMs => ("mean response", Unit::named("ms"), Better::Lower),
+            Self::Score => ("score", Unit::named("kB/s"), Better::Higher),
+            Self::HostCpu => ("of the host's processor", Unit::Percent, Better::Lower),
+        };
+        Axis::new(name, unit, Scale::Linear).better(better)
+    }
+
+    /// The point of all repetitions at a place: their median, lowest and highest; the evidence of the median.
+    #[must_use]
+    pub fn point(self, x: f64, trials: &[&Trial]) -> Option<Point> {
+        let mut known: Vec<(f64, &CellResult)> = trials
+            .iter()
+            .filter_map(|trial| trial.outcome.result())
+            .filter_map(|result| Some((self.of(result).filter(|y| y.is_finite())?, result)))
+            .collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (low, high) = (known.first()?.0, known.last()?.0);
+        // Of an even number the lower one of the middle: a run that was.
+        let (y, result) = known[(known.len() - 1) / 2];
+        let runs = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        Some(Point::spread(x, y, low, high, runs).with(evidence(result)))
+    }
+}
+
+/// What a cell was measured on, with its state where that is not healthy.
+pub fn subject(spec: &CellSpec) -> Subject {
+    let state = match spec.state {
+        ArrayState::Healthy => String::new(),
+        ArrayState::Degraded(missing) => format!("{missing} missing"),
+        ArrayState::Rebuilding => "rebuilding".into(),
+    };
+    let shape = match spec.subject {
+        cell::Subject::Array { level, members } => Subject::new(level_of(level), members),
+        cell::Subject::Single => Subject::new(Level::Single, 1),
+        other => {
+            let words = if state.is_empty() { other.title() } else { format!("{}, {state}", other.title()) };
+            return Subject::new(Level::Single, 1).variant(words);
+        }
+    };
+    shape.variant(state)
+}
+
+const fn level_of(level: cell::Level) -> Level {
+    match level {
+        cell::Level::Jbod => Level::Jbod,
+        cell::Level::Linear => Level::Linear,
+        cell::Level::Raid0 => Level::Raid0,
+        cell::Level::Raid1 => Level::Raid1,
+        cell::Level::Raid1e => Level::Raid1e,
+        cell::Level::Raid10 => Level::Raid10,
+        cell::Level::Raid5 => Level::Raid5,
+        cell::Level::Raid6 => Level::Raid6,
+        cell::Level::Raid50 => Level::Raid50,
+        cell::Level::Raid60 => Level::Raid60,
+    }
+}
+
+/// A pattern as a heading.
+pub fn title(pattern: &Pattern) -> String {
+    let name = pattern.name().replace('-', " ");
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What the machine did while a result was taken.
+pub fn evidence(result: &CellResult) -> Evidence {
+    let mut loads = Vec::new();
+    for component in &result.components {
+        let part = match component.name.as_str() {
+            // The busiest member says more than their mean.
+            "members" => continue,
+            "controller" => Part::ControllerCpu,
+            "xor" => Part::Parity,
+            "host" => Part::HostCpu,
+            "cache" => Part::Cache,
+            "generator" => Part::Generator,
+            "bus" => Part::Bus("the host bus".into()),
+            "channel" => Part::Bus("a channel to the drives".into()),
+            other => Part::Bus(other.to_owned()),
+        };
+        loads.push(Load { part, busy: component.busy });
+    }
+    if let Some(busy) = result.members.iter().map(|member| member.busy).reduce(f64::max) {
+        loads.push(Load { part: Part::Drives, busy });
+    }
+    let mut rates: Vec<Rate> = Vec::new();
+    if result.requests > 0 {
+        for (reason, count) in &result.reasons {
+            let what = reason_words(reason);
+            // Counts of a run are far below 2^53.
+            let per_request = *count as f64 / result.requests as f64;
+            match rates.iter_mut().find(|rate| rate.what == what) {
+                Some(rate) => rate.per_request += per_request,
+                None => rates.push(Rate { what, per_request }),
+            }
+        }
+    }
+    Evidence { loads, rates }
+}
+
+/// A decision of the engine as a noun in the plural: variants of one decision have one name.
+fn reason_words(reason: &str) -> String {
+    const KINDS: [(&str, &str); 9] = [
+        ("FullStripe", "full-stripe writes"),
+        ("ReadModifyWrite", "read-modify-writes"),
+        ("Reconstruct", "reconstruct-writes"),
+        ("RecoverThenWrite", "writes after recovering"),
+        ("WriteNoParity", "writes without parity"),
+        ("Mirrored", "writes to every copy"),
+        ("Direct", "writes to one place"),
+        ("ReadRecovered", "reads recovered from other members"),
+        ("ReadSequential", "reads that go on where a head is"),
+    ];
+    if let Some((_, words)) = KINDS.iter().find(|(prefix, _)| reason.starts_with(prefix)) {
+        return (*words).into();
+    }
+    // `ReadNearestHead` becomes `read nearest head`.
+    let mut words = String::new();
+    for (index, letter) in reason.chars().enumerate() {
+        if letter.is_uppercase() && index > 0 {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}

@@ -1,0 +1,209 @@
+//! From what came of cells to a report: which lines, bars and tables show a method's results.
+//!
+//! Takes results as they are kept and changes no figure: what is drawn is the median of repetitions with their
+//! lowest and highest. A cell without a result shows its reason.
+
+mod bed;
+mod comparison;
+mod curve;
+mod figure;
+mod shapes;
+mod tables;
+
+pub use bed::{bed, limits, Ceiling};
+pub use comparison::comparison;
+pub use figure::Figure;
+
+use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
+use super::findings;
+use crate::cell::{CellSpec, Pattern};
+use crate::method::{Method, Shape};
+use crate::run::Outcome;
+use figure::title;
+use std::collections::BTreeSet;
+
+/// A cell and what came of it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The cell.
+    pub spec: CellSpec,
+    /// Its result, or why there is none.
+    pub outcome: Outcome,
+}
+
+/// What came of a method.
+#[derive(Clone, Debug)]
+pub struct Chapter {
+    /// The method.
+    pub method: &'static Method,
+    /// Its cells.
+    pub trials: Vec<Trial>,
+    /// Why it was not run at all. Empty: it was.
+    pub refusal: String,
+}
+
+/// The report of a suite. `ceilings` are what buses and data paths can carry; see [`limits`].
+#[must_use]
+pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Ceiling]) -> Review {
+    let sections = chapters.iter().map(|chapter| section(chapter, ceilings)).collect();
+    let mut review = Review { title: title.into(), bed, sections, glossary: glossary(), ..Review::default() };
+    findings::explain(&mut review);
+    review.summary = summary(&review);
+    review
+}
+
+/// One method's part of a report.
+#[must_use]
+pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
+    let method = chapter.method;
+    let all: Vec<&Trial> = chapter.trials.iter().collect();
+    let mut section = Section {
+        method: format!("{} {}", method.id, method.title),
+        question: method.question.into(),
+        ..Section::default()
+    };
+    if !chapter.refusal.is_empty() {
+        section.absent.push(Absent { what: method.title.into(), reason: chapter.refusal.clone() });
+        return section;
+    }
+    match method.shape {
+        Shape::Shares => shapes::shares(&mut section, &all),
+        Shape::Sizes => shapes::sizes(&mut section, &all, ceilings),
+        Shape::Depths => shapes::depths(&mut section, &all),
+        Shape::Clients => shapes::clients(&mut section, &all, ceilings),
+        Shape::Bars => shapes::bars(&mut section, &all),
+        Shape::Files => shapes::files(&mut section, &all),
+        Shape::Graph => shapes::graph(&mut section, &all),
+        Shape::Scores => shapes::scores(&mut section, &all),
+        Shape::Ratios => tables::ratios(&mut section, &all),
+        Shape::Pairs => tables::pairs(&mut section, &all),
+        Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
+        Shape::Latencies => shapes::latencies(&mut section, &all),
+        Shape::CacheSizes => shapes::cache_sizes(&mut section, &all),
+        Shape::States => tables::states(&mut section, &all),
+    }
+    absences(&mut section, &all);
+    warnings(&mut section, &all);
+    section.how.extend(how(&all));
+    section
+}
+
+/// A report of cells that belong to no method: lines over whatever axis has most values, else a table.
+#[must_use]
+pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
+    let mut sections = Vec::new();
+    let all: Vec<&Trial> = trials.iter().collect();
+    for (pattern, of_pattern) in curve::grouped(&all, |spec| spec.pattern.clone()) {
+        let mut section = Section { method: title(&pattern), ..Section::default() };
+        shapes::free(&mut section, &of_pattern);
+        absences(&mut section, &of_pattern);
+        warnings(&mut section, &of_pattern);
+        sections.push(section);
+    }
+    let mut review = Review { title: heading.into(), bed, sections, ..Review::default() };
+    findings::explain(&mut review);
+    review
+}
+
+/// The answer of each section's first chart.
+fn summary(review: &Review) -> Vec<String> {
+    let first = |section: &Section| {
+        let answer = section.panels.iter().map(|panel| &panel.answer).find(|answer| !answer.is_empty());
+        let name = section.method.split_once(' ').map_or(section.method.as_str(), |(_, name)| name).to_owned();
+        match (answer, section.findings.iter().find(|finding| finding.kind == FindingKind::Comparison)) {
+            (Some(answer), _) => Some(format!("{name}: {answer}")),
+            (None, Some(finding)) => Some(format!("{name}: {}", finding.text)),
+            (None, None) => None,
+        }
+    };
+    review.sections.iter().filter_map(first).collect()
+}
+
+/// Subjects without any result, with the reasons, each once.
+fn absences(section: &mut Section, all: &[&Trial]) {
+    for (subject, trials) in curve::grouped(all, |spec| spec.subject) {
+        if trials.iter().any(|trial| trial.outcome.result().is_some()) {
+            continue;
+        }
+        let reasons: BTreeSet<&str> =
+            trials.iter().filter_map(|trial| trial.outcome.absence()).map(|absence| absence.reason.as_str()).collect();
+        let reason = reasons.into_iter().collect::<Vec<_>>().join("; ");
+        section.absent.push(Absent { what: subject.title(), reason });
+    }
+}
+
+/// Cells that failed requests, or were measured before they were steady, or went wrong.
+fn warnings(section: &mut Section, all: &[&Trial]) {
+    let results = || all.iter().filter_map(|trial| trial.outcome.result());
+    let mut warn = |count: usize, words: &str| {
+        if count > 0 {
+            let text = format!("{count} of {} cells {words}.", all.len());
+            section.findings.push(Finding::new(FindingKind::Warning, text));
+        }
+    };
+    warn(results().filter(|result| result.errors > 0).count(), "had requests that failed; these are not counted");
+    let unsteady = |notes: &[String]| notes.iter().any(|note| note.contains("NOT steady"));
+    let count = results().filter(|result| unsteady(&result.notes)).count();
+    warn(count, "had not become steady when they were measured: give them more effort");
+    let wrong = |trial: &&&Trial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
+    warn(all.iter().filter(wrong).count(), "went wrong and have no result");
+}
+
+/// How the cells were measured, where all agree.
+fn how(all: &[&Trial]) -> Vec<String> {
+    let mut efforts: Vec<_> = all.iter().map(|trial| (trial.spec.effort, trial.spec.seed)).collect();
+    efforts.dedup();
+    let [(effort, seed)] = efforts.as_slice() else { return Vec::new() };
+    vec![format!(
+        "Each result is of at most {} requests or {} s, after at most {} s of warming up; seed {seed}.",
+        effort.requests, effort.seconds_max, effort.warm_seconds_max
+    )]
+}
+
+fn glossary() -> Vec<Fact> {
+    vec![
+        Fact::new("outstanding", "requests that wait for their answer at the same time, of all workers together"),
+        Fact::new("read-modify-write", "a small write reads the old data and parity, then writes both anew"),
+        Fact::new("reconstruct-write", "a write reads the rest of the stripe and makes the parity anew"),
+        Fact::new("full stripe", "a write that covers a whole row of chunks and needs to read nothing"),
+        Fact::new("distributed parity", "the parity moves from drive to drive, so that none has all of its work"),
+        Fact::new("write-back", "a write is answered when it is in the cache; write-through: when it is on the drives"),
+    ]
+}
+
+/// Add a chart that shows something.
+fn push(section: &mut Section, question: impl Into<String>, chart: Chart) {
+    let shows = match &chart {
+        Chart::Lines(lines) => !lines.series.is_empty(),
+        Chart::Bars(bars) => !bars.bars.is_empty(),
+        Chart::Heat(heat) => !heat.rows.is_empty(),
+    };
+    if shows {
+        section.panels.push(Panel::new(question, chart));
+    }
+}
+
+/// Outstanding requests as an axis.
+fn outstanding_axis() -> Axis {
+    Axis::new("outstanding", Unit::None, Scale::Log2)
+}
+
+/// Size of a request as an axis.
+fn size_axis() -> Axis {
+    Axis::new("size of a request", Unit::Bytes, Scale::Log2)
+}
+
+/// Is this a load of large requests, whose speed is in MB/s?
+fn streaming(pattern: &Pattern) -> bool {
+    matches!(
+        pattern,
+        Pattern::Sequential
+            | Pattern::MultiThreaded
+            | Pattern::SsdSequential
+            | Pattern::FcTest
+            | Pattern::TransferGraph
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! Charts by the shape of a method's results.
+
+use super::super::data::{
+    Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
+};
+use super::bed::{formula, Ceiling};
+use super::curve::{axes_words, ceilings, grouped, ideal, lines, lines_of, reason, varying};
+use super::figure::{evidence, subject, title, Figure};
+use super::tables::only;
+use super::{outstanding_axis, push, size_axis, streaming, Trial};
+use crate::cell::{
+    CellResult, CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice,
+};
+use crate::metrics::Scheme;
+
+/// From this size on the speed of random requests is told in MB/s, below in requests per second.
+const LARGE: u32 = 64 << 10;
+/// Numbers of a result below a millisecond are told in microseconds.
+const MILLISECOND_NS: f64 = 1e6;
+
+/// A direction as a participle.
+fn done(op: Option<Direction>) -> &'static str {
+    match op {
+        Some(Direction::Read) => "reading",
+        Some(Direction::Write) => "writing",
+        None => "reading and writing",
+    }
+}
+
+/// M01: requests over the share of reads, a chart for each depth.
+pub fn shares(section: &mut Section, all: &[&Trial]) {
+    for (depth, trials) in grouped(all, |spec| spec.axes.qd.unwrap_or(1)) {
+        let x = Axis::new("reads", Unit::Percent, Scale::Linear);
+        let drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
+        push(section, format!("How many requests at {depth} outstanding?"), Chart::Lines(drawn));
+    }
+}
+
+/// M02, M04: speed over the size of a request, a chart for each direction.
+pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+    let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
+    for (op, trials) in grouped(all, |spec| spec.axes.op) {
+        let stream = trials.iter().all(|trial| streaming(&trial.spec.pattern));
+        if stream {
+            let mut drawn = lines(&trials, size_axis(), size, Figure::Mbps);
+            drawn.guides.extend(ideal(&drawn));
+            drawn.guides.extend(ceilings(limits, op));
+            push(section, format!("How fast is {}, by the size of a request?", done(op)), Chart::Lines(drawn));
+            continue;
+        }
+        let small = |spec: &CellSpec| spec.axes.bs.is_none_or(|bs| bs < LARGE);
+        let of_kind = |wanted: bool| -> Vec<&Trial> {
+            trials.iter().copied().filter(|trial| small(&trial.spec) == wanted).collect()
+        };
+        let drawn = lines(&of_kind(true), size_axis(), size, Figure::Iops);
+        push(section, format!("How many small requests a second, {}?", done(op)), Chart::Lines(drawn));
+        let mut drawn = lines(&of_kind(false), size_axis(), size, Figure::Mbps);
+        drawn.guides.extend(ceilings(limits, op));
+        push(section, format!("How fast are large requests, {}?", done(op)), Chart::Lines(drawn));
+    }
+}
+
+/// M06 to M08, M32: requests over depth, with the rating.
+pub fn depths(section: &mut Section, all: &[&Trial]) {
+    let zone = |spec: &CellSpec| spec.axes.zone;
+    for (place, trials) in grouped(all, zone) {
+        let where_ = match place {
+            Some(ZoneChoice::First32g) => " in the first 32 GB",
+            Some(ZoneChoice::Full) => " on the whole array",
+            None => "",
+        };
+        let depth = |spec: &CellSpec| spec.axes.qd.map(f64::from);
+        let drawn = lines(&trials, outstanding_axis(), depth, Figure::Iops);
+        push(section, format!("How does the speed grow with the queue{where_}?"), Chart::Lines(drawn));
+        for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
+            let scheme = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
+            push(section, format!("Which array is best rated{where_}?"), rating(&of_pattern, &pattern, scheme));
+        }
+    }
+}
+
+/// The rating of each subject that has all depths of the formula.
+fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
+    let mut bars = Vec::new();
+    for (name, of_subject) in grouped(trials, subject) {
+        let at = |depth: u32| {
+            let of_depth: Vec<&Trial> =
+                of_subject.iter().copied().filter(|trial| trial.spec.axes.qd == Some(depth)).collect();
+            Figure::Iops.point(0.0, &of_depth)
+        };
+        let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth).map(|point| of(&point)));
+        if let (Ok(y), Ok(low), Ok(high)) = (rate(&|p| p.y), rate(&|p| p.low), rate(&|p| p.high)) {
+            bars.push(Bar { subject: name, value: Point::spread(0.0, y, low, high, 1) });
+        }
+    }
+    let value = Axis::new(format!("rating {scheme:?}"), Unit::None, Scale::Linear).better(Better::Higher);
+    Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
+}
+
+/// M05: speed over clients at depth 1 as charts, other depths as tables.
+pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+    for (op, trials) in grouped(all, |spec| spec.axes.op) {
+        for (depth, trials) in grouped(&trials, |spec| spec.axes.qd.unwrap_or(1)) {
+            let x = Axis::new("clients", Unit::None, Scale::Linear);
+            let mut drawn = lines(&trials, x, |spec| spec.axes.th.map(f64::from), Figure::Mbps);
+            if depth == 1 {
+                drawn.guides = ceilings(limits, op);
+                push(section, format!("What do several streams get together, {}?", done(op)), Chart::Lines(drawn));
+            } else if !drawn.series.is_empty() {
+                let mut table = super::super::table::of_lines(&drawn);
+                table.caption = format!("{} at depth {depth}, MB/s", done(op));
+                section.tables.push(table);
+            }
+        }
+    }
+}
+
+/// Bars of a figure, one for each subject that has it.
+fn bars_of(trials: &[&Trial], figure: Figure) -> Chart {
+    let mut bars = Vec::new();
+    for (name, of_subject) in grouped(trials, subject) {
+        bars.extend(figure.point(0.0, &of_subject).map(|value| Bar { subject: name, value }));
+    }
+    Chart::Bars(Bars { value: figure.axis(), bars, formula: String::new() })
+}
+
+/// M03, M13: one figure for each subject, by load and direction.
+pub fn bars(section: &mut Section, all: &[&Trial]) {
+    for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
+        let figure = Figure::of_pattern(&pattern);
+        let question = match (figure, op) {
+            (Figure::MeanMs, Some(op)) => format!("How long does {} one sector take?", done(Some(op))),
+            (Figure::MeanMs, None) => "How long does an access take?".into(),
+            (_, op) => format!("How fast is {}?", done(op.or(Some(Direction::Read)))),
+        };
+        push(section, question, bars_of(&trials, figure));
+        let known = trials.iter().filter_map(|trial| trial.outcome.result()).any(|result| result.host_cpu.is_some());
+        if op.is_none() && known {
+            let question = format!("What does it cost the host's processor ({})?", title(&pattern));
+            push(section, question, bars_of(&trials, Figure::HostCpu));
+        }
+    }
+}
+
+const fn step_words(step: FileStep) -> &'static str {
+    match step {
+        FileStep::Create => "create",
+        FileStep::Read => "read",
+        FileStep::CopySame => "copy near",
+        FileStep::CopyOther => "copy far",
+    }
+}
+
+const fn set_words(set: FileSet) -> &'static str {
+    match set {
+        FileSet::Install => "Install",
+        FileSet::Iso => "ISO",
+        FileSet::Mp3 => "MP3",
+        FileSet::Programs => "Programs",
+        FileSet::Windows => "Windows",
+    }
+}
+
+const fn fs_words(fs: FileSystem) -> &'static str {
+    match fs {
+        FileSystem::Ntfs => "NTFS",
+        FileSystem::Fat32 => "FAT32",
+    }
+}
+
+/// M09, M10: bars of the sets that are discussed, tables of all.
+pub fn files(section: &mut Section, all: &[&Trial]) {
+    let key = |spec: &CellSpec| (spec.axes.fs.unwrap_or(FileSystem::Ntfs), spec.axes.step.unwrap_or(FileStep::Read));
+    for ((fs, step), trials) in grouped(all, key) {
+        let sets = grouped(&trials, |spec| spec.axes.set.unwrap_or(FileSet::Install));
+        for (set, of_set) in &sets {
+            let discussed = matches!(set, FileSet::Install | FileSet::Iso | FileSet::Programs);
+            if fs == FileSystem::Ntfs && discussed && matches!(step, FileStep::Create | FileStep::Read) {
+                let question = format!("How fast: {} {}?", step_words(step), set_words(*set));
+                push(section, question, bars_of(of_set, Figure::Mbps));
+            }
+        }
+        let rows = grouped(&trials, subject).into_iter().map(|(name, of_subject)| {
+            let cells = sets.iter().map(|(set, _)| {
+                let here: Vec<&Trial> = of_subject
+                    .iter()
+                    .copied()
+                    .filter(|trial| trial.spec.axes.set.unwrap_or(FileSet::Install) == *set)
+                    .collect();
+                cell(&here, Figure::Mbps)
+            });
+            Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+        });
+        section.tables.push(Table {
+            caption: format!("{}, {}: MB/s", fs_words(fs), step_words(step)),
+            corner: "array".into(),
+            columns: sets.iter().map(|(set, _)| set_words(*set).to_owned()).collect(),
+            rows: rows.collect(),
+            ..Table::default()
+        });
+    }
+}
+
+/// The figure of some trials as a cell of a table.
+pub fn cell(trials: &[&Trial], figure: Figure) -> Cell {
+    match figure.point(0.0, trials) {
+        Some(point) if point.low < point.high => Cell::Spread { value: point.y, low: point.low, high: point.high },
+        Some(point) => Cell::Number(point.y),
+        None => Cell::NotApplicable(reason(trials)),
+    }
+}
+
+/// M11: speed over the place, one line for each subject.
+pub fn graph(section: &mut Section, all: &[&Trial]) {
+    let mut series = Vec::new();
+    for (name, trials) in grouped(all, subject) {
+        let Some(result) = trials.iter().find_map(|trial| trial.outcome.result()) else { continue };
+        let known = evidence(result);
+        let points: Vec<Point> =
+            result.curve.iter().map(|sample| Point::exact(sample.at / 1e9, sample.value).with(known.clone())).collect();
+        if !points.is_empty() {
+            series.push(Series::line(name, points));
+        }
+    }
+    let x = Axis::new("place", Unit::named("GB"), Scale::Linear);
+    let drawn = Lines { x, y: Figure::Mbps.axis(), series, guides: Vec::new() };
+    push(section, "How fast is each place read?", Chart::Lines(drawn));
+}
+
+const fn app_words(app: TraceApp) -> &'static str {
+    match app {
+        TraceApp::Winmark99 => "WinMark 99",
+        TraceApp::Photoshop40 => "Photoshop 4.0",
+        TraceApp::Soundforge40 => "Sound Forge 4.0",
+        TraceApp::Visualcpp50 => "Visual C++ 5.0",
+    }
+}
+
+/// M12, M14: scores, with the gain of the larger cache where there are two.
+pub fn scores(section: &mut Section, all: &[&Trial]) {
+    let key = |spec: &CellSpec| (spec.axes.app.unwrap_or(TraceApp::Winmark99), spec.axes.fs);
+    for ((app, fs), trials) in grouped(all, key) {
+        let name = format!("{}{}", app_words(app), fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs))));
+        let sizes = grouped(&trials, |spec| spec.axes.cache_mib);
+        let Some((_, largest)) = sizes.last() else { continue };
+        push(section, format!("Which array scores best: {name}?"), bars_of(largest, Figure::Score));
+        let [(Some(less), few), (Some(more), many)] = sizes.as_slice() else { continue };
+        let rows = grouped(&trials, subject).into_iter().map(|(name, _)| {
+            let (small, large) = (only(few, |spec| subject(spec) == name), only(many, |spec| subject(spec) == name));
+            let (a, b) = (Figure::Score.point(0.0, &small), Figure::Score.point(0.0, &large));
+            let gain = match (a, b) {
+                (Some(a), Some(b)) if a.y > 0.0 => Cell::Change((b.y / a.y - 1.0) * 100.0),
+                _ => Cell::NotApplicable(reason(&large)),
+            };
+            let cells = vec![cell(&small, Figure::Score), cell(&large, Figure::Score), gain];
+            Row { head: name.to_string(), level: Some(name.level), cells }
+        });
+        section.tables.push(Table {
+            caption: format!("{name}: score, thousand bytes per second"),
+            corner: "array".into(),
+            columns: vec![format!("{less} MiB of cache"), format!("{more} MiB of cache"), "gain".into()],
+            rows: rows.collect(),
+            formula: format!("gain = score({more} MiB) / score({less} MiB) - 1"),
+            notes: vec!["The requests are imitated: compare within this table only.".into()],
+        });
+    }
+}
+
+/// Outstanding requests of all workers.
+fn outstanding_of(spec: &CellSpec) -> Option<f64> {
+    let workers = match spec.subject.level() {
+        Some(Level::Jbod) => spec.subject.members(),
+        _ => spec.axes.workers.unwrap_or(spec.pattern.defaults().workers),
+    };
+    spec.axes.oio.or_else(|| Some(spec.axes.qd? * u32::from(workers))).map(f64::from)
+}
+
+/// M20, M21: speed over all outstanding requests.
+pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+    for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
+        let figure = Figure::of_pattern(&pattern);
+        let mut drawn = lines(&trials, outstanding_axis(), outstanding_of, figure);
+        let what = if figure == Figure::Mbps {
+            drawn.guides = ceilings(limits, op);
+            "large requests in sequence"
+        } else {
+            "small requests at random"
+        };
+        push(section, format!("How does {} {what} grow with the queue?", done(op)), Chart::Lines(drawn));
+    }
+}
+
+/// M23: latency by percentile.
+pub fn latencies(section: &mut Section, all: &[&Trial]) {
+    for (op, trials) in grouped(all, |spec| spec.axes.op) {
+        let results: Vec<(&Trial, &CellResult)> =
+            trials.iter().filter_map(|trial| Some((*trial, trial.outcome.result()?))).collect();
+        let slow = results.iter().any(|(_, result)| result.latency.mean_ns >= MILLISECOND_NS);
+        let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
+        let series = results.iter().filter(|(_, result)| result.requests > 0).map(|(trial, result)| {
+            let count = result.latency.count as f64;
+            // A percentile that less than one request lies above is the slowest request.
+            let resolved = result.latency.percentiles.iter().filter(|(p, _)| count * (1.0 - p / 100.0) >= 1.0);
+            let mut points: Vec<Point> = resolved.map(|(p, ns)| Point::exact(*p, *ns as f64 / divisor)).collect();
+            points.push(Point::exact(100.0, result.latency.max_ns as f64 / divisor));
+            Series::line(subject(&trial.spec), points)
+        });
+        let x = Axis::new("requests that take no longer", Unit::Percent, Scale::Nines);
+        let y = Axis::new("latency", Unit::named(unit), Scale::Log10).better(Better::Lower);
+        let drawn = Lines { x, y, series: series.collect(), guides: Vec::new() };
+        push(section, format!("How slow are the slowest requests, {}?", done(op)), Chart::Lines(drawn));
+    }
+}
+
+/// M29: speed over the size of the cache.
+pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
+    for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
+        let x = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
+        let drawn = lines(&trials, x, |spec| spec.axes.cache_mib.map(f64::from), Figure::of_pattern(&pattern));
+        push(section, format!("How much cache pays ({})?", title(&pattern)), Chart::Lines(drawn));
+    }
+}
+
+/// Cells of no method: lines over the numeric axis with most values, one chart for each value of the others.
+pub fn free(section: &mut Section, all: &[&Trial]) {
+    const NUMERIC: [&str; 7] = ["qd", "oio", "bs", "rd", "th", "cache_mib", "workers"];
+    let changing = varying(all);
+    let numeric = changing.iter().filter(|(name, _)| NUMERIC.contains(&name.as_str()));
+    let axis = numeric.max_by_key(|(_, count)| *count).map(|(name, _)| name.clone());
+    let others: Vec<String> =
+        changing.iter().map(|(name, _)| name.clone()).filter(|name| Some(name) != axis.as_ref()).collect();
+    for (words, trials) in grouped(all, |spec| axes_words(spec, &others)) {
+        let Some(first) = trials.first() else { continue };
+        let figure = Figure::of_pattern(&first.spec.pattern);
+        let with = if words.is_empty() { String::new() } else { format!(" ({words})") };
+        let Some(axis) = &axis else {
+            push(section, format!("Which array is best{with}?"), bars_of(&trials, figure));
+            continue;
+        };
+        let x = match axis.as_str() {
+            "bs" => size_axis(),
+            "rd" => Axis::new("reads", Unit::Percent, Scale::Linear),
+            "cache_mib" => Axis::new("cache", Unit::named("MiB"), Scale::Linear),
+            "th" => Axis::new("clients", Unit::None, Scale::Linear),
+            "workers" => Axis::new("workers", Unit::None, Scale::Log2),
+            _ => outstanding_axis(),
+        };
+        let place = |spec: &CellSpec| super::curve::named_axes(spec).get(axis).and_then(|value| value.parse().ok());
+        let drawn = lines_of(&trials, x, place, figure, subject);
+        push(section, format!("How does the speed change with {}{with}?", spoken(axis)), Chart::Lines(drawn));
+    }
+}
+
+/// An axis as a sentence names it.
+fn spoken(axis: &str) -> &str {
+    match axis {
+        "bs" => "the size of a request",
+        "rd" => "the share of reads",
+        "cache_mib" => "the cache",
+        "th" => "the number of clients",
+        "workers" => "the number of workers",
+        _ => "the queue",
+    }
+}

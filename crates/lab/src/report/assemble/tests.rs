@@ -1,0 +1,205 @@
+//! Reports held to the figures of the cells that they are made of.
+
+use super::*;
+use crate::cell::{ArrayState, Axes, CacheMode, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample};
+use crate::method::{find, Suite};
+use crate::report::data::{Cell, Level, Mark};
+use crate::report::{render, text};
+use crate::run::Absence;
+
+fn result(spec: &CellSpec, iops: f64) -> CellResult {
+    let tally = crate::metrics::Tally::default();
+    CellResult {
+        spec: spec.clone(),
+        elapsed_ns: 1_000_000_000,
+        requests: 1000,
+        iops,
+        mbps: iops / 10.0,
+        reads: tally.clone(),
+        writes: tally,
+        latency: crate::cell::LatencySummary {
+            count: 1000,
+            mean_ns: 5e6,
+            deviation_ns: 1e6,
+            min_ns: 1_000_000,
+            max_ns: 90_000_000,
+            percentiles: vec![(50.0, 4_000_000), (99.0, 20_000_000), (99.99, 90_000_000)],
+        },
+        errors: 0,
+        workers: vec![],
+        members: vec![MemberShare { busy: 0.97, ..MemberShare::default() }],
+        components: vec![Component { name: "bus".into(), busy: 0.5 }],
+        host_cpu: Some(0.1),
+        reasons: vec![("ReadModifyWriteFewer".into(), 400), ("ReadModifyWriteForced".into(), 100)],
+        curve: vec![Sample { at: 0.0, value: 70.0 }, Sample { at: 1e9, value: 50.0 }],
+        score: Some(iops),
+        capacity: 1 << 40,
+        notes: vec![],
+    }
+}
+
+/// A method with figures that depend on nothing but the place in the list.
+fn chapter(name: &str, subjects: &[&str]) -> Chapter {
+    let Some(method) = find(name) else { panic!("no method {name}") };
+    let suite = Suite {
+        system: "3ware-9650se".into(),
+        subjects: subjects.iter().map(|word| word.parse().unwrap()).collect(),
+        effort: Effort::QUICK,
+        seed: 1,
+    };
+    let trials = method.cells(&suite).into_iter().zip(1..).map(|(spec, number)| {
+        let outcome = Outcome::Measured(Box::new(result(&spec, 100.0 + f64::from(number % 97))));
+        Trial { spec, outcome }
+    });
+    Chapter { method, trials: trials.collect(), refusal: String::new() }
+}
+
+#[test]
+fn every_method_has_something_to_show() {
+    let subjects = ["single", "raid0x2", "raid0x4", "raid5x4", "raid6x5", "raid10x4"];
+    let chapters: Vec<Chapter> =
+        crate::method::methods().iter().map(|method| chapter(method.name, &subjects)).collect();
+    let ceilings = [Ceiling { name: "bus".into(), read_mbps: 100.0, write_mbps: 90.0 }];
+    for chapter in &chapters {
+        let section = section(chapter, &ceilings);
+        assert!(section.panels.len() + section.tables.len() > 0, "{} shows nothing", chapter.method.id);
+        assert_eq!(section.absent, [], "{}", chapter.method.id);
+    }
+    let review = review("All", vec![], &chapters, &ceilings);
+    let page = render(&review);
+    assert!(page.contains("M17 Write-back against write-through") && !page.contains("NaN"));
+    assert_eq!(page, render(&super::review("All", vec![], &chapters, &ceilings)));
+    assert!(text::render(&review, 100).lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn repetitions_become_a_median_with_its_range() {
+    let spec = CellSpec::new("x", "raid5x4".parse().unwrap(), Pattern::Database);
+    let trials: Vec<Trial> = [300.0, 100.0, 200.0]
+        .into_iter()
+        .map(|iops| Trial { spec: spec.clone(), outcome: Outcome::Measured(Box::new(result(&spec, iops))) })
+        .collect();
+    let all: Vec<&Trial> = trials.iter().collect();
+    let point = Figure::Iops.point(4.0, &all).unwrap();
+    assert_eq!((point.x, point.y, point.low, point.high, point.runs), (4.0, 200.0, 100.0, 300.0, 3));
+    let evidence = point.evidence.unwrap();
+    assert_eq!((evidence.rates.len(), evidence.rates[0].per_request), (1, 0.5));
+    assert_eq!(evidence.rates[0].what, "read-modify-writes");
+    assert_eq!(evidence.loads.len(), 2);
+}
+
+#[test]
+fn the_ratio_table_divides_write_back_by_write_through() {
+    let mut chapter = chapter("wb-wt", &["raid5x4"]);
+    for trial in &mut chapter.trials {
+        let back = trial.spec.axes.cache == Some(CacheMode::WriteBack);
+        let iops = if back && trial.spec.axes.rd == Some(0) { 600.0 } else { 100.0 };
+        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, iops)));
+    }
+    let section = section(&chapter, &[]);
+    let table = &section.tables[0];
+    assert_eq!((table.rows.len(), table.columns.len()), (11, 5));
+    assert!(table.rows[0].cells.iter().all(|cell| *cell == Cell::Ratio(6.0)));
+    assert!(table.rows[1].cells.iter().all(|cell| *cell == Cell::Ratio(1.0)));
+    let wanted = "RAID 5 x4: write-back helps in 5 of 55 cells (most 6.0 times, 0 % reads, depth 1).";
+    assert_eq!(section.findings[0].text, wanted);
+}
+
+#[test]
+fn what_has_no_result_says_why() {
+    let mut chapter = chapter("file-server", &["single", "raid6x4"]);
+    for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.subject.members() == 4) {
+        let reason = "the controller takes five drives for RAID 6".into();
+        trial.outcome = Outcome::Absent(Absence { not_applicable: true, reason });
+    }
+    chapter.trials[2].outcome = Outcome::Absent(Absence { not_applicable: false, reason: "power failed".into() });
+    let found = section(&chapter, &[]);
+    let absent =
+        Absent { what: "RAID 6, 4 drives".into(), reason: "the controller takes five drives for RAID 6".into() };
+    assert_eq!(found.absent, [absent]);
+    assert_eq!(found.findings[0].text, "1 of 18 cells went wrong and have no result.");
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    assert_eq!((lines.series.len(), lines.series[0].points.len()), (1, 8));
+    assert_eq!((lines.series[0].absent[0].x, lines.series[0].absent[0].reason.as_str()), (4.0, "power failed"));
+    let refused = Chapter { refusal: "it writes".into(), ..chapter };
+    assert_eq!(section(&refused, &[]).absent[0].reason, "it writes");
+}
+
+#[test]
+fn a_cycle_that_differs_is_a_warning() {
+    let mut chapter = chapter("repeatability", &["raid5x8"]);
+    for trial in &mut chapter.trials {
+        let mut result = result(&trial.spec, 100.0);
+        let slow = trial.spec.axes.cyc == Some(Cycle::Second) && trial.spec.axes.op == Some(Direction::Write);
+        result.latency.mean_ns = if slow { 9e6 } else { 6e6 };
+        trial.outcome = Outcome::Measured(Box::new(result));
+    }
+    let found = section(&chapter, &[]);
+    let wanted =
+        "Response time, write: RAID 5 x8 depends on the order of the tests: +50 % in the second cycle. Something \
+                  keeps a state.";
+    assert_eq!(found.findings.iter().map(|finding| finding.text.as_str()).collect::<Vec<_>>(), [wanted]);
+}
+
+#[test]
+fn degraded_arrays_are_measured_by_what_they_leave() {
+    let mut chapter = chapter("degraded", &["raid5x4", "raid0x2"]);
+    for trial in &mut chapter.trials {
+        let left = if trial.spec.state == ArrayState::Healthy { 1.0 } else { 0.5 };
+        let mut result = result(&trial.spec, 100.0 * left);
+        result.latency.mean_ns = 5e6 / left;
+        trial.outcome = Outcome::Measured(Box::new(result));
+    }
+    let found = section(&chapter, &[]);
+    let texts: Vec<&str> = found.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let wanted = [
+        "RAID 5 x4, 1 missing: 50 % of the healthy array's speed.",
+        "RAID 5 x4, rebuilding: 50 % of the healthy array's speed.",
+    ];
+    assert_eq!(texts, wanted);
+    let none = Cell::NotApplicable("the level does not survive it".into());
+    assert_eq!(found.tables[0].rows[1].cells[1], none);
+}
+
+#[test]
+fn a_comparison_has_the_change_of_every_cell_that_both_have() {
+    let cell = |qd: u32| {
+        let axes = Axes { qd: Some(qd), ..Axes::default() };
+        CellSpec::new("a", "raid5x4".parse().unwrap(), Pattern::FileServer).with(axes)
+    };
+    let run = |system: &str, factor: f64, depths: &[u32]| -> Vec<Trial> {
+        let trial = |&qd: &u32| {
+            let spec = CellSpec { system: system.into(), ..cell(qd) };
+            let outcome = Outcome::Measured(Box::new(result(&spec, f64::from(qd) * factor)));
+            Trial { spec, outcome }
+        };
+        depths.iter().map(trial).collect()
+    };
+    let review = comparison(("simulated", "served"), &run("a", 100.0, &[1, 2, 4]), &run("b", 110.0, &[1, 2, 4, 8]));
+    assert_eq!(review.summary[0], "0 of 3 results differ by at most 5.0 %.");
+    assert_eq!(review.summary[1], "1 cells are in one of the two only and are left out.");
+    let table = &review.sections[0].tables[0];
+    let Cell::Change(change) = table.rows[0].cells[2] else { panic!("no change") };
+    assert!((change - 10.0).abs() < 1e-9);
+    let Chart::Lines(lines) = &review.sections[0].panels[0].chart else { panic!("no lines") };
+    assert_eq!((lines.series[0].mark, lines.series[1].mark), (Mark::Line, Mark::Points));
+    assert_eq!(lines.series[0].subject.level, Level::Raid5);
+}
+
+#[test]
+fn cells_of_no_method_are_drawn_over_the_axis_with_most_values() {
+    let mut trials = Vec::new();
+    for bs in [4096, 65536] {
+        for qd in [1, 4, 16] {
+            let axes = Axes { qd: Some(qd), bs: Some(bs), ..Axes::default() };
+            let spec = CellSpec::new("a", "raid5x4".parse().unwrap(), Pattern::Random).with(axes);
+            let outcome = Outcome::Measured(Box::new(result(&spec, f64::from(qd))));
+            trials.push(Trial { spec, outcome });
+        }
+    }
+    let review = sweep("A look", vec![], &trials);
+    let questions: Vec<&str> = review.sections[0].panels.iter().map(|panel| panel.question.as_str()).collect();
+    let wanted =
+        ["How does the speed change with the queue (4 KiB)?", "How does the speed change with the queue (64 KiB)?"];
+    assert_eq!(questions, wanted);
+}
