@@ -152,6 +152,8 @@ pub enum JobKind {
     Check,
     /// Are all columns the same? The verdict names the odd one out where a majority exists.
     Compare,
+    /// The CRC-32C of the one column, in the usual sense (register inverted at both ends).
+    Checksum,
     /// Copy `old` to `at` in each column. Copies are carried out in the order in which they are handed out, and before
     /// anything that is handed out later: whoever hands one out need not wait for its end to use what it read. No
     /// other job, command or transfer that is under way touches either side.
@@ -242,6 +244,12 @@ pub enum NoticeKind {
         /// How many sectors.
         sectors: u64,
     },
+    /// A device of the journal does not work; the other one carries it alone.
+    JournalDegraded,
+    /// No device of the journal works any more: writes are acknowledged when they are on the members.
+    JournalLost,
+    /// The journal is full of what an array that has failed needs: the others go on without it.
+    JournalFull,
     /// A flush of a member failed and the array cannot do without it: no flush succeeds until it is assembled again.
     FlushInDoubt,
 }

@@ -5,11 +5,14 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use openraid_format::Superblock;
+use openraid_format::{Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot, Token};
 
 use crate::array::assemble::Assembly;
 use crate::events::DriveInfo;
+pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus};
+pub use crate::journal::session::{Session, Unprotected};
+pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
 
 /// How the engine chooses between the ways to write part of a stripe.
@@ -28,6 +31,9 @@ pub enum PartialWritePolicy {
 pub enum WriteCache {
     /// When it is on the members.
     Through,
+    /// When it is in the controller's journal, which keeps it when the power goes or the server ends; written
+    /// through while that is not possible.
+    Journal,
     /// When it is in the controller's cache, which forgets it when the power goes or the server ends: FLUSH and FUA
     /// make it durable, as with a drive's own cache.
     Volatile,
@@ -211,6 +217,15 @@ pub enum AdminCommand {
     StopScrub {
         /// Which array.
         array: ArrayId,
+    },
+    /// Take a journal into use.
+    AttachJournal(FoundJournal),
+    /// Let go of the journal.
+    DetachJournal,
+    /// Give up what the journal holds for an array that does not run.
+    DiscardJournalled {
+        /// Which: identity of its set.
+        set_uuid: Uuid,
     },
     /// Change the settings of an array.
     SetPolicy {
@@ -436,6 +451,8 @@ pub struct ArrayStatus {
     pub superblock: Option<Superblock>,
     /// Settings.
     pub policy: Policy,
+    /// How far the journal's protection is; of a nested array, ask its legs.
+    pub session: Session,
     /// Is it being stopped?
     pub stopping: bool,
     /// Rows that did not fit when it was last checked.

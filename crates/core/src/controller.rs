@@ -21,12 +21,13 @@ use crate::array::volume::Array;
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::write::Cached;
 use crate::cache::Cache;
-use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind};
+use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind, Verdict};
 use crate::frames::Frames;
 use crate::io::channel::{Channels, Command, Hold, Owner};
 use crate::io::lock::Locks;
 use crate::io::op::Op;
 use crate::io::request::{Piece, Request};
+use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
 use crate::reason::{Reason, TraceEntry};
 use crate::slab::{Queue, Slab};
@@ -51,6 +52,8 @@ pub enum Wake {
     Background,
     /// Dirty data has waited long enough.
     Destage,
+    /// The journal's tail may move.
+    Journal,
 }
 
 /// The controller engine. See the module header.
@@ -75,6 +78,11 @@ pub struct Controller {
     pub(crate) ahead: Ahead,
     /// Pieces that wait for lines of the cache.
     pub(crate) cache_waiters: Queue,
+    pub(crate) journal: Journal,
+    /// Operations that wait for room in the journal.
+    pub(crate) journal_ops: Queue,
+    /// That the journal is full was not told yet.
+    pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Vec<Option<Set>>,
     pub(crate) arrays: Vec<Option<Array>>,
     /// Operations that can move.
@@ -126,6 +134,9 @@ impl Controller {
             cache: Cache::new(&limits),
             ahead: Ahead::new(&limits),
             cache_waiters: Queue::new(limits.pieces_max),
+            journal: Journal::new(&limits),
+            journal_ops: Queue::new(limits.ops_max),
+            journal_lost_notice: false,
             sets: Vec::new(),
             arrays: Vec::new(),
             ready: Queue::new(limits.ops_max),
@@ -211,6 +222,13 @@ impl Controller {
             Completion::Job { tag, verdict } => match tag.kind() {
                 Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
                 Some(TagKind::Job) => self.on_job(tag, verdict),
+                Some(TagKind::Journal) => {
+                    if let Verdict::Checksum(crc) = verdict {
+                        self.on_checksum(crc, actions);
+                    } else {
+                        self.on_replay_copy();
+                    }
+                }
                 _ => panic!("a completion names a job that is out: {tag:?}"),
             },
         }
@@ -228,18 +246,30 @@ impl Controller {
                 self.set_changed = true;
             }
             Owner::Op(op) => self.on_op_command(op, command, result, actions),
+            Owner::Journal(work) => self.on_journal_command(work, command, result, actions),
             Owner::Superblock
             | Owner::BitmapPage(_)
             | Owner::BadBlocks
             | Owner::CleanFlush
             | Owner::BitmapFlush
-            | Owner::CheckpointFlush => self.on_set_command(command, result, actions),
+            | Owner::CheckpointFlush
+            | Owner::SessionFlush => self.on_set_command(command, result, actions),
         }
+    }
+
+    /// Let the journal move: superblocks, the tail, the next group, replay.
+    fn pump_journal(&mut self, actions: &mut Actions) -> bool {
+        if self.journal.state == JournalState::None {
+            return false;
+        }
+        self.pump_tail(actions) || self.pump_loss(actions) || self.pump_replay(actions) || self.seal_group(actions)
     }
 
     fn check_timeouts(&mut self, actions: &mut Actions) {
         while let Some(command) = self.channels.give_up_overdue(self.now) {
-            self.notice(command.set, Some(command.slot), Some(command.drive), NoticeKind::Timeout, actions);
+            if !matches!(command.owner, Owner::Journal(_)) {
+                self.notice(command.set, Some(command.slot), Some(command.drive), NoticeKind::Timeout, actions);
+            }
             self.give_up(&command, actions);
             // One overdue command condemns the drive: the rest of its commands would wait as long again.
             while let Some(command) = self.channels.give_up_issued(command.drive) {
@@ -300,6 +330,9 @@ impl Controller {
         if self.pump_destage() {
             return true;
         }
+        if self.pump_journal(actions) {
+            return true;
+        }
         if self.now < self.sets_due && self.admin_waiting.is_empty() {
             return false;
         }
@@ -315,7 +348,8 @@ impl Controller {
         let timeout = self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout));
         let destage = self.destage_deadline().map(|at| (at, Wake::Destage));
         let sets = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set));
-        sets.chain(timeout).chain(destage).min_by_key(|(at, _)| *at)
+        let journal = self.round_deadline().map(|at| (at, Wake::Journal));
+        sets.chain(timeout).chain(destage).chain(journal).min_by_key(|(at, _)| *at)
     }
 
     /// May an operation be made for a host? The last ones are kept back.
@@ -423,6 +457,10 @@ impl Controller {
                     return true;
                 }
                 Cached::Past(part) => len = part,
+            }
+            if !is_read && !self.limits.journal.is_zero() {
+                // What goes past the cache must fit into one entry.
+                len = len.min(self.journal.buffer_sectors);
             }
         }
         match self.next_extent_op(index, set, set_lba, len, is_read) {

@@ -91,6 +91,8 @@ pub enum Verdict {
     ColumnWrong(u16),
     /// It does not fit, and no single column explains it.
     Unknown,
+    /// The checksum that was asked for.
+    Checksum(u32),
 }
 
 /// The end of an action.

@@ -20,6 +20,7 @@ pub mod events;
 mod frames;
 pub mod geometry;
 mod io;
+pub mod journal;
 pub mod limits;
 pub mod reason;
 mod slab;

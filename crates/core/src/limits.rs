@@ -25,6 +25,9 @@ pub const METADATA_BYTES_MAX: usize = 4096;
 pub const BAD_BLOCKS_MAX: usize = 512;
 /// Entries of a bad-block log in one sector: of 8 bytes each.
 pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
+/// Buffers for payload of the journal: one collects, one is on its way, one is kept for the case that a drive falls
+/// silent while it reads one. Behind them is a window of the same size, into which replay reads.
+pub const JOURNAL_BUFFERS: usize = 3;
 /// Rows that a rebuild, resync or scrub has in work at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
 
@@ -35,6 +38,11 @@ pub struct Limits {
     pub pool: Bytes,
     /// Part of the pool, at its end, in which writes wait and what was read is kept; none is no cache.
     pub cache: Bytes,
+    /// Part of the pool, before the cache, through which the journal is written: four parts of the same size, of
+    /// 64 KiB to 1 MiB; none is no journal.
+    pub journal: Bytes,
+    /// Entries of the journal that may be needed at once.
+    pub journal_entries_max: u32,
     /// Of the cache so many percent may be dirty at the most.
     pub dirty_max_percent: u64,
     /// Beyond so many percent dirty, the oldest is written until no more than the low mark is.
@@ -96,6 +104,8 @@ impl Default for Limits {
             pool: Bytes::mib(160),
             work: Bytes::mib(64),
             cache: Bytes(0),
+            journal: Bytes(0),
+            journal_entries_max: 65_536,
             dirty_max_percent: 80,
             dirty_high_percent: 60,
             dirty_low_percent: 40,
@@ -143,7 +153,7 @@ impl Limits {
     /// Frames of the pool that hold host payload.
     #[must_use]
     pub fn host_bytes(&self) -> Bytes {
-        self.pool - self.work - self.cache - Bytes(ZERO_REGION_BYTES)
+        self.pool - self.work - self.cache - self.journal - Bytes(ZERO_REGION_BYTES)
     }
 
     /// Those of them that are in use while no drive has fallen silent: the first of their zones.
@@ -162,9 +172,18 @@ impl Limits {
         let frame = Bytes(FRAME_BYTES);
         ensure((self.pool % frame).is_zero(), "the pool must be a multiple of 4096 bytes")?;
         ensure((self.work % frame).is_zero(), "the work area must be a multiple of 4096 bytes")?;
-        let others = self.work.get().saturating_add(self.cache.get()).saturating_add(ZERO_REGION_BYTES);
+        let others = [self.cache, self.journal, Bytes(ZERO_REGION_BYTES)];
+        let others = others.iter().fold(self.work.get(), |sum, part| sum.saturating_add(part.get()));
         ensure(others < self.pool.get(), "the pool must be larger than the work area, the cache and the zero region")?;
         ensure((self.cache % frame).is_zero(), "the cache must be a multiple of 4096 bytes")?;
+        let buffer = self.journal / (JOURNAL_BUFFERS as u64 + 1);
+        ensure((self.journal % (frame * 4)).is_zero(), "the journal's buffers must be multiples of 4096 bytes")?;
+        ensure(
+            buffer.is_zero() || (Bytes::kib(64)..=Bytes::mib(1)).contains(&buffer),
+            "a buffer of the journal must have 64 KiB to 1 MiB",
+        )?;
+        ensure(buffer.is_zero() || !self.cache.is_zero(), "a journal needs a cache")?;
+        ensure(buffer.is_zero() || self.journal_entries_max >= 64, "a journal needs at least 64 entries")?;
         ensure(
             self.dirty_low_percent <= self.dirty_high_percent
                 && self.dirty_high_percent <= self.dirty_max_percent

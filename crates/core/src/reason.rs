@@ -102,6 +102,12 @@ reasons! {
     WaitedForLock = "waited for another request on the same rows",
     /// The write is in the cache.
     WriteCached = "write taken into the cache",
+    /// A write waits for room in the journal, or until its array may use it.
+    WaitedForJournal = "waited for the journal",
+    /// What is about to be written is in the journal first.
+    RedoLogged = "redo put into the journal",
+    /// The journal promises this write.
+    WriteJournalled = "write promised by the journal",
     /// The cache had what was asked for.
     ReadCached = "read from the cache",
     /// Reading ahead of a stream began; the figure is its window in KiB.

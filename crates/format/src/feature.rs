@@ -38,8 +38,12 @@ impl FeatureMap {
     /// `layout` of a RAID 0 is meaningful.
     pub const RAID0_LAYOUT: Self = Self(4096);
 
+    /// Writes that this set has promised to keep are in openraid's journal. Linux does not know this bit and refuses
+    /// the member, which is what it is for.
+    pub const CONTROLLER_JOURNAL: Self = Self(1 << 30);
+
     /// Every bit that has a meaning here.
-    pub const KNOWN: Self = Self(8191);
+    pub const KNOWN: Self = Self(8191 | 1 << 30);
     /// Bits that this implementation can serve. The others have a name, and the array that has them is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -47,10 +51,11 @@ impl FeatureMap {
             | Self::BAD_BLOCKS.0
             | Self::REPLACEMENT.0
             | Self::RECOVERY_BITMAP.0
-            | Self::RAID0_LAYOUT.0,
+            | Self::RAID0_LAYOUT.0
+            | Self::CONTROLLER_JOURNAL.0,
     );
 
-    const NAMES: [(Self, &'static str); 13] = [
+    const NAMES: [(Self, &'static str); 14] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -64,6 +69,7 @@ impl FeatureMap {
         (Self::PPL, "partial parity log"),
         (Self::MULTIPLE_PPLS, "multiple partial parity logs"),
         (Self::RAID0_LAYOUT, "raid0 layout"),
+        (Self::CONTROLLER_JOURNAL, "openraid journal"),
     ];
 
     /// Are all bits of `other` set?
@@ -171,6 +177,6 @@ mod tests {
         assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
         assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
         assert_eq!(FeatureMap::NONE.to_string(), "none");
-        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0xffff_e000));
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0xbfff_e000));
     }
 }

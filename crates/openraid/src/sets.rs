@@ -41,7 +41,12 @@ pub fn plan(members: &[ProbedMember], force: bool) -> (Vec<SetPlan>, Vec<usize>)
             set.iter().filter_map(|place| members[*place].candidate(number(*place))).collect();
         let newest = candidates.iter().map(|candidate| &candidate.superblock).max_by_key(|own| own.events);
         let newest = newest.expect("a set has a member").clone();
-        SetPlan { uuid, newest, members: set, plan: assemble::plan(&candidates, AssembleOptions { force }) }
+        SetPlan {
+            uuid,
+            newest,
+            members: set,
+            plan: assemble::plan(&candidates, AssembleOptions { force, journal_lost: false }),
+        }
     });
     (plans.collect(), strangers)
 }

@@ -33,7 +33,7 @@ impl Trial {
             let probed = ProbedMember { info: opened.info, ..probed };
             (opened, probed)
         });
-        let request = AssembleRequest { options: AssembleOptions { force }, nesting };
+        let request = AssembleRequest { options: AssembleOptions { force, journal_lost: false }, nesting };
         let started = service.handle().assemble(overlaid.collect(), request).map_err(Failure::failed)?;
         let trial = Self { service, started, why };
         for served in trial.served() {

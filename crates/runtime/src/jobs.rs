@@ -45,6 +45,12 @@ fn run_sized<const N: usize>(
         JobKind::Recover { lost } => recover::<N>(kernels, pool, job, columns, usize::from(lost)),
         JobKind::Check => return check::<N>(kernels, pool, job, columns),
         JobKind::Compare => return compare(kernels, pool, job, columns),
+        JobKind::Checksum => {
+            let at = range(columns[0].at, job);
+            let mut crc = 0;
+            pool.disjoint(&[at], &[], |from, _| crc = !kernels.crc32c(!0, from[0]));
+            return Verdict::Checksum(crc);
+        }
         JobKind::Copy => {
             for column in columns {
                 let (from, to) = (range(column.old, job), range(column.at, job));

@@ -106,6 +106,7 @@ impl Digest {
             JobKind::Check => 4,
             JobKind::Compare => 5,
             JobKind::Copy => 6,
+            JobKind::Checksum => 7,
         };
         self.number(kind);
         self.number(u64::from(job.len));

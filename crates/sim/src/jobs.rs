@@ -37,7 +37,9 @@ pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mu
             columns.iter().for_each(|column| claims.read(ticket, column.at, len));
             syndromes.for_each(|at| claims.read(ticket, *at, len));
         }
-        JobKind::Compare => columns.iter().for_each(|column| claims.read(ticket, column.at, len)),
+        JobKind::Compare | JobKind::Checksum => {
+            columns.iter().for_each(|column| claims.read(ticket, column.at, len));
+        }
         JobKind::Copy => {
             for column in columns {
                 claims.read(ticket, column.old, len);
@@ -61,6 +63,7 @@ pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobCol
         JobKind::Recover { lost } => recover(kernels, pool, job, columns, usize::from(lost)),
         JobKind::Check => check(kernels, pool, job, columns),
         JobKind::Compare => compare(pool, job, columns),
+        JobKind::Checksum => Verdict::Checksum(!kernels.crc32c(!0, &pool[range(columns[0].at, job.len)])),
         JobKind::Copy => {
             for column in columns {
                 let from = range(column.old, job.len);

@@ -63,6 +63,8 @@ pub enum TagKind {
     Transfer = 2,
     /// A computation on frames.
     Job = 3,
+    /// A copy or a checksum of the journal's.
+    Journal = 4,
 }
 
 /// The name of one outstanding action: kind, index in the core's table, and a generation that makes a late or
@@ -91,6 +93,7 @@ impl Tag {
             1 => Some(TagKind::Drive),
             2 => Some(TagKind::Transfer),
             3 => Some(TagKind::Job),
+            4 => Some(TagKind::Journal),
             _ => None,
         }
     }

@@ -26,6 +26,8 @@ use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::channel::Owner;
 use crate::io::heads::Heads;
+use crate::journal::session::{Session, SetJournal};
+use crate::journal::JournalState;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -76,6 +78,14 @@ impl Controller {
                     set.task = None;
                 }
             }),
+            AdminCommand::AttachJournal(found) => self.attach_journal(&found),
+            AdminCommand::DetachJournal => self.detach_journal(),
+            AdminCommand::DiscardJournalled { set_uuid } => self.discard_journalled(set_uuid),
+            AdminCommand::SetPolicy { policy, .. }
+                if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
+            {
+                Err(AdminError::NotPossible("the server has no journal; start it with --journal DEVICE"))
+            }
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache != WriteCache::Through && !self.cache.is_on() =>
             {
@@ -192,7 +202,7 @@ impl Controller {
         }
     }
 
-    fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
+    pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
         for (at, drive) in drives.iter().enumerate() {
             let channel = self.channels.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
             if channel.set.is_some() || drives[..at].contains(drive) {
@@ -259,9 +269,49 @@ impl Controller {
             set.metadata.as_mut().expect("just put").request();
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
         }
+        if let Err(error) = self.enlist_for_replay(id, &mut set) {
+            self.release_drives(&drives);
+            self.arrays[array.index()] = None;
+            return Err(error);
+        }
         self.sets[id.index()] = Some(set);
         self.sort_members(id);
         Ok((array, id))
+    }
+
+    /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
+    fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
+        let common = &set.metadata.as_ref().expect("just put").common;
+        let index = self.journal.superblock.as_ref().and_then(|superblock| superblock.index_of(common.set_uuid));
+        if !common.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+            // What the journal still has of it was void when it was stopped, or given up.
+            if let Some(index) = index {
+                self.journal.log.settle_array(index);
+            }
+            return Ok(());
+        }
+        let works = matches!(self.journal.state, JournalState::Live | JournalState::Opening);
+        let (Some(index), true) = (index, works) else {
+            return Err(AdminError::NotPossible(
+                "a journal holds writes that this array has promised to keep, and it is not the one that is here: start the \
+                 server with that journal (--journal), or give those writes up (assemble with --journal-lost)",
+            ));
+        };
+        set.journal.index = index;
+        (set.journal.marked, set.journal.replaying) = (true, true);
+        set.life = Life::Starting;
+        self.journal.replay.want(id);
+        Ok(())
+    }
+
+    /// A set that could not be started is as if it had never been.
+    fn take_back(&mut self, array: ArrayId, id: SetId) {
+        let log = &mut self.journal.log;
+        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
+        let drives: Vec<DriveId> = self.set(id).members.iter().map(|m| m.drive).collect();
+        self.release_drives(&drives);
+        self.sets[id.index()] = None;
+        self.arrays[array.index()] = None;
     }
 
     fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
@@ -298,6 +348,7 @@ impl Controller {
             writers: 0,
             last_write: Instant::ZERO,
             dirty: DirtyCount::default(),
+            journal: SetJournal::NONE,
             is_cacheable: is_cacheable(&geometry),
             heads: Heads::new(slots),
             geometry,
@@ -315,6 +366,9 @@ impl Controller {
         }
         // Runs are powers of two: half of the share is sure to fit.
         let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
+        // All that one operation writes must fit into one entry of the journal.
+        let entry = self.journal.buffer_sectors.get() / members;
+        let rows = if self.limits.journal.is_zero() { rows } else { rows.min(entry) };
         let rows = (rows - rows % 8).max(block.sectors().get());
         Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
     }
@@ -389,7 +443,7 @@ impl Controller {
         Ok(AdminOutcome::Started(array))
     }
 
-    fn release_drives(&mut self, drives: &[DriveId]) {
+    pub(crate) fn release_drives(&mut self, drives: &[DriveId]) {
         for drive in drives {
             if let Some(channel) = self.channels.get_mut(*drive) {
                 channel.set = None;
@@ -397,9 +451,14 @@ impl Controller {
         }
     }
 
-    fn check_started(&mut self, array: ArrayId, set: SetId) -> Option<Result<AdminOutcome, AdminError>> {
-        let set = self.set_mut(set);
+    fn check_started(&mut self, array: ArrayId, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
+        let set = self.set_mut(id);
+        if let Some(why) = set.journal.replay_error {
+            self.take_back(array, id);
+            return Some(Err(AdminError::NotPossible(why)));
+        }
         match set.life {
+            Life::Starting if set.is_replaying() => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
                 let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
@@ -459,7 +518,8 @@ impl Controller {
         if !failed && !self.is_settled(set_id, actions) {
             return None;
         }
-        let lost = self.cache.forget_set(set_id);
+        let log = &mut self.journal.log;
+        let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
         if lost > 0 {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
@@ -491,7 +551,7 @@ impl Controller {
         let written =
             set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
         // A set in doubt stays marked active.
-        let marked = set.intent == Intent::Clean || set.is_in_doubt();
+        let marked = (set.intent == Intent::Clean && set.journal.session == Session::Off) || set.is_in_doubt();
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;
         }

@@ -37,6 +37,8 @@ pub struct Candidate {
 pub struct AssembleOptions {
     /// Take members that are stale where the array cannot start without them, and start a dirty, degraded array.
     pub force: bool,
+    /// The journal that holds writes which the array has promised to keep is lost: start without them.
+    pub journal_lost: bool,
 }
 
 /// What became of a candidate.
@@ -264,7 +266,15 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         }
     }
     let missing = all.minus(in_sync);
-    let resync_from = newest.superblock.resync_position();
+    let mut common = newest.superblock.clone();
+    let journalled = common.features.contains(FeatureMap::CONTROLLER_JOURNAL);
+    if journalled && options.journal_lost {
+        common.features.set(FeatureMap::CONTROLLER_JOURNAL, false);
+        forced.get_or_insert_with(String::new).push_str("writes that only the lost journal had are lost; ");
+    }
+    // What was being written when it stopped is in the journal, in full.
+    let replays = journalled && !options.journal_lost;
+    let resync_from = newest.superblock.resync_position().filter(|_| !replays);
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let mut resync_from = resync_from.filter(|_| redundant);
     let parity = matches!(geometry, Geometry::Parity(_));
@@ -279,7 +289,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     }
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
-        common: newest.superblock.clone(),
+        common,
         geometry,
         members: planned(candidates, &verdicts),
         verdicts: candidates.iter().map(|c| c.drive).zip(verdicts.iter().copied()).collect(),

@@ -98,11 +98,14 @@ impl Controller {
         let set = self.set_mut(op.set);
         set.writers -= 1;
         set.last_write = now;
+        // Somebody waits until nobody writes without the journal.
+        let settled = set.journal.wanted && set.is_settled();
         let quiet_at = now + delay;
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
         }
         self.sets_due = self.sets_due.min(quiet_at);
+        self.set_changed |= settled;
     }
 
     /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others, and

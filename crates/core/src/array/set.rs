@@ -14,6 +14,7 @@ use crate::background::Task;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
 use crate::io::heads::Heads;
+use crate::journal::session::SetJournal;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -170,6 +171,8 @@ pub(crate) struct Set {
     pub last_write: Instant,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
+    /// What the journal promises for it.
+    pub journal: SetJournal,
     /// Its chunks are whole lines of the cache.
     pub is_cacheable: bool,
     /// Where the heads of its members are, about.

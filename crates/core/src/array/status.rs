@@ -49,6 +49,7 @@ impl Controller {
             ops: sets.iter().map(|s| s.ops).sum(),
             superblock: metadata.map(|m| (*m.common).clone()),
             policy: sets[0].policy,
+            session: sets[0].journal.session,
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
             last_scrub_mismatches: direct.and_then(|s| s.last_scrub_mismatches),
         })

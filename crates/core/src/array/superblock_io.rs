@@ -50,11 +50,13 @@ impl Set {
     /// Bring the common superblock in line with the state of the set, for the next generation.
     fn update_common(&mut self, wall_clock: u64, events_step: u64) {
         let resync = self.resync_mark();
+        let journal = self.journal_feature();
         let optimal = self.health() == Health::Optimal;
         let Some(metadata) = &mut self.metadata else { return };
         let common = &mut metadata.common;
         common.events += events_step;
         common.resync_offset = resync;
+        common.features.set(journal.0, journal.1);
         common.updated = Timestamp::new(wall_clock, 0);
         for member in &mut self.members {
             let Some(own) = member.superblock.as_mut() else { continue };
@@ -303,7 +305,8 @@ impl Controller {
                     self.store_checkpoint(id);
                 }
             }
-            Owner::Op(_) | Owner::Quarantined => unreachable!("these go elsewhere"),
+            Owner::SessionFlush => set.journal.flushes -= 1,
+            Owner::Op(_) | Owner::Journal(_) | Owner::Quarantined => unreachable!("these go elsewhere"),
         }
     }
 

@@ -35,6 +35,7 @@ impl Controller {
             return false;
         }
         let mut moved = self.pump_intent(id, actions);
+        moved |= self.pump_session(id, actions);
         moved |= self.pump_metadata(id, actions);
         if self.set(id).life != Life::Running {
             return moved;
@@ -49,6 +50,7 @@ impl Controller {
     /// Move the active mark on: see [`Intent`].
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
+        let held = self.journal_holds(self.set(id));
         let set = self.set_mut(id);
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
         match set.intent {
@@ -56,14 +58,17 @@ impl Controller {
             Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
             // The members may differ in what was lost: the next assembly looks.
             Intent::Active | Intent::Flushing if set.is_in_doubt() => return false,
-            Intent::Active if set.is_quiet(now, delay) => {
+            Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
                 set.intent = Intent::Flushing;
                 let issued = self.flush_members(id, Owner::CleanFlush, actions);
                 self.set_mut(id).clean_flushes += issued;
             }
+            // A write came in between that the journal has promised.
+            Intent::Flushing if set.clean_flushes == 0 && held => set.intent = Intent::Active,
             Intent::Flushing if set.clean_flushes == 0 => {
                 let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
                 set.intent = Intent::Unmarking(generation);
+                self.unmark_with(id, generation);
             }
             _ => return false,
         }
@@ -98,8 +103,10 @@ impl Controller {
         if set.life != Life::Running {
             return None;
         }
-        let clean = (set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0 && !set.is_in_doubt())
-            .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
+        let held = self.journal_holds(set) || !set.journal.may_be_clean();
+        let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
+        let clean =
+            (idle && !held && !set.is_in_doubt()).then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
         let quiet = || set.task.is_none() && !set.is_in_doubt() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap

@@ -23,6 +23,10 @@ use crate::slots::SlotSet;
 impl Controller {
     /// Begin to write dirty units, as many as may be in work; true where something moved.
     pub(crate) fn pump_destage(&mut self) -> bool {
+        if self.journal.replay.is_active() {
+            // No entry may depend on a stripe that replay has not made whole.
+            return false;
+        }
         let mut moved = false;
         while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
             let Some(unit) = self.cache.pick(self.now, self.limits.destage_delay) else { break };
@@ -46,7 +50,8 @@ impl Controller {
 
     /// When destage wants to be called again by itself.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        if self.cache.writing >= self.limits.destage_units_max || !self.may_make_background_op() {
+        let waits = self.cache.writing >= self.limits.destage_units_max || !self.may_make_background_op();
+        if waits || self.journal.replay.is_active() {
             return None;
         }
         self.cache.next_due(self.now, self.limits.destage_delay)
@@ -104,7 +109,7 @@ impl Controller {
     }
 
     /// The sectors of the set that a slot of the band in work holds.
-    fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
+    pub(crate) fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
         let StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
             unreachable!("bands are of data columns")
         };
@@ -135,6 +140,7 @@ impl Controller {
             let (at, len) = self.band_extent(&op, slot);
             self.extent_written(op.set, at, len);
         }
+        self.unlog(index);
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
@@ -179,6 +185,7 @@ impl Controller {
         let op = self.ops[index];
         self.extent_written(op.set, op.at, op.len);
         self.end_write(index);
+        self.unlog(index);
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.cursor, op.phase) = (op.cursor_end, Phase::Planning);
@@ -193,7 +200,7 @@ impl Controller {
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.lines.find(set, number).expect("dirty lines are not evicted");
-            self.cache.lines.get_mut(line).staged = true;
+            self.stage_line(line, Mask::range(first, last));
             let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
             if last - first < LINE_SECTORS {
@@ -210,6 +217,23 @@ impl Controller {
         self.push_staging(index, columns, actions);
     }
 
+    /// These sectors of a line are about to be copied out of it.
+    fn stage_line(&mut self, index: u32, mask: Mask) {
+        let line = self.cache.lines.get_mut(index);
+        line.staged = true;
+        line.staged_whole = line.dirty.without(mask).is_empty();
+        // What came since it was staged last is staged now.
+        let repin = core::mem::take(&mut line.repin);
+        self.unpin_lines([repin, 0]);
+    }
+
+    /// Lines do not need these entries of the journal any more; 0 is none.
+    fn unpin_lines(&mut self, pins: [u64; 2]) {
+        for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
+            self.journal.log.unpin_if_held(sequence);
+        }
+    }
+
     fn push_staging(&mut self, index: u32, columns: usize, actions: &mut Actions) {
         if actions.columns.len() > columns {
             let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
@@ -220,7 +244,8 @@ impl Controller {
     fn extent_written(&mut self, set: openraid_units::SetId, at: SetLba, len: Sectors) {
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.cache.lines.find(set, number) {
-                self.cache.mark_written(line, Mask::range(first, last));
+                let pins = self.cache.mark_written(line, Mask::range(first, last));
+                self.unpin_lines(pins);
             }
         }
     }
@@ -231,6 +256,7 @@ impl Controller {
         self.cache.writing -= 1;
         self.cache.leaving -= op.probe;
         self.wake_cache_waiters();
+        self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();
         let now = self.now;
         let entry = *self.cache.units.get(unit);

@@ -53,6 +53,15 @@ impl Mask {
     }
 }
 
+/// A place in the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LoggedAt {
+    /// The entry.
+    pub sequence: u64,
+    /// Where the line's first sector is, or would be, in sectors of the entry's payload.
+    pub payload_at: i64,
+}
+
 /// One line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
@@ -71,6 +80,15 @@ pub(crate) struct Line {
     pub ahead: bool,
     /// Its dirty sectors are being written to the members, and nothing was written to the line since.
     pub staged: bool,
+    /// All that was dirty was staged.
+    pub staged_whole: bool,
+    /// The first entry of the journal that it needs while it is dirty, the first that came after it was staged, and
+    /// the last; 0 is none.
+    pub pin: u64,
+    pub repin: u64,
+    pub newest: u64,
+    /// Where the journal has all its dirty sectors, if they stand there in one piece.
+    pub logged: Option<LoggedAt>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub unit: u32,
     /// Neighbours: among the clean lines, or in the dirty unit.
@@ -78,6 +96,15 @@ pub(crate) struct Line {
     pub next: u32,
     chain: u32,
     used: bool,
+}
+
+impl Line {
+    /// It is clean, or void: the entries of the journal that it needed.
+    pub(crate) fn release_pins(&mut self) -> [u64; 2] {
+        let pins = [self.pin, self.repin];
+        (self.pin, self.repin, self.newest, self.logged, self.staged_whole) = (0, 0, 0, None, false);
+        pins
+    }
 }
 
 /// A list linked through the lines.
@@ -145,6 +172,11 @@ impl Lines {
             filler: NONE,
             ahead: false,
             staged: false,
+            staged_whole: false,
+            pin: 0,
+            repin: 0,
+            newest: 0,
+            logged: None,
             unit: NONE,
             previous: NONE,
             next: NONE,

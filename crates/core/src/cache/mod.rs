@@ -232,25 +232,50 @@ impl Cache {
         self.draining |= self.dirty - self.leaving.min(self.dirty) > self.high;
     }
 
-    /// These sectors of a line are on the members, unless they were written to since they were staged.
-    pub(crate) fn mark_written(&mut self, index: u32, mask: Mask) {
+    /// These sectors of a line are on the members, unless they were written to since they were staged. Returns the
+    /// entries of the journal that the line does not need any more.
+    pub(crate) fn mark_written(&mut self, index: u32, mask: Mask) -> [u64; 2] {
         let line = self.lines.get_mut(index);
         if !line.staged {
-            return;
+            if line.staged_whole && line.repin != 0 {
+                line.staged_whole = false;
+                let pin = core::mem::replace(&mut line.pin, line.repin);
+                line.repin = 0;
+                return [pin, 0];
+            }
+            return [0, 0];
         }
+        self.counters.destaged += u64::from(Mask(mask.0 & self.lines.get(index).dirty.0).len());
+        self.make_clean(index, mask)
+    }
+
+    /// These sectors of a line are not dirty any more: what it promised of them is void.
+    pub(crate) fn revoke(&mut self, index: u32, mask: Mask) -> [u64; 2] {
+        let line = self.lines.get_mut(index);
+        if line.dirty.is_empty() {
+            return [0, 0];
+        }
+        line.valid = line.valid.without(mask);
+        self.make_clean(index, mask)
+    }
+
+    fn make_clean(&mut self, index: u32, mask: Mask) -> [u64; 2] {
+        let line = self.lines.get_mut(index);
         let cleaned = Mask(mask.0 & line.dirty.0);
         line.dirty = line.dirty.without(cleaned);
         let (unit, clean) = (line.unit, line.dirty.is_empty());
-        self.counters.destaged += u64::from(cleaned.len());
         let entry = self.units.get_mut(unit);
         entry.sectors -= cleaned.len();
         if clean {
             entry.lines.remove(self.lines.all_mut(), index);
             let line = self.lines.get_mut(index);
             (line.unit, line.staged) = (crate::slab::NONE, false);
+            let pins = line.release_pins();
             self.dirty -= 1;
             self.settle_unless_used(index);
+            return pins;
         }
+        [0, 0]
     }
 
     /// The next dirty unit to be written, and why: those that are ready, then the oldest while memory is short or
@@ -284,7 +309,7 @@ impl Cache {
     }
 
     /// A set is gone: its lines are free. Returns how many sectors were dirty.
-    pub(crate) fn forget_set(&mut self, set: SetId) -> u64 {
+    pub(crate) fn forget_set(&mut self, set: SetId, mut unpin: impl FnMut(u64)) -> u64 {
         let mut lost = 0;
         for index in 0..self.lines.len() {
             let line = *self.lines.get(index);
@@ -306,6 +331,7 @@ impl Cache {
             }
             self.lines.waste(index);
             let line = self.lines.get_mut(index);
+            line.release_pins().into_iter().filter(|sequence| *sequence != 0).for_each(&mut unpin);
             (line.valid, line.dirty, line.filling) = (Mask::NONE, Mask::NONE, Mask::NONE);
             self.lines.settle(index);
         }

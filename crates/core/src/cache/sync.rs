@@ -7,6 +7,7 @@ use openraid_units::SetId;
 
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
+use crate::journal::session::Session;
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -38,8 +39,16 @@ pub(crate) enum Sync {
 }
 
 impl Controller {
+    /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
+    pub(crate) fn is_promised(&self, set: SetId) -> bool {
+        self.journal.is_live() && self.set(set).journal.session == Session::On
+    }
+
     /// Is everything that this flush covers of a set on the members? Otherwise it is called again.
     pub(crate) fn is_synced(&mut self, request: u32, set: SetId) -> bool {
+        if self.requests[request].sync == Sync::Idle && self.is_promised(set) {
+            return true;
+        }
         let dirty = &mut self.set_mut(set).dirty;
         if dirty.old > 0 {
             return false;

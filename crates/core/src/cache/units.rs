@@ -213,6 +213,19 @@ impl Units {
         }
     }
 
+    /// A unit of a set that waits and has nothing dirty.
+    pub(crate) fn first_empty_waiting(&self, set: SetId) -> Option<u32> {
+        let mut index = self.waiting.head;
+        while index != NONE {
+            let unit = &self.units[index as usize];
+            if unit.set == set && unit.sectors == 0 {
+                return Some(index);
+            }
+            index = unit.next;
+        }
+        None
+    }
+
     /// The first that is ready.
     pub(crate) fn first_ready(&self) -> Option<u32> {
         Some(self.ready.head).filter(|index| *index != NONE)

@@ -6,7 +6,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 
-use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::lines::{lines_of, LoggedAt, Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::{unit_at, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
@@ -16,12 +16,26 @@ use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::io::op::{Op, OpKind};
 use crate::io::split::narrow;
+use crate::journal::session::Session;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
 
+/// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
+const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 /// Lines that one look puts a piece into at the most, so that the actions have room.
 const LINES_AT_ONCE: u64 = 64;
+
+/// What keeps a write until it is on the members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Promise {
+    /// Nothing: it is acknowledged when it is there.
+    Through,
+    /// The cache, which forgets it when the power goes.
+    Volatile,
+    /// The journal.
+    Journal,
+}
 
 /// What the cache makes of a part of a read or a write.
 pub(crate) enum Cached {
@@ -49,8 +63,15 @@ impl Controller {
             }
             return self.read_from_cache(piece, set, at, len, actions);
         }
-        if self.is_cached_write(piece, set) {
-            return self.cache_write(piece, set, at, len, actions);
+        if self.wants_journal(set) && !self.is_journal_ready(set) {
+            self.cache_waiters.push(piece);
+            return Cached::Waits;
+        }
+        match self.promise_of(piece, set) {
+            promise @ (Promise::Volatile | Promise::Journal) => {
+                return self.cache_write(piece, set, (at, len), promise, actions);
+            }
+            Promise::Through => {}
         }
         if let Some(unit) = self.dirty_unit_below(set, at, len) {
             self.pieces[piece].next_waiter = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, piece);
@@ -59,17 +80,17 @@ impl Controller {
         Cached::Past(len)
     }
 
-    /// Is this piece of a write to be cached? Only what fills blocks is.
-    fn is_cached_write(&self, piece: u32, set: SetId) -> bool {
+    /// What keeps this piece of a write until the members have it? The cache takes only what fills blocks.
+    fn promise_of(&self, piece: u32, id: SetId) -> Promise {
         let entry = &self.pieces[piece];
-        let plain = self.requests[entry.request].request.kind == RequestKind::Write { fua: false };
-        let set = self.set(set);
-        plain
-            && set.policy.write_cache == WriteCache::Volatile
-            && set.life == Life::Running
-            && set.is_cacheable
-            && entry.head_skip == 0
-            && entry.tail_skip == 0
+        let RequestKind::Write { fua } = self.requests[entry.request].request.kind else { return Promise::Through };
+        let set = self.set(id);
+        let cached = set.life == Life::Running && set.is_cacheable && entry.head_skip == 0 && entry.tail_skip == 0;
+        match set.policy.write_cache {
+            WriteCache::Volatile if cached && !fua && set.journal.session == Session::Off => Promise::Volatile,
+            WriteCache::Journal if cached && self.wants_journal(id) => Promise::Journal,
+            _ => Promise::Through,
+        }
     }
 
     /// The first dirty unit that something which goes past the cache has to wait for; it is hurried. Where there is
@@ -124,15 +145,26 @@ impl Controller {
     }
 
     /// Take as many sectors of a piece as there are lines for: whole lines, or one that is not whole.
-    fn cache_write(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors, actions: &mut Actions) -> Cached {
+    fn cache_write(
+        &mut self,
+        piece: u32,
+        set: SetId,
+        (at, len): (SetLba, Sectors),
+        promise: Promise,
+        actions: &mut Actions,
+    ) -> Cached {
         let from = self.pieces[piece].split;
         let run = self.pieces[piece].run.expect("writes have frames");
         let (number, _) = unit_at(&self.set(set).geometry, at);
         let (start, sectors) = unit_extent(&self.set(set).geometry, number);
         let len = len.min((start + sectors) - at);
+        let len = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { len };
         let columns = actions.columns.len();
         let (mut taken, mut unit) = (Sectors::ZERO, NONE);
         for (count, (line_number, first, last)) in (0..).zip(lines_of(at, len)) {
+            if len.is_zero() {
+                break;
+            }
             let whole = last - first == LINE_SECTORS;
             if count == LINES_AT_ONCE || (count > 0 && !whole) || !self.may_dirty(set, line_number) {
                 break;
@@ -141,8 +173,12 @@ impl Controller {
             if unit == NONE {
                 unit = self.dirty_unit_of(set, number);
             }
-            self.cache.mark_dirty(line, Mask::range(first, last), unit, sectors.get());
-            let old = run.at + (from + taken).bytes();
+            let (mask, old) = (Mask::range(first, last), run.at + (from + taken).bytes());
+            if promise == Promise::Journal {
+                let to = self.append_line(piece, set, (at, taken), (line, first, last));
+                actions.columns.push(JobColumn { index: 0, at: to, old });
+            }
+            self.cache.mark_dirty(line, mask, unit, sectors.get());
             actions.columns.push(JobColumn { index: 0, at: self.cache.lines.frame(line, first), old });
             taken += Sectors(last - first);
             if !whole {
@@ -150,6 +186,9 @@ impl Controller {
             }
         }
         if taken.is_zero() {
+            if promise == Promise::Journal && len.is_zero() {
+                self.explain(set, Reason::WaitedForJournal, at.get(), 0);
+            }
             self.explain(set, Reason::WaitedForCache, at.get(), self.cache.dirty);
             self.cache.draining = true;
             self.cache_waiters.push(piece);
@@ -158,8 +197,66 @@ impl Controller {
         let bytes = taken.bytes().get().min(FRAME_BYTES);
         self.push_piece_copy(piece, columns, bytes, actions);
         self.pieces[piece].split += taken;
-        self.explain(set, Reason::WriteCached, at.get(), narrow(taken));
+        let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
+        self.explain(set, reason, at.get(), narrow(taken));
         Cached::Taken
+    }
+
+    /// How many sectors of an extent the open entry of the journal can take now.
+    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Sectors {
+        let lines = u64::from(self.cache.lines.len() - self.journal.log.lines.min(self.cache.lines.len()));
+        if lines < LINES_AT_ONCE {
+            // More could not be loaded again.
+            self.journal.short = true;
+            return Sectors::ZERO;
+        }
+        let spare = (u64::from(self.cache.dirty) + LINES_AT_ONCE) * REDO_SECTORS_PER_LINE;
+        let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
+        if !self.group_takes(1, first, spare) {
+            return Sectors::ZERO;
+        }
+        let room = self.journal.buffer_sectors - self.journal.open.payload;
+        if room >= len {
+            return len;
+        }
+        // Whole lines.
+        let end = at + room;
+        Sectors(first.max((end.get() - end.get() % LINE_SECTORS).saturating_sub(at.get())))
+    }
+
+    /// A line that is about to be written to goes into the open entry; returns where its bytes are to be copied.
+    fn append_line(
+        &mut self,
+        piece: u32,
+        set: SetId,
+        (at, taken): (SetLba, Sectors),
+        (line, first, last): (u32, u64, u64),
+    ) -> openraid_units::PoolOffset {
+        let len = Sectors(last - first);
+        let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
+        let payload_at = i64::try_from(payload_at.get()).expect("a payload is short");
+        let place = LoggedAt {
+            sequence: self.journal.open.sequence,
+            payload_at: payload_at - i64::try_from(first).expect("a line is short"),
+        };
+        self.log_line(line, Mask::range(first, last), Some(place), place.sequence);
+        to
+    }
+
+    /// What a line is about to get is in this entry of the journal, and where.
+    pub(crate) fn log_line(&mut self, index: u32, mask: Mask, place: Option<LoggedAt>, sequence: u64) {
+        let line = self.cache.lines.get_mut(index);
+        let alone = line.dirty.without(mask).is_empty();
+        let same = line.logged.is_some() && line.logged == place;
+        line.logged = if alone || same { place } else { None };
+        line.newest = sequence;
+        if line.pin == 0 {
+            line.pin = sequence;
+            self.journal.log.pin(sequence);
+        } else if line.repin == 0 && line.staged_whole {
+            line.repin = sequence;
+            self.journal.log.pin(sequence);
+        }
     }
 
     /// May one more line of this place be dirty?
@@ -169,7 +266,7 @@ impl Controller {
     }
 
     /// The dirty unit of this number; a new one counts for its set.
-    fn dirty_unit_of(&mut self, set: SetId, number: u64) -> u32 {
+    pub(crate) fn dirty_unit_of(&mut self, set: SetId, number: u64) -> u32 {
         if let Some(unit) = self.cache.units.find(set, number) {
             return unit;
         }

@@ -386,7 +386,7 @@ impl Controller {
             // With P alone nobody can be blamed: any column could be the wrong one.
             Verdict::PWrong => view.q.map(|_| view.p),
             Verdict::QWrong => view.q,
-            Verdict::Match | Verdict::Unknown | Verdict::Done => None,
+            Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
         }
     }
 

@@ -37,6 +37,10 @@ pub(crate) enum Owner {
     BitmapFlush,
     /// A flush before a task's progress is stored.
     CheckpointFlush,
+    /// A flush before a set begins or ends to use the journal.
+    SessionFlush,
+    /// The journal.
+    Journal(crate::journal::commit::JournalWork),
     /// Nobody any more.
     Quarantined,
 }

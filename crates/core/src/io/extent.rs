@@ -7,6 +7,7 @@ use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::journal::session::Session;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -87,7 +88,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.begin_write(index) {
+                if !self.begin_write(index) || !self.is_logged(index, actions) {
                     return;
                 }
                 if !self.may_issue() {
@@ -242,7 +243,12 @@ impl Controller {
         if self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
             return false;
         }
-        let (skip, op) = self.discard_op(index, set_id, set_lba, len);
+        let (skip, op) = if self.set(set_id).journal.session == Session::Off {
+            self.discard_op(index, set_id, set_lba, len)
+        } else {
+            // A discard is advice, and the journal would have to remember it.
+            (len, None)
+        };
         self.requests[index].cut += skip.bytes().get();
         if let Some(op) = op {
             self.requests[index].pieces += 1;

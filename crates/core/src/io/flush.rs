@@ -22,6 +22,9 @@ impl Controller {
             return false;
         }
         self.requests[index].cut += 1;
+        if self.is_promised(set) {
+            return true;
+        }
         self.requests[index].pieces += 1;
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
         let key = self.ops.insert(op).expect("asked for room");

@@ -24,7 +24,7 @@ pub(crate) struct MemberRange {
 impl Controller {
     fn class_of(op: &Op) -> IoClass {
         match op.kind {
-            OpKind::Rebuild | OpKind::Resync => IoClass::Rebuild,
+            OpKind::Rebuild | OpKind::Resync | OpKind::Redo => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
             OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,
@@ -36,7 +36,7 @@ impl Controller {
 
     /// The frames that a command of `op` at `at` points into.
     fn hold_of(&self, op: &Op, at: PoolOffset) -> Option<Hold> {
-        let work_from = self.limits.pool - self.limits.cache - self.limits.work;
+        let work_from = self.limits.pool - self.limits.cache - self.limits.journal - self.limits.work;
         if at.offset() >= work_from {
             let owner = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
             return owner.map(Hold::Work);

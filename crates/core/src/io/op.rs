@@ -47,6 +47,8 @@ pub(crate) enum OpKind {
     Destage,
     /// Write what is dirty of a stripe.
     RowDestage,
+    /// Write to one member again what the journal says was to be written.
+    Redo,
 }
 
 /// How far it is.
@@ -166,6 +168,12 @@ pub(crate) struct Op {
     pub epoch: u32,
     /// It reads before a host asks.
     pub ahead: bool,
+    /// The entry of the journal that has what it is about to write, until the members have it; and whether that is
+    /// durable.
+    pub logged: u64,
+    pub log_durable: bool,
+    /// It waits for an entry of the journal to be durable.
+    pub in_group: bool,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
 }
@@ -216,6 +224,9 @@ impl Op {
             cache_unit: NONE,
             epoch: 0,
             ahead: false,
+            logged: 0,
+            log_durable: false,
+            in_group: false,
             error: None,
         }
     }

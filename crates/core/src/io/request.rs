@@ -114,6 +114,8 @@ pub(crate) struct Piece {
     pub waiters: u32,
     /// The next piece that waits for the same dirty unit, or for the same piece.
     pub next_waiter: u32,
+    /// The last entry of the journal that it waits for.
+    pub logged: u64,
     /// A walk through a parity set: what is left, where it began in the set and in the piece.
     pub walk: Option<Split>,
     pub walk_base: (SetId, SetLba),
@@ -143,6 +145,7 @@ impl Piece {
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
+            logged: 0,
             walk: None,
             walk_base: (SetId(0), SetLba::ZERO),
             walk_from: Sectors::ZERO,

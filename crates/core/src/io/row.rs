@@ -107,6 +107,7 @@ impl Controller {
 
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
+        self.unlog(index);
         self.release_work(index);
         let rows_max = self.set(self.ops[index].set).rows_max;
         let op = &mut self.ops[index];
@@ -213,7 +214,7 @@ impl Controller {
     }
 
     /// Where the request's bytes for a named slot are.
-    fn named_address(&self, op: &Op, slot: Slot) -> PoolOffset {
+    pub(crate) fn named_address(&self, op: &Op, slot: Slot) -> PoolOffset {
         if op.kind == OpKind::RowDestage {
             return self.staged_address(op, slot);
         }
@@ -379,7 +380,7 @@ impl Controller {
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        if !self.begin_write(index) {
+        if !self.begin_write(index) || !self.is_logged(index, actions) {
             return;
         }
         if !self.may_issue() {

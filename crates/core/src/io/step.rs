@@ -19,6 +19,7 @@ impl Controller {
             (OpKind::Read, _) => self.step_read(index, actions),
             (OpKind::Flush, _) => self.step_flush(index, actions),
             (_, Phase::Start) => self.lock_op(index, actions),
+            (OpKind::Redo, _) => self.step_redo(index, actions),
             (_, Phase::Locking) => self.on_locked(index, actions),
             (_, Phase::Edges) => self.on_edges(index, actions),
             (OpKind::Write, _) => self.step_write(index, actions),
@@ -31,21 +32,24 @@ impl Controller {
         }
     }
 
-    fn lock_range(&self, op: &Op) -> LockRange {
+    pub(crate) fn lock_range(&self, op: &Op) -> LockRange {
         let mode = if op.kind == OpKind::RowRead { LockMode::Shared } else { LockMode::Exclusive };
         if self.is_row_op(op) {
             return LockRange { set: op.set, unit: op.stripe.0, lo: op.lo, hi: op.hi, mode };
         }
+        // Redos of one member's sectors are done in their order.
+        let base =
+            if op.kind == OpKind::Redo { (u64::from(op.target.first().map_or(0, |s| s.0)) + 1) << 48 } else { 0 };
         let lo = u32::try_from(op.at.get() % REGION_SECTORS).expect("a region is small");
         let len = u32::try_from(op.len.get()).expect("an extent lies in its region");
-        LockRange { set: op.set, unit: op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
+        LockRange { set: op.set, unit: base + op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
     }
 
     /// Does it work on rows of a stripe, not on an extent?
     pub(crate) fn is_row_op(&self, op: &Op) -> bool {
         match op.kind {
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => true,
-            OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage => false,
+            OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage | OpKind::Redo => false,
             OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
                 matches!(self.set(op.set).geometry, crate::geometry::Geometry::Parity(_))
             }
@@ -215,8 +219,13 @@ impl Controller {
         let op = &mut self.ops[key.index];
         op.verdict = verdict;
         op.pending -= 1;
-        if op.pending == 0 {
+        let is_redo = op.kind == OpKind::Redo;
+        // One that waits for the journal as well moves when that is through.
+        if op.pending == 0 && !op.in_group {
             self.ready.push(key.index);
+        }
+        if is_redo {
+            self.on_replay_copy();
         }
     }
 
@@ -281,8 +290,9 @@ impl Controller {
 
     /// An operation is over: give back what it holds and tell whom it worked for.
     pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
-        debug_assert_eq!(self.ops[index].pending, 0);
+        debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         self.end_write(index);
+        self.unlog(index);
         self.release_work(index);
         let op = self.ops[index];
         if op.locked {
@@ -305,6 +315,10 @@ impl Controller {
             self.on_destaged(&op);
         } else if op.is_background() {
             self.on_background_done(&op, actions);
+        } else if op.kind == OpKind::Redo {
+            self.on_redone(&op);
+        } else if op.kind == OpKind::Flush && op.piece == NONE {
+            self.on_round_flush(&op);
         } else if op.parent != NONE {
             self.on_child_done(&op);
         } else if op.kind == OpKind::Flush || op.kind == OpKind::Discard {

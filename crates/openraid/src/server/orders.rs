@@ -214,6 +214,7 @@ fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
             policy.write_cache = match value {
                 "through" => WriteCache::Through,
                 "volatile" => WriteCache::Volatile,
+                "journal" => WriteCache::Journal,
                 _ => return Err(format!("write.cache={value}: use through or volatile")),
             };
         }

@@ -33,7 +33,7 @@ impl Server {
         nesting: Nesting,
     ) -> Result<Taken, Failure> {
         let mut failed = trial::reasons(&members, force);
-        let request = AssembleRequest { options: AssembleOptions { force }, nesting };
+        let request = AssembleRequest { options: AssembleOptions { force, journal_lost: false }, nesting };
         let started = self.handle.assemble(members, request).map_err(Failure::failed)?;
         for (_, name, error) in &started.failed {
             match error {

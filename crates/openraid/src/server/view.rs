@@ -277,6 +277,7 @@ pub fn settings(policy: &Policy) -> SettingsModel {
         write_cache: match policy.write_cache {
             WriteCache::Through => "through".into(),
             WriteCache::Volatile => "volatile".into(),
+            WriteCache::Journal => "journal".into(),
         },
         read_cache: policy.read_cache,
     }

@@ -51,7 +51,8 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     }
     let why = reasons(&opened, false);
     let service = quiet_service()?;
-    let request = AssembleRequest { options: AssembleOptions { force: false }, nesting: Nesting::Follow };
+    let request =
+        AssembleRequest { options: AssembleOptions { force: false, journal_lost: false }, nesting: Nesting::Follow };
     let mut started = service.handle().assemble(opened, request).map_err(Failure::failed)?;
     let array = match (started.arrays.pop(), started.arrays.is_empty()) {
         (Some(array), true) => Served::of(array, Vec::new()),

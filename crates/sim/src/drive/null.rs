@@ -187,6 +187,7 @@ impl NullMachine {
         for job in &self.actions.jobs {
             let verdict = match job.kind {
                 JobKind::Check | JobKind::Compare => Verdict::Match,
+                JobKind::Checksum => Verdict::Checksum(0),
                 JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => Verdict::Done,
             };
             self.controller.complete(Completion::Job { tag: job.tag, verdict });

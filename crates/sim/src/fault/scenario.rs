@@ -230,6 +230,8 @@ impl Scenario {
             (WriteCache::Through, true) => "write-through, bitmap",
             (WriteCache::Volatile, false) => "volatile cache",
             (WriteCache::Volatile, true) => "volatile cache, bitmap",
+            (WriteCache::Journal, false) => "journal",
+            (WriteCache::Journal, true) => "journal, bitmap",
         }
     }
 

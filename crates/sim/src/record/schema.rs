@@ -1,6 +1,8 @@
 //! How each value of a record is laid down. New variants take new codes; a code is never used twice.
 
-use openraid_core::admin::{AdminCommand, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead, WriteCache};
+use openraid_core::admin::{
+    AdminCommand, FoundEntry, FoundJournal, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead, WriteCache,
+};
 use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
@@ -8,11 +10,13 @@ use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::limits::Limits;
 use openraid_core::slots::SlotSet;
 use openraid_format::{
-    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, MdLevel, MinorVersion, Reshape,
-    Role, RoleTable, SetName, Superblock, Timestamp, Unassigned, Uuid, ROLES_MAX,
+    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalRecord, JournalSuperblock,
+    LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, Superblock, SuperblockCopy,
+    Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
 };
 use openraid_units::{
-    ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, Slot, Tag, Token,
+    ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot, Tag,
+    Token,
 };
 
 use super::codec::{choice, fields, put_number, wrapper, Codec, DecodeError, Input};
@@ -30,7 +34,9 @@ wrapper!(
     Instant,
     MemberLba,
     Nanos,
+    RingSector,
     Sectors,
+    SetLba,
     SetName,
     Slot,
     Tag,
@@ -48,6 +54,9 @@ fields! {
     }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
+    LogPlace { sequence, position }
+    FoundEntry { position, sectors, records }
+    FoundJournal { devices, superblock, tail, head, epoch, entries }
     PlannedMember { drive, superblock, verdict, bad }
     PlannedBitmap { header, bits, valid }
     BadBlockPlace { shift, size, offset }
@@ -66,7 +75,7 @@ fields! {
         pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,
         rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
         trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
-        destage_units_max, queue_age_max,
+        destage_units_max, queue_age_max, journal, journal_entries_max,
     }
 }
 
@@ -93,6 +102,7 @@ choice!(Verdict {
     3 => QWrong,
     4 => ColumnWrong(column),
     5 => Unknown,
+    6 => Checksum(crc),
 });
 choice!(Completion {
     0 => Drive { tag, result },
@@ -102,6 +112,7 @@ choice!(Completion {
 choice!(WriteCache {
     0 => Through,
     1 => Volatile,
+    2 => Journal,
 });
 choice!(ReadAhead {
     0 => None,
@@ -154,6 +165,17 @@ choice!(AdminCommand {
     12 => Resume { array },
     13 => StopScrub { array },
     14 => SetPolicy { array, policy },
+    15 => AttachJournal(found),
+    16 => DetachJournal,
+    17 => DiscardJournalled { set_uuid },
+});
+choice!(JournalRecord {
+    1 => Data { array, set_lba, sectors, payload_at },
+    2 => Redo { array, slot, member_lba, sectors, payload_at },
+    3 => RedoRef { array, slot, member_lba, sectors, at },
+    4 => Zero { array, set_lba, sectors },
+    5 => Revoke { array, set_lba, sectors },
+    6 => Release { array },
 });
 choice!(Entry {
     0 => WallClock(seconds),
@@ -162,6 +184,19 @@ choice!(Entry {
     3 => Admin(token, command),
     4 => Advance(now),
 });
+
+/// Laid down as it is on disk.
+impl Codec for JournalSuperblock {
+    fn put(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + JOURNAL_BLOCK_BYTES, 0);
+        self.encode(SuperblockCopy::First, &mut out[start..]);
+    }
+    fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let bytes = input.bytes(JOURNAL_BLOCK_BYTES)?;
+        Self::decode(bytes, SuperblockCopy::First).or_else(|_| input.error("a journal superblock that cannot be"))
+    }
+}
 
 impl Codec for HostGone {
     fn put(&self, _: &mut Vec<u8>) {}

@@ -162,7 +162,8 @@ impl World {
     /// Why they make none.
     pub fn assemble(&mut self, force: bool) -> Result<ArrayId, StartError> {
         let candidates = self.candidates();
-        let plan = assemble::plan(&candidates, AssembleOptions { force }).map_err(StartError::Assemble)?;
+        let plan = assemble::plan(&candidates, AssembleOptions { force, journal_lost: false })
+            .map_err(StartError::Assemble)?;
         self.start(AdminCommand::StartSet(plan)).map_err(StartError::Refused)
     }
 

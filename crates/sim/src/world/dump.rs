@@ -31,10 +31,14 @@ impl World {
         for action in self.in_flight.values().take(LINES_MAX) {
             line(format!("in flight {action:?}"));
         }
+        if let Some(journal) = self.controller.journal_status() {
+            line(format!("{journal:?}"));
+        }
         for array in (0..ARRAYS_MAX).map(ArrayId) {
             if let Some(status) = self.status(array) {
                 line(format!(
-                    "array {array}: {:?}, {} of {:?}, active {}, events {}, consistent to {:?}, {} ops, bitmap {:?}",
+                    "array {array}: {:?}, {} of {:?}, active {}, events {}, consistent to {:?}, {} ops, bitmap {:?}, \
+                     journal {:?}",
                     status.health,
                     status.capacity,
                     status.superblock.map(|superblock| superblock.level),
@@ -43,6 +47,7 @@ impl World {
                     status.consistent_to,
                     status.ops,
                     status.bitmap,
+                    status.session,
                 ));
                 line(format!("  task {:?}", status.task));
                 for member in status.members {

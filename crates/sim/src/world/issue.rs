@@ -160,7 +160,7 @@ impl World {
                     self.pool[range(column.at, len)].fill(junk);
                 }
             }
-            JobKind::Update | JobKind::Check | JobKind::Compare | JobKind::Copy => {}
+            JobKind::Update | JobKind::Check | JobKind::Compare | JobKind::Checksum | JobKind::Copy => {}
         }
     }
 

@@ -12,6 +12,7 @@ pub mod arrays;
 mod dump;
 mod host;
 mod issue;
+pub mod journal;
 mod power;
 
 use std::cmp::Reverse;

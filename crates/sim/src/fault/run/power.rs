@@ -240,7 +240,7 @@ impl Run<'_> {
         let uuid = self.sets[set].uuid;
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
-        let error = match assemble::plan(&candidates, AssembleOptions { force: false }) {
+        let error = match assemble::plan(&candidates, AssembleOptions { force: false, journal_lost: false }) {
             Ok(plan) => return Ok(plan),
             Err(error) => error,
         };
@@ -248,7 +248,8 @@ impl Run<'_> {
         if self.bounded() {
             return Err(refused);
         }
-        let plan = assemble::plan(&candidates, AssembleOptions { force: true }).map_err(|_| refused)?;
+        let plan =
+            assemble::plan(&candidates, AssembleOptions { force: true, journal_lost: false }).map_err(|_| refused)?;
         self.excuse(Excuse::Refused);
         self.sets[set].forced = true;
         if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {

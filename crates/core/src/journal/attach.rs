@@ -1,0 +1,222 @@
+//! Taking a journal in, telling about it, giving up what it holds for an array.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, RingSector, Uuid};
+use openraid_units::{DriveId, Sectors, SetId};
+
+use super::log::Entry;
+use super::session::{Session, Unprotected};
+use super::{Device, Journal, JournalCounters, JournalState};
+use crate::admin::{AdminError, AdminOutcome};
+use crate::array::set::Life;
+use crate::cache::lines::lines_of;
+use crate::controller::Controller;
+
+/// The mark of a drive that is used by the journal, where others have their set.
+const JOURNAL_SET: SetId = SetId(u16::MAX);
+
+/// An entry that a driver has found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundEntry {
+    /// Where its header is.
+    pub position: RingSector,
+    /// Sectors of the ring that it takes.
+    pub sectors: Sectors,
+    /// What it says.
+    pub records: Vec<JournalRecord>,
+}
+
+/// What a driver has found on the devices of a journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundJournal {
+    /// The devices, each with its number in the superblock; the log of the first was followed.
+    pub devices: Vec<(DriveId, u8)>,
+    /// The superblock that counts.
+    pub superblock: JournalSuperblock,
+    /// The first entry that counts.
+    pub tail: LogPlace,
+    /// Where the next entry goes, with a number above all that were ever seen where the log is given up.
+    pub head: LogPlace,
+    /// The highest epoch that was seen.
+    pub epoch: u64,
+    /// The entries from the tail on.
+    pub entries: Vec<FoundEntry>,
+}
+
+/// What the journal has of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalArrayStatus {
+    /// Which.
+    pub set_uuid: Uuid,
+    /// What its entries mean.
+    pub state: ArrayState,
+    /// Entries that speak of it and were not replayed, because it was not started yet.
+    pub waiting: u64,
+}
+
+/// Everything there is to tell of the journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalStatus {
+    /// How it is.
+    pub state: JournalState,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its devices, and whether each works.
+    pub devices: Vec<(DriveId, bool)>,
+    /// Length of the ring.
+    pub ring: Sectors,
+    /// Of that, what entries take.
+    pub used: Sectors,
+    /// Entries from the tail to the head.
+    pub entries: u64,
+    /// Everything up to this entry is durable.
+    pub durable: u64,
+    /// The arrays of its table.
+    pub arrays: Vec<JournalArrayStatus>,
+    /// What it did.
+    pub counters: JournalCounters,
+}
+
+impl Controller {
+    /// Take a journal into use. It takes promises when its superblocks are durable.
+    pub(crate) fn attach_journal(&mut self, found: &FoundJournal) -> Result<AdminOutcome, AdminError> {
+        if self.limits.journal.is_zero() {
+            return Err(AdminError::NotPossible("the server has no memory for a journal; start it with --journal"));
+        }
+        match self.journal.state {
+            JournalState::None => {}
+            JournalState::Lost(_) if self.is_journal_quiet() => self.forget_journal(),
+            _ => return Err(AdminError::NotPossible("the server has a journal already")),
+        }
+        let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
+        self.claim(&drives, JOURNAL_SET)?;
+        if !self.journal.log.has_room(found.entries.len() + 2) {
+            self.release_drives(&drives);
+            return Err(AdminError::Full("journal entry"));
+        }
+        let journal = &mut self.journal;
+        journal.devices = found
+            .devices
+            .iter()
+            .map(|(drive, mirror)| Device { drive: *drive, mirror: *mirror, works: true })
+            .collect();
+        let mut superblock = found.superblock.clone();
+        superblock.epoch = found.epoch + 1;
+        superblock.epoch_start = found.head.sequence;
+        superblock.clean = false;
+        superblock.tail = found.tail;
+        journal.log.clear(found.tail.sequence);
+        for (sequence, entry) in (found.tail.sequence..).zip(&found.entries) {
+            journal.log.push(found_entry(&superblock, sequence, entry));
+        }
+        journal.superblock = Some(Box::new(superblock));
+        journal.head = found.head.position;
+        journal.durable = found.head.sequence - 1;
+        journal.round.tail = found.tail.sequence;
+        if journal.log.next() != found.head.sequence {
+            // The log was given up: nothing of it counts, and numbers go on behind it.
+            journal.log.clear(found.head.sequence);
+            journal.superblock.as_mut().expect("just put").tail = found.head;
+            journal.round.tail = found.head.sequence;
+        }
+        journal.replay.load(found);
+        journal.state = JournalState::Opening;
+        journal.request_superblock();
+        self.set_changed = true;
+        Ok(AdminOutcome::Done)
+    }
+
+    /// Is nothing in the journal's hands that a new one could not know of?
+    fn is_journal_quiet(&self) -> bool {
+        let journal = &self.journal;
+        let free =
+            self.sets.iter().flatten().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
+        free && journal.orphans.is_empty() && !journal.flying.is_used() && !journal.open.is_used()
+    }
+
+    fn forget_journal(&mut self) {
+        let drives: Vec<DriveId> = self.journal.devices.iter().map(|device| device.drive).collect();
+        self.release_drives(&drives);
+        self.journal = Journal::new(&self.limits);
+    }
+
+    /// Let go of the journal; refused while it holds promises.
+    pub(crate) fn detach_journal(&mut self) -> Result<AdminOutcome, AdminError> {
+        if self.journal.state == JournalState::None {
+            return Err(AdminError::NotPossible("the server has no journal"));
+        }
+        if !self.is_journal_quiet() {
+            return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
+        }
+        self.forget_journal();
+        Ok(AdminOutcome::Done)
+    }
+
+    /// Give up what the journal holds for an array that is not running.
+    pub(crate) fn discard_journalled(&mut self, set_uuid: Uuid) -> Result<AdminOutcome, AdminError> {
+        let runs = |set: &crate::array::set::Set| {
+            set.metadata.as_ref().is_some_and(|m| m.common.set_uuid == set_uuid) && set.life != Life::Failed
+        };
+        if self.sets.iter().flatten().any(runs) {
+            return Err(AdminError::NotPossible("the array is running: nothing has to be given up"));
+        }
+        let superblock =
+            self.journal.superblock.as_mut().ok_or(AdminError::NotPossible("the server has no journal"))?;
+        let index = superblock
+            .index_of(set_uuid)
+            .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
+        let array = superblock.arrays[usize::from(index)].as_mut().expect("just found");
+        array.state = ArrayState::Discarded;
+        self.journal.log.settle_array(index);
+        self.journal.request_superblock();
+        self.set_changed = true;
+        Ok(AdminOutcome::Done)
+    }
+
+    /// What there is to tell of the journal, if there is one.
+    #[must_use]
+    pub fn journal_status(&self) -> Option<JournalStatus> {
+        let journal = &self.journal;
+        let superblock = journal.superblock.as_ref()?;
+        let arrays = superblock.arrays.iter().zip(0_u8..).filter_map(|(array, index)| {
+            array.map(|array| JournalArrayStatus {
+                set_uuid: array.set_uuid,
+                state: array.state,
+                waiting: journal.log.waiting_for(index),
+            })
+        });
+        Some(JournalStatus {
+            state: journal.state,
+            uuid: superblock.journal,
+            devices: journal.devices.iter().map(|device| (device.drive, device.works)).collect(),
+            ring: superblock.ring_sectors,
+            used: Sectors(journal.log.used),
+            entries: journal.log.len() as u64,
+            durable: journal.durable,
+            arrays: arrays.collect(),
+            counters: journal.counters,
+        })
+    }
+
+    /// Are writes of an array promised by the journal now? If not, why not.
+    #[must_use]
+    pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
+        let Some(array) = self.array(array) else { return Err(Unprotected::NotRunning) };
+        let volume = &array.volume;
+        (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
+    }
+}
+
+fn found_entry(superblock: &JournalSuperblock, sequence: u64, found: &FoundEntry) -> Entry {
+    let (mut waiting, mut lines) = (0, 0);
+    for record in &found.records {
+        if superblock.counts(record.array(), sequence) {
+            waiting |= 1 << record.array();
+        }
+        if let JournalRecord::Data { set_lba, sectors, .. } = record {
+            lines += u32::try_from(lines_of(*set_lba, *sectors).count()).unwrap_or(u32::MAX / 2);
+        }
+    }
+    Entry { position: found.position.0, sectors: found.sectors.get(), pins: 0, lines, waiting }
+}

@@ -1,0 +1,452 @@
+//! Group commit: records collect while the group before them is on its way; then they go, all together.
+//!
+//! ```text
+//!  open:    records and payload collect          (Collecting)
+//!  flying:  checksum of the payload -> header and payload written -> durable -> replies
+//! ```
+//!
+//! One group is on its way at a time: an entry counts only if all before it do. Header and payload are written at
+//! the same time; the checksum in the header tells whether both came through.
+
+use alloc::vec::Vec;
+use openraid_format::{
+    journal_entry_sectors, EntryHeader, EntryKind, JournalRecord, LogPlace, RingSector, JOURNAL_ALIGN,
+    JOURNAL_BLOCK_BYTES, JOURNAL_RECORDS_MAX,
+};
+use openraid_units::{DriveLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+
+use super::log::Entry;
+use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
+use crate::controller::{CommandError, Controller};
+use crate::io::channel::{Command, Owner};
+use crate::io::split::narrow;
+
+/// What a command of the journal is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JournalWork {
+    /// Payload or header of the group that is on its way.
+    Group,
+    /// A superblock.
+    Superblock,
+    /// Payload that is read for replay.
+    Read,
+}
+
+/// A group of records: one entry.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Number of its entry; 0 where there is no group.
+    pub sequence: u64,
+    /// Where its header goes.
+    pub position: RingSector,
+    /// A filler comes before it, because it would have reached over the end of the ring: where.
+    wrap: Option<RingSector>,
+    /// Which buffer has its payload.
+    buffer: usize,
+    pub records: Vec<JournalRecord>,
+    pub payload: Sectors,
+    /// Pieces and operations that wait until it is durable.
+    pub pieces: Vec<u32>,
+    pub ops: Vec<u32>,
+    /// Commands that are out, and whether the header is among them already.
+    pending: u32,
+    header_out: bool,
+    /// A drive has kept silent: the buffer may still be read.
+    silent: bool,
+}
+
+impl Group {
+    pub(crate) fn new(pieces: u32, ops: u32) -> Self {
+        Self {
+            sequence: 0,
+            position: RingSector(0),
+            wrap: None,
+            buffer: 0,
+            records: Vec::with_capacity(JOURNAL_RECORDS_MAX),
+            payload: Sectors::ZERO,
+            pieces: Vec::with_capacity(pieces as usize),
+            ops: Vec::with_capacity(ops as usize),
+            pending: 0,
+            header_out: false,
+            silent: false,
+        }
+    }
+
+    pub(crate) fn is_used(&self) -> bool {
+        self.sequence != 0
+    }
+
+    fn reset(&mut self) {
+        self.records.clear();
+        (self.sequence, self.payload, self.pending) = (0, Sectors::ZERO, 0);
+        (self.header_out, self.silent, self.wrap) = (false, false, None);
+    }
+}
+
+impl Controller {
+    /// Is there, or can there be, an open group that takes so many records and sectors more? `spare` sectors of the
+    /// ring are to stay free behind it.
+    pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> bool {
+        if !self.journal.is_live() {
+            return false;
+        }
+        let journal = &self.journal;
+        // Its own largest size, and what may be lost at the end of the ring.
+        let most = 2 * journal.entry_max() + JOURNAL_ALIGN.get();
+        if journal.free() < most + spare {
+            self.journal.short = true;
+            return false;
+        }
+        if !journal.open.is_used() && !self.open_group() {
+            return false;
+        }
+        let open = &self.journal.open;
+        open.records.len() + records <= JOURNAL_RECORDS_MAX
+            && open.payload.get() + sectors <= self.journal.buffer_sectors.get()
+    }
+
+    fn open_group(&mut self) -> bool {
+        let journal = &mut self.journal;
+        let Some(buffer) = journal.buffers.iter().position(|free| *free) else { return false };
+        if !journal.log.has_room(2) {
+            return false;
+        }
+        let ring = journal.ring();
+        let (mut position, mut wrap) = (journal.head, None);
+        if ring.to_end(position).get() < journal.entry_max() {
+            let sectors = ring.to_end(position).get();
+            journal.log.push(Entry { position: position.0, sectors, pins: 0, lines: 0, waiting: 0 });
+            (position, wrap) = (RingSector(0), Some(position));
+        }
+        journal.buffers[buffer] = false;
+        let sequence = journal.log.next();
+        journal.log.push(Entry { position: position.0, sectors: 0, pins: 0, lines: 0, waiting: 0 });
+        let open = &mut journal.open;
+        (open.sequence, open.position, open.wrap, open.buffer) = (sequence, position, wrap, buffer);
+        true
+    }
+
+    /// Put a line's part of a write into the open group, which takes it: a record of its own, or (not `first`) more
+    /// of the last one. Returns its place in the payload, and where its bytes are to be copied.
+    pub(crate) fn append_data(
+        &mut self,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+        piece: u32,
+        first: bool,
+    ) -> (Sectors, PoolOffset) {
+        let array = self.set(set).journal.index;
+        let journal = &mut self.journal;
+        let open = &mut journal.open;
+        let payload_at = open.payload;
+        match open.records.last_mut() {
+            Some(JournalRecord::Data { sectors, .. }) if !first => *sectors += len,
+            _ => {
+                open.records.push(JournalRecord::Data { array, set_lba: at, sectors: len, payload_at });
+                journal.counters.data_records += 1;
+            }
+        }
+        open.payload += len;
+        if self.pieces[piece].logged != open.sequence {
+            self.pieces[piece].logged = open.sequence;
+            self.pieces[piece].ops += 1;
+            open.pieces.push(piece);
+        }
+        let sequence = open.sequence;
+        journal.log.add_lines(sequence, 1);
+        journal.counters.data_sectors += len.get();
+        journal.last_append = self.now;
+        (payload_at, journal.buffer(journal.open.buffer) + payload_at.bytes())
+    }
+
+    /// Put a record into the open group, which takes it.
+    pub(crate) fn append_record(&mut self, record: JournalRecord) {
+        self.journal.open.records.push(record);
+        self.journal.counters.redo_records += 1;
+        self.journal.last_append = self.now;
+    }
+
+    /// Take room in the payload of the open group; returns its place there and in the pool.
+    pub(crate) fn append_payload(&mut self, len: Sectors) -> (Sectors, PoolOffset) {
+        let journal = &mut self.journal;
+        let payload_at = journal.open.payload;
+        journal.open.payload += len;
+        journal.counters.redo_sectors += len.get();
+        (payload_at, journal.buffer(journal.open.buffer) + payload_at.bytes())
+    }
+
+    /// Let the open group go, if the one before it is through; true where it went.
+    pub(crate) fn seal_group(&mut self, actions: &mut Actions) -> bool {
+        let journal = &mut self.journal;
+        let ready = journal.is_live() && journal.open.is_used() && !journal.open.records.is_empty();
+        if !ready || journal.flying.is_used() || self.channels.commands.room() < 16 {
+            return false;
+        }
+        core::mem::swap(&mut journal.open, &mut journal.flying);
+        let ring = journal.ring();
+        let (sequence, position, payload) = (journal.flying.sequence, journal.flying.position, journal.flying.payload);
+        let sectors = journal_entry_sectors(payload);
+        journal.log.seal(sequence, position.0, sectors.get());
+        self.journal.head = ring.behind(position, sectors);
+        let journal = &mut self.journal;
+        journal.counters.entries += 1;
+        journal.counters.sectors += sectors.get();
+        if let Some(at) = journal.flying.wrap {
+            self.write_wrap(sequence - 1, at, actions);
+        }
+        if payload.is_zero() {
+            self.write_header(0, actions);
+        } else {
+            self.sum_payload(actions);
+        }
+        // Whoever found no room in the group that went.
+        self.wake_journal_waiters();
+        true
+    }
+
+    /// Copies into the buffer may have been handed out together with this: only a job that comes after them sees
+    /// them done for certain, and what is written comes after it.
+    fn sum_payload(&mut self, actions: &mut Actions) {
+        let flying = &self.journal.flying;
+        let (at, payload) = (self.journal.buffer(flying.buffer), flying.payload);
+        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
+        actions.columns.push(JobColumn { index: 0, at, old: at });
+        actions.jobs.push(ParityJob {
+            tag: Tag::new(TagKind::Journal, 0, 0),
+            kind: JobKind::Checksum,
+            len: u32::try_from(payload.bytes().get()).expect("at most 1 MiB"),
+            columns_start,
+            columns_len: 1,
+            p: None,
+            q: None,
+        });
+        self.journal.flying.pending += 1;
+    }
+
+    /// The checksum of the payload is known: payload and header can go, both at once.
+    pub(crate) fn on_checksum(&mut self, crc: u32, actions: &mut Actions) {
+        self.journal.flying.pending -= 1;
+        if self.journal.is_live() {
+            let flying = &self.journal.flying;
+            let (at, payload) = (self.journal.buffer(flying.buffer), flying.payload);
+            let place = RingSector(flying.position.0 + JOURNAL_ALIGN.get());
+            let lba = self.journal.ring().drive_lba(place);
+            let block = self.journal.superblock.as_ref().expect("it is live").block.sectors().get();
+            let len = Sectors(payload.get().next_multiple_of(block));
+            self.write_to_devices(JournalWork::Group, lba, len, Data::Frames(at), actions);
+            self.write_header(crc, actions);
+        }
+        self.land_group(actions);
+    }
+
+    fn write_header(&mut self, payload_crc: u32, actions: &mut Actions) {
+        let journal = &self.journal;
+        let flying = &journal.flying;
+        let header = EntryHeader {
+            sequence: flying.sequence,
+            epoch: journal.superblock.as_ref().expect("it is live").epoch,
+            position: flying.position,
+            promised: journal.durable,
+            tail: self.tail_place(flying.sequence, flying.position),
+            kind: EntryKind::Commit,
+            payload: flying.payload,
+            payload_crc,
+        };
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        header.encode(&journal.ring(), &flying.records, &mut bytes);
+        let at = journal.ring().drive_lba(flying.position);
+        self.journal.flying.header_out = true;
+        self.write_block(JournalWork::Group, at, &bytes, actions);
+    }
+
+    fn write_wrap(&mut self, sequence: u64, position: RingSector, actions: &mut Actions) {
+        let journal = &self.journal;
+        let header = EntryHeader {
+            sequence,
+            epoch: journal.superblock.as_ref().expect("it is live").epoch,
+            position,
+            promised: journal.durable,
+            tail: self.tail_place(sequence, position),
+            kind: EntryKind::Wrap,
+            payload: Sectors::ZERO,
+            payload_crc: 0,
+        };
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        header.encode(&journal.ring(), &[], &mut bytes);
+        let at = journal.ring().drive_lba(position);
+        self.write_block(JournalWork::Group, at, &bytes, actions);
+    }
+
+    /// The first entry that is needed, as an entry says it that stands here.
+    fn tail_place(&self, sequence: u64, position: RingSector) -> LogPlace {
+        let tail = self.journal.round.tail.max(self.journal.log.first);
+        if tail >= sequence {
+            return LogPlace { sequence, position };
+        }
+        LogPlace { sequence: tail, position: RingSector(self.journal.log.get(tail).position) }
+    }
+
+    /// Write one block to all devices that work.
+    pub(crate) fn write_block(
+        &mut self,
+        work: JournalWork,
+        at: DriveLba,
+        bytes: &[u8; JOURNAL_BLOCK_BYTES],
+        actions: &mut Actions,
+    ) {
+        for number in 0..self.journal.devices.len() {
+            if self.journal.devices[number].works {
+                self.write_block_to(number, work, at, bytes, actions);
+            }
+        }
+    }
+
+    pub(crate) fn write_block_to(
+        &mut self,
+        number: usize,
+        work: JournalWork,
+        at: DriveLba,
+        bytes: &[u8; JOURNAL_BLOCK_BYTES],
+        actions: &mut Actions,
+    ) {
+        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
+        actions.metadata.extend_from_slice(bytes);
+        let range = MetadataRange { start, len: JOURNAL_BLOCK_BYTES as u32 };
+        self.write_to_device(number, work, at, JOURNAL_ALIGN, Data::Metadata(range), actions);
+    }
+
+    fn write_to_devices(&mut self, work: JournalWork, at: DriveLba, len: Sectors, data: Data, actions: &mut Actions) {
+        for number in 0..self.journal.devices.len() {
+            if self.journal.devices[number].works {
+                self.write_to_device(number, work, at, len, data, actions);
+            }
+        }
+    }
+
+    fn write_to_device(
+        &mut self,
+        number: usize,
+        work: JournalWork,
+        lba: DriveLba,
+        len: Sectors,
+        data: Data,
+        actions: &mut Actions,
+    ) {
+        let drive = self.journal.devices[number].drive;
+        let member = u32::try_from(number).expect("two at the most");
+        let owner = Owner::Journal(work);
+        match work {
+            JournalWork::Group => self.journal.flying.pending += 1,
+            JournalWork::Superblock => self.journal.writing.pending += 1,
+            JournalWork::Read => {}
+        }
+        let op = DriveOp::Write { fua: true };
+        let command =
+            Command { op, lba, len, data, class: IoClass::Metadata, ..Self::journal_command(owner, member, drive) };
+        self.channels.push(self.now, command, actions);
+    }
+
+    pub(crate) fn journal_command(owner: Owner, member: u32, drive: openraid_units::DriveId) -> Command {
+        Command::new(owner, SetId(0), member, Slot(0), drive)
+    }
+
+    /// A command of the journal ended.
+    pub(crate) fn on_journal_command(
+        &mut self,
+        work: JournalWork,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        if work == JournalWork::Read {
+            return self.on_replay_read(command, result, actions);
+        }
+        if let Err(error) = result {
+            let silent = error == CommandError::Timeout;
+            self.journal.flying.silent |= silent && work == JournalWork::Group;
+            self.drop_journal_device(command.member as usize, actions);
+        }
+        match work {
+            JournalWork::Group => {
+                self.journal.flying.pending -= 1;
+                self.land_group(actions);
+            }
+            JournalWork::Superblock => {
+                self.journal.writing.pending -= 1;
+                self.superblock_written(actions);
+            }
+            JournalWork::Read => unreachable!("dealt with"),
+        }
+    }
+
+    /// Is the group that is on its way durable everywhere? Then those who wait for it go on.
+    pub(crate) fn land_group(&mut self, actions: &mut Actions) {
+        let flying = &self.journal.flying;
+        if !flying.is_used() || flying.pending > 0 {
+            return;
+        }
+        if !self.journal.is_live() {
+            return self.orphan_groups();
+        }
+        // A device was dropped: until the others say so on disk its log might be taken for the right one.
+        if !flying.header_out || self.journal.mirror_dropped > self.journal.writing.durable {
+            return;
+        }
+        let journal = &mut self.journal;
+        journal.durable = journal.flying.sequence;
+        // A buffer that a silent drive may still read is not used again.
+        journal.buffers[journal.flying.buffer] = !journal.flying.silent;
+        let mut pieces = core::mem::take(&mut journal.flying.pieces);
+        let mut ops = core::mem::take(&mut journal.flying.ops);
+        journal.flying.reset();
+        for piece in pieces.drain(..) {
+            self.on_piece_op(piece, None, actions);
+        }
+        for op in ops.drain(..) {
+            self.logged_is_durable(op);
+        }
+        (self.journal.flying.pieces, self.journal.flying.ops) = (pieces, ops);
+        self.wake_journal_waiters();
+    }
+
+    /// The journal is lost: those who wait for a group wait for their data to be on the members instead.
+    pub(crate) fn orphan_groups(&mut self) {
+        for flying in [true, false] {
+            let journal = &mut self.journal;
+            let group = if flying { &mut journal.flying } else { &mut journal.open };
+            if !group.is_used() || group.pending > 0 {
+                continue;
+            }
+            journal.orphans.append(&mut group.pieces);
+            group.reset();
+            let mut ops = core::mem::take(&mut group.ops);
+            for op in ops.drain(..) {
+                self.logged_is_durable(op);
+            }
+            let journal = &mut self.journal;
+            let group = if flying { &mut journal.flying } else { &mut journal.open };
+            group.ops = ops;
+        }
+    }
+
+    /// Something changed for those who found no room in the journal or whose set was not ready for it.
+    pub(crate) fn wake_journal_waiters(&mut self) {
+        self.wake_cache_waiters();
+        while let Some(op) = self.journal_ops.pop() {
+            self.ready.push(op);
+        }
+        self.wake_replay();
+    }
+
+    /// An operation waits for room in the journal.
+    pub(crate) fn wait_for_journal(&mut self, index: u32) {
+        self.explain(
+            self.ops[index].set,
+            crate::reason::Reason::WaitedForJournal,
+            self.ops[index].stripe.0,
+            narrow(Sectors(self.journal.log.used)),
+        );
+        self.journal_ops.push(index);
+    }
+}

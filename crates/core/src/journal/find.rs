@@ -1,0 +1,202 @@
+//! What is on the devices of a journal, for a driver that can read them: superblocks, the log, which device counts.
+//!
+//! Pure but for the reads that the driver does; nothing is written here.
+
+use alloc::vec::Vec;
+use core::fmt;
+use openraid_format::{
+    choose_journal_mirror, journal_superblock_lba, JournalError, JournalScan, JournalSuperblock, ScanNeed, ScanOutcome,
+    SuperblockCopy, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
+};
+use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Sectors};
+
+use super::attach::{FoundEntry, FoundJournal};
+
+/// The ring is swept in pieces of this size.
+const SWEEP_SECTORS: Sectors = Sectors::mib(1);
+
+/// A device that may carry a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalDevice {
+    /// The drive.
+    pub drive: DriveId,
+    /// Its size.
+    pub capacity: Sectors,
+    /// Its block.
+    pub block: BlockSize,
+}
+
+/// Why what the devices hold cannot be used. The text says what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FindError {
+    /// No device was named, or more than two.
+    Count(usize),
+    /// What a device holds is no journal that can be used.
+    Journal(DriveId, JournalError),
+    /// The devices do not belong together.
+    Mirrors(JournalError),
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "a journal is on one device or mirrored over two, not on {count}"),
+            Self::Journal(drive, error) => write!(f, "journal on drive {drive}: {error}"),
+            Self::Mirrors(error) => write!(f, "the two devices of the journal: {error}"),
+        }
+    }
+}
+impl core::error::Error for FindError {}
+
+/// How a driver reads a device: `false` where it cannot be read.
+pub trait ReadDevice {
+    /// Fill `bytes` from a sector of the device with this place in the list.
+    fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool;
+    /// CRC-32C in the usual sense.
+    fn crc(&self, register: u32, bytes: &[u8]) -> u32;
+}
+
+struct Log {
+    outcome: ScanOutcome,
+    entries: Vec<(u64, FoundEntry)>,
+}
+
+/// The superblock of one device.
+///
+/// # Errors
+/// Neither of its copies can be used.
+pub fn superblock_of(
+    number: usize,
+    device: &JournalDevice,
+    reader: &mut impl ReadDevice,
+) -> Result<JournalSuperblock, JournalError> {
+    let mut copy = |copy| {
+        let lba = journal_superblock_lba(copy, device.capacity).ok_or(JournalError::TooSmall(device.capacity))?;
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        if !reader.read(number, lba, &mut bytes) {
+            return Err(JournalError::NotAJournal);
+        }
+        JournalSuperblock::decode(&bytes, copy)
+    };
+    let found = JournalSuperblock::newest(copy(SuperblockCopy::First), copy(SuperblockCopy::Last))?;
+    found.superblock.check_device(device.capacity, device.block)?;
+    Ok(found.superblock)
+}
+
+/// Look at the devices of a journal. With `give_up` a damaged log is taken as empty: what it promised is lost.
+///
+/// # Errors
+/// Why they cannot be used.
+pub fn find_journal(
+    devices: &[JournalDevice],
+    give_up: bool,
+    reader: &mut impl ReadDevice,
+) -> Result<FoundJournal, FindError> {
+    if devices.is_empty() || devices.len() > 2 {
+        return Err(FindError::Count(devices.len()));
+    }
+    let mut found = Vec::new();
+    for (number, device) in devices.iter().enumerate() {
+        let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
+        let log = follow(number, &superblock, reader);
+        found.push((superblock, log));
+    }
+    let best = match &found[..] {
+        [one, other] => match choose_journal_mirror([(&one.0, &one.1.outcome), (&other.0, &other.1.outcome)]) {
+            Ok(best) => best,
+            Err(JournalError::Damaged { .. }) if give_up => 0,
+            Err(error) => return Err(FindError::Mirrors(error)),
+        },
+        [one] => {
+            if let (Err(error), false) = (one.1.outcome.verdict(), give_up) {
+                return Err(FindError::Journal(devices[0].drive, error));
+            }
+            0
+        }
+        _ => unreachable!("one or two"),
+    };
+    let damaged = found.iter().all(|(_, log)| log.outcome.verdict().is_err());
+    let highest = found.iter().map(|(_, log)| log.outcome.highest).max().unwrap_or(0);
+    let epoch = found.iter().map(|(_, log)| log.outcome.epoch).max().unwrap_or(0);
+    let (superblock, log) = found.swap_remove(best);
+    let outcome = log.outcome;
+    // The other device has what the better one has, or less: only where both have all of it are both used at once.
+    let same = found.iter().all(|(_, other)| {
+        (other.outcome.head, other.outcome.tail, other.outcome.epoch) == (outcome.head, outcome.tail, outcome.epoch)
+    });
+    let mut order: Vec<(DriveId, u8)> = Vec::from([(devices[best].drive, superblock.mirror)]);
+    if same {
+        let others = devices.iter().enumerate().filter(|(number, _)| *number != best);
+        order.extend(others.zip(&found).map(|((_, device), (superblock, _))| (device.drive, superblock.mirror)));
+    }
+    let mut head = outcome.head;
+    let entries = if damaged && give_up {
+        head.sequence = highest + 1;
+        Vec::new()
+    } else {
+        log.entries.into_iter().filter(|(sequence, _)| *sequence >= outcome.tail.sequence).map(|(_, e)| e).collect()
+    };
+    let tail = if damaged && give_up { head } else { outcome.tail };
+    Ok(FoundJournal { devices: order, superblock, tail, head, epoch, entries })
+}
+
+/// Follow the log of one device.
+fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadDevice) -> Log {
+    let ring = superblock.ring();
+    let mut scan = JournalScan::new(superblock);
+    let mut entries: Vec<(u64, FoundEntry)> = Vec::new();
+    let mut waiting = None;
+    let mut buffer = Vec::new();
+    loop {
+        match scan.need() {
+            ScanNeed::Header(at) => {
+                let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+                let read = reader.read(number, ring.drive_lba(at), &mut bytes);
+                if let Some(entry) = scan.header(read.then_some(&bytes[..])) {
+                    let found = FoundEntry {
+                        position: at,
+                        sectors: entry.header.sectors(&ring),
+                        records: entry.records().collect(),
+                    };
+                    let sequence = entry.header.sequence;
+                    entries.retain(|(older, _)| *older < sequence);
+                    if entry.header.payload.is_zero() {
+                        entries.push((sequence, found));
+                    } else {
+                        waiting = Some((sequence, found));
+                    }
+                }
+            }
+            ScanNeed::Payload { at, sectors } => {
+                let read = read_into(&mut buffer, number, ring.drive_lba(at), sectors, reader);
+                let crc = read.then(|| reader.crc(0, &buffer));
+                let counts = scan.payload(crc);
+                if let (true, Some(entry)) = (counts, waiting.take()) {
+                    entries.push(entry);
+                }
+            }
+            ScanNeed::Sweep { at, sectors } => {
+                let piece = sectors.min(SWEEP_SECTORS);
+                if read_into(&mut buffer, number, ring.drive_lba(at), piece, reader) {
+                    scan.sweep(&buffer);
+                } else {
+                    scan.sweep_unreadable(piece.min(JOURNAL_ALIGN));
+                }
+            }
+            ScanNeed::Done => return Log { outcome: scan.outcome(), entries },
+        }
+    }
+}
+
+fn read_into(
+    buffer: &mut Vec<u8>,
+    number: usize,
+    at: DriveLba,
+    sectors: Sectors,
+    reader: &mut impl ReadDevice,
+) -> bool {
+    let len = usize::try_from(Bytes(sectors.bytes().get()).get()).expect("pieces are small");
+    buffer.clear();
+    buffer.resize(len, 0);
+    reader.read(number, at, buffer)
+}

@@ -1,0 +1,151 @@
+//! The entries from the tail to the head, and who still needs each.
+//!
+//! An entry is needed by every cache line whose oldest dirty byte came with it, by every operation whose redo it
+//! holds until the members have it, and by every array that was not started yet and may have to be replayed.
+
+use alloc::collections::VecDeque;
+
+/// An entry of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Where its header is, in sectors of the ring.
+    pub position: u64,
+    /// Sectors of the ring that it takes; unknown, and counted as none, until it is sealed.
+    pub sectors: u64,
+    /// Lines and operations that need it.
+    pub pins: u32,
+    /// Lines that its host data would take when it is replayed.
+    pub lines: u32,
+    /// Arrays of the journal's table that were not started yet, one bit each.
+    pub waiting: u64,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    entries: VecDeque<Entry>,
+    /// Number of the first of them.
+    pub first: u64,
+    /// Sectors of the ring that they take.
+    pub used: u64,
+    /// Lines that all their host data would take.
+    pub lines: u32,
+    capacity: usize,
+}
+
+impl Log {
+    pub(crate) fn new(capacity: u32) -> Self {
+        let capacity = capacity as usize;
+        Self { entries: VecDeque::with_capacity(capacity), first: 1, used: 0, lines: 0, capacity }
+    }
+
+    /// Forget everything; the next entry is number `next`.
+    pub(crate) fn clear(&mut self, next: u64) {
+        self.entries.clear();
+        (self.first, self.used, self.lines) = (next, 0, 0);
+    }
+
+    /// The number that the next entry gets.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Is there room in the table for so many more?
+    pub(crate) fn has_room(&self, count: usize) -> bool {
+        self.entries.len() + count <= self.capacity
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Append an entry.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        debug_assert!(self.entries.len() < self.capacity);
+        self.used += entry.sectors;
+        self.lines += entry.lines;
+        self.entries.push_back(entry);
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // the table is in memory
+    fn place(&self, sequence: u64) -> usize {
+        assert!(sequence >= self.first && sequence < self.next(), "the log holds this entry");
+        (sequence - self.first) as usize
+    }
+
+    pub(crate) fn get(&self, sequence: u64) -> &Entry {
+        &self.entries[self.place(sequence)]
+    }
+
+    pub(crate) fn holds(&self, sequence: u64) -> bool {
+        sequence >= self.first && sequence < self.next()
+    }
+
+    /// The entry that was opened last is sealed with this size.
+    pub(crate) fn seal(&mut self, sequence: u64, position: u64, sectors: u64) {
+        let place = self.place(sequence);
+        let entry = &mut self.entries[place];
+        (entry.position, entry.sectors) = (position, sectors);
+        self.used += sectors;
+    }
+
+    pub(crate) fn add_lines(&mut self, sequence: u64, lines: u32) {
+        let place = self.place(sequence);
+        self.entries[place].lines += lines;
+        self.lines += lines;
+    }
+
+    pub(crate) fn pin(&mut self, sequence: u64) {
+        let place = self.place(sequence);
+        self.entries[place].pins += 1;
+    }
+
+    pub(crate) fn unpin(&mut self, sequence: u64) {
+        let place = self.place(sequence);
+        self.entries[place].pins -= 1;
+    }
+
+    /// As [`Log::unpin`], of an entry that may be gone because the journal was forgotten.
+    pub(crate) fn unpin_if_held(&mut self, sequence: u64) {
+        if self.holds(sequence) {
+            self.unpin(sequence);
+        }
+    }
+
+    /// How many entries wait for an array.
+    pub(crate) fn waiting_for(&self, array: u8) -> u64 {
+        self.entries.iter().filter(|entry| entry.waiting >> array & 1 == 1).count() as u64
+    }
+
+    /// An array was started, or its entries mean nothing: nobody waits for them any more.
+    pub(crate) fn settle_array(&mut self, array: u8) {
+        for entry in &mut self.entries {
+            entry.waiting &= !(1 << array);
+        }
+    }
+
+    /// The first entry that somebody needs, or the one behind `end`.
+    pub(crate) fn first_needed(&self, end: u64) -> u64 {
+        let needed = self.entries.iter().position(|entry| entry.pins > 0 || entry.waiting != 0);
+        needed.map_or(end, |at| (self.first + at as u64).min(end))
+    }
+
+    /// The tail has passed everything below this entry.
+    pub(crate) fn drop_below(&mut self, sequence: u64) {
+        while self.first < sequence {
+            let Some(entry) = self.entries.pop_front() else {
+                self.first = sequence;
+                return;
+            };
+            debug_assert!(entry.pins == 0);
+            self.used -= entry.sectors;
+            self.lines -= entry.lines;
+            self.first += 1;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Without its devices the journal promises nothing more. What it had promised is still in the cache: it is brought
+//! to the members without delay, and writes are acknowledged when they are on the members until it is back.
+
+use openraid_format::JOURNAL_BLOCK_BYTES;
+use openraid_format::{journal_superblock_lba, SuperblockCopy};
+
+use super::commit::JournalWork;
+use super::{JournalLoss, JournalState};
+use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
+use crate::array::set::Life;
+use crate::controller::Controller;
+
+impl Controller {
+    /// Tell the administrator something about the journal.
+    fn journal_notice(&self, drive: Option<openraid_units::DriveId>, kind: NoticeKind, actions: &mut Actions) {
+        actions.notice(Notice { at: self.now, array: openraid_units::ArrayId(0), slot: None, drive, kind });
+    }
+
+    /// A device of the journal does not work.
+    pub(crate) fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
+        let Some(device) = self.journal.devices.get_mut(number) else { return };
+        if !core::mem::replace(&mut device.works, false) {
+            return;
+        }
+        let drive = device.drive;
+        if self.journal.devices.iter().any(|device| device.works) {
+            self.journal_notice(Some(drive), NoticeKind::JournalDegraded, actions);
+            // From here on the log of the dropped device is behind: a higher epoch says so before anything that it
+            // does not have is promised.
+            let journal = &mut self.journal;
+            let start = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
+            let superblock = journal.superblock.as_mut().expect("it was attached");
+            superblock.epoch += 1;
+            superblock.epoch_start = start;
+            journal.mirror_dropped = journal.request_superblock();
+        } else {
+            self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
+            self.lose_journal(JournalLoss::Device);
+        }
+    }
+
+    /// The journal takes no promises any more.
+    pub(crate) fn lose_journal(&mut self, why: JournalLoss) {
+        if matches!(self.journal.state, JournalState::Lost(_) | JournalState::None) {
+            return;
+        }
+        self.journal.state = JournalState::Lost(why);
+        self.journal_lost_notice = why == JournalLoss::Full;
+        self.orphan_groups();
+        self.set_changed = true;
+        self.wake_journal_waiters();
+    }
+
+    /// Pieces whose entry was never durable are answered when nothing is dirty any more; true where some were.
+    pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
+        if core::mem::take(&mut self.journal_lost_notice) {
+            self.journal_notice(None, NoticeKind::JournalFull, actions);
+        }
+        if self.journal.orphans.is_empty() {
+            return false;
+        }
+        let drained = self.sets.iter().flatten().all(|set| set.life == Life::Failed || set.dirty.all() == 0);
+        if !drained {
+            return false;
+        }
+        let mut orphans = core::mem::take(&mut self.journal.orphans);
+        for piece in orphans.drain(..) {
+            let array = self.requests[self.pieces[piece].request].request.array;
+            let volume = &self.array(array).expect("requests belong to arrays").volume;
+            let failed = (0..volume.set_count()).any(|n| {
+                let set = self.set(volume.set(n));
+                set.life == Life::Failed || set.dirty.failed
+            });
+            self.on_piece_op(piece, failed.then_some(ReplyStatus::IoError), actions);
+        }
+        self.journal.orphans = orphans;
+        true
+    }
+
+    /// Write the superblocks where something has changed: all first copies, then all last ones, so that one of them
+    /// is whole at any time.
+    pub(crate) fn pump_journal_superblock(&mut self, actions: &mut Actions) -> bool {
+        let writing = &mut self.journal.writing;
+        let lost = matches!(self.journal.state, JournalState::Lost(_) | JournalState::None);
+        if lost || writing.pending > 0 || writing.wanted <= writing.writing || self.channels.commands.room() < 16 {
+            return false;
+        }
+        writing.writing = writing.wanted;
+        writing.last_copy = false;
+        self.journal.superblock.as_mut().expect("it was attached").generation += 1;
+        self.journal.snapshot.clone_from(&self.journal.superblock);
+        self.journal.counters.superblocks += 1;
+        self.write_superblocks(SuperblockCopy::First, actions);
+        true
+    }
+
+    fn write_superblocks(&mut self, copy: SuperblockCopy, actions: &mut Actions) {
+        for number in 0..self.journal.devices.len() {
+            let device = self.journal.devices[number];
+            if !device.works {
+                continue;
+            }
+            let superblock = self.journal.snapshot.as_mut().expect("taken before");
+            superblock.mirror = device.mirror;
+            let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+            superblock.encode(copy, &mut bytes);
+            let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
+            self.write_block_to(number, JournalWork::Superblock, lba, &bytes, actions);
+        }
+    }
+
+    /// A superblock is written, or its device was dropped.
+    pub(crate) fn superblock_written(&mut self, actions: &mut Actions) {
+        if self.journal.writing.pending > 0 {
+            return;
+        }
+        if !self.journal.devices.iter().any(|device| device.works) {
+            return;
+        }
+        if !self.journal.writing.last_copy {
+            self.journal.writing.last_copy = true;
+            return self.write_superblocks(SuperblockCopy::Last, actions);
+        }
+        let journal = &mut self.journal;
+        journal.writing.durable = journal.writing.writing;
+        if journal.state == JournalState::Opening {
+            journal.state = JournalState::Live;
+        }
+        self.set_changed = true;
+        self.land_group(actions);
+        self.wake_journal_waiters();
+    }
+}

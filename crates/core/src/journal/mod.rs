@@ -1,0 +1,209 @@
+//! The journal: what hosts were promised and the members do not have yet, on a device of its own.
+//!
+//! ```text
+//!   write --> cache line (dirty, pinned to its entry) --> reply, when the entry is durable
+//!                |
+//!             destage --> redo entry durable --> members --> flushed --> the tail passes both entries
+//! ```
+//!
+//! - [`commit`]: records collect in a group; one group is on its way at a time, everything that came meanwhile is
+//!   the next one.
+//! - [`log`]: the entries from the tail to the head, and who still needs them.
+//! - [`session`]: a set uses the journal only while its superblocks say so, which keeps Linux md and everybody else
+//!   from starting it without the journal.
+//! - [`redo`]: what an operation is about to write to members is in the journal before it is written, so that a
+//!   stripe is never half of each after a crash. A redo record never depends on what members hold.
+//! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
+//! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
+//! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
+//!
+//! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
+//! redo is not; an entry forgotten that a crash would still need.
+
+pub mod attach;
+pub(crate) mod commit;
+pub mod find;
+pub(crate) mod log;
+pub(crate) mod loss;
+pub(crate) mod redo;
+pub(crate) mod replay;
+pub mod session;
+pub(crate) mod tail;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use openraid_format::{journal_entry_sectors, JournalRing, JournalSuperblock, RingSector};
+use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
+
+use crate::limits::{Limits, JOURNAL_BUFFERS};
+use commit::Group;
+use log::Log;
+use replay::Replay;
+use tail::Round;
+
+/// How the journal is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JournalState {
+    /// There is none.
+    None,
+    /// Its superblocks are being written with a new epoch.
+    Opening,
+    /// It takes promises.
+    Live,
+    /// It takes none any more; what it had promised is being brought to the members.
+    Lost(JournalLoss),
+}
+
+/// Why a journal takes no promises any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JournalLoss {
+    /// No device of it works any more.
+    Device,
+    /// It is full, and what fills it cannot be brought to the members: their array has failed.
+    Full,
+}
+
+/// What the journal did since it was attached.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct JournalCounters {
+    /// Entries written.
+    pub entries: u64,
+    /// Sectors of headers and payload written, on each device.
+    pub sectors: u64,
+    /// Records of host data, and their sectors.
+    pub data_records: u64,
+    /// See `data_records`.
+    pub data_sectors: u64,
+    /// Records of what members get, and the sectors that had to be written for them.
+    pub redo_records: u64,
+    /// See `redo_records`.
+    pub redo_sectors: u64,
+    /// Rounds of flushes after which the tail moved.
+    pub rounds: u64,
+    /// Writes of superblocks.
+    pub superblocks: u64,
+    /// Sectors that were loaded as dirty when arrays were started.
+    pub replayed_sectors: u64,
+    /// Writes to members that were done again when arrays were started.
+    pub replayed_redos: u64,
+}
+
+/// A device that carries the journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Device {
+    pub drive: DriveId,
+    /// Its number in the superblock.
+    pub mirror: u8,
+    /// It takes part.
+    pub works: bool,
+}
+
+/// The journal of a controller.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    pub state: JournalState,
+    pub devices: Vec<Device>,
+    pub superblock: Option<Box<JournalSuperblock>>,
+    /// As it is being written.
+    pub snapshot: Option<Box<JournalSuperblock>>,
+    pub writing: SuperblockWrite,
+    /// The generation that says that a device was dropped.
+    pub mirror_dropped: u64,
+    /// Where the next entry goes.
+    pub head: RingSector,
+    /// Somebody found no room in the ring.
+    pub short: bool,
+    pub log: Log,
+    pub open: Group,
+    pub flying: Group,
+    /// Everything up to this entry is durable.
+    pub durable: u64,
+    /// Buffers of the pool that no group has.
+    pub buffers: [bool; JOURNAL_BUFFERS],
+    base: PoolOffset,
+    pub buffer_sectors: Sectors,
+    pub round: Round,
+    pub replay: Replay,
+    /// Pieces whose entry was on its way when the journal was lost.
+    pub orphans: Vec<u32>,
+    /// When a record was put in last.
+    pub last_append: Instant,
+    pub counters: JournalCounters,
+}
+
+/// Writing the superblocks: first all first copies, then all last ones.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct SuperblockWrite {
+    /// Generations asked for, being written, durable in both copies.
+    pub wanted: u64,
+    pub writing: u64,
+    pub durable: u64,
+    pub last_copy: bool,
+    pub pending: u32,
+}
+
+impl Journal {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let base = PoolOffset((limits.pool - limits.cache - limits.journal).get());
+        let buffer = limits.journal.get() / (JOURNAL_BUFFERS as u64 + 1);
+        let on = !limits.journal.is_zero();
+        let (pieces, ops) = if on { (limits.pieces_max, limits.ops_max) } else { (0, 0) };
+        Self {
+            state: JournalState::None,
+            devices: Vec::new(),
+            superblock: None,
+            snapshot: None,
+            writing: SuperblockWrite::default(),
+            mirror_dropped: 0,
+            head: RingSector(0),
+            short: false,
+            log: Log::new(if on { limits.journal_entries_max } else { 0 }),
+            open: Group::new(pieces, ops),
+            flying: Group::new(pieces, ops),
+            durable: 0,
+            buffers: [true; JOURNAL_BUFFERS],
+            base,
+            buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
+            round: Round::default(),
+            replay: Replay::default(),
+            orphans: Vec::with_capacity(2 * pieces as usize),
+            last_append: Instant::ZERO,
+            counters: JournalCounters::default(),
+        }
+    }
+
+    /// Does it take promises?
+    pub(crate) fn is_live(&self) -> bool {
+        self.state == JournalState::Live
+    }
+
+    pub(crate) fn ring(&self) -> JournalRing {
+        self.superblock.as_ref().expect("asked of a journal that was attached").ring()
+    }
+
+    /// First byte of a buffer of the pool; behind the last is the window of replay.
+    pub(crate) fn buffer(&self, number: usize) -> PoolOffset {
+        self.base + self.buffer_sectors.bytes() * number as u64
+    }
+
+    /// Where replay reads payload.
+    pub(crate) fn window(&self) -> PoolOffset {
+        self.buffer(JOURNAL_BUFFERS)
+    }
+
+    /// Sectors that the largest entry of this controller takes.
+    pub(crate) fn entry_max(&self) -> u64 {
+        journal_entry_sectors(self.buffer_sectors).get()
+    }
+
+    /// Sectors of the ring that are not taken by entries.
+    pub(crate) fn free(&self) -> u64 {
+        self.ring().sectors.get() - self.log.used
+    }
+
+    /// The superblock has changed: it is to be written. Returns the generation that will say so.
+    pub(crate) fn request_superblock(&mut self) -> u64 {
+        self.writing.wanted = self.writing.writing + 1;
+        self.writing.wanted
+    }
+}

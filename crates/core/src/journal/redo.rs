@@ -1,0 +1,298 @@
+//! What an operation is about to write to members goes to the journal first, in full: no redo record depends on
+//! what a member holds.
+//!
+//! A destaged column is in the journal already, as the host's data: its redo record refers to it. Where the line was
+//! written to since it was staged, or came in several parts, the staged bytes are put in again.
+
+use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
+use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
+
+use super::session::Session;
+use crate::actions::{Actions, JobColumn, JobKind};
+use crate::cache::lines::lines_of;
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::op::{Op, OpKind};
+use crate::reason::Reason;
+
+/// References that one operation makes at the most; more, and the bytes are put in again.
+const REFERENCES_MAX: usize = 80;
+const _: () = assert!(REFERENCES_MAX + 2 <= JOURNAL_RECORDS_MAX);
+
+/// Where the journal has the bytes of a stretch of lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Logged {
+    sequence: u64,
+    /// Sectors from the start of the entry's payload.
+    payload_at: Sectors,
+    len: Sectors,
+}
+
+impl Controller {
+    /// May an operation that is about to write do so, as far as the journal is concerned? Otherwise it is called
+    /// again.
+    pub(crate) fn is_logged(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let op = self.ops[index];
+        if op.logged != 0 || op.in_group {
+            return op.log_durable;
+        }
+        match self.set(op.set).journal.session {
+            Session::Off if !op.is_destage() && self.wants_journal(op.set) => {
+                // The session begins when nobody writes without it.
+                self.end_write(index);
+                self.is_journal_ready(op.set);
+                self.wait_set.push(index);
+                false
+            }
+            Session::Off => true,
+            Session::On if !self.journal.is_live() => true,
+            Session::On if op.is_destage() || self.wants_journal(op.set) => match op.kind {
+                OpKind::Destage => self.is_data_durable(index),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
+                _ => self.log_extent(index, actions),
+            },
+            _ => {
+                self.wait_set.push(index);
+                false
+            }
+        }
+    }
+
+    /// Lines go to members without parity only when their entries are durable: copies that differ after a crash are
+    /// made the same again by what the journal says.
+    fn is_data_durable(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        let newest = lines_of(op.at, op.len)
+            .filter_map(|(number, ..)| self.cache.lines.find(op.set, number))
+            .map(|line| self.cache.lines.get(line).newest)
+            .max()
+            .unwrap_or(0);
+        if newest <= self.journal.durable {
+            return true;
+        }
+        let journal = &mut self.journal;
+        let group = if newest == journal.flying.sequence { &mut journal.flying } else { &mut journal.open };
+        group.ops.push(index);
+        self.ops[index].in_group = true;
+        false
+    }
+
+    /// The entry that an operation waits for is durable, or will never be.
+    pub(crate) fn logged_is_durable(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        (op.log_durable, op.in_group) = (op.logged != 0, false);
+        if op.pending == 0 {
+            self.ready.push(index);
+        }
+    }
+
+    /// What an operation has logged is on the members, or was not needed.
+    pub(crate) fn unlog(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        let sequence = core::mem::take(&mut op.logged);
+        op.log_durable = false;
+        if sequence == 0 {
+            return;
+        }
+        let (set, failed) = (op.set, op.error.is_some());
+        let set = self.set_mut(set);
+        set.journal.logged -= 1;
+        // A stripe of a failed set that was not written to the end is written again when the set comes back.
+        let keeps = failed && set.life == crate::array::set::Life::Failed;
+        if !keeps && self.journal.log.holds(sequence) {
+            self.journal.log.unpin(sequence);
+        }
+        self.set_changed = true;
+    }
+
+    /// Note that an operation's records are in the open group.
+    fn joins_group(&mut self, index: u32) {
+        let sequence = self.journal.open.sequence;
+        let op = &mut self.ops[index];
+        (op.logged, op.log_durable, op.in_group) = (sequence, false, true);
+        let set = op.set;
+        self.journal.open.ops.push(index);
+        self.journal.log.pin(sequence);
+        self.set_mut(set).journal.logged += 1;
+        self.explain(set, Reason::RedoLogged, self.ops[index].stripe.0, 0);
+    }
+
+    // ---- rows
+
+    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let op = self.ops[index];
+        let rows = Sectors(u64::from(op.rows()));
+        let named = self.named_slots(&op) & op.write;
+        let (mut inline, mut references) = (op.write & op.parity, 0);
+        for slot in named {
+            match self.references_of(&op, slot) {
+                Some(count) if references + count <= REFERENCES_MAX => references += count,
+                _ => inline.insert(slot),
+            }
+        }
+        let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
+        let records = references + revokes + inline.len() as usize;
+        if !self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
+            self.wait_for_journal(index);
+            return false;
+        }
+        let array = self.set(op.set).journal.index;
+        let (member_lba, _) = self.member_rows(&op);
+        if op.kind == OpKind::RowWrite {
+            self.revoke_columns(&op, array);
+        }
+        for slot in named.minus(inline) {
+            self.refer(&op, array, slot, member_lba);
+        }
+        let columns = actions.columns.len();
+        for slot in inline {
+            let (payload_at, at) = self.append_payload(rows);
+            let old = if op.parity.contains(slot) { self.buffer(&op, slot) } else { self.named_address(&op, slot) };
+            actions.columns.push(JobColumn { index: 0, at, old });
+            self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
+        }
+        if !inline.is_empty() {
+            self.push_job(index, JobKind::Copy, op.row_bytes(), columns, None, None, actions);
+        }
+        self.joins_group(index);
+        false
+    }
+
+    /// What older entries say of the columns that a write past the cache names means nothing any more.
+    fn revoke_columns(&mut self, op: &Op, array: u8) {
+        let sectors = Sectors(u64::from(op.rows()));
+        for column in op.first..op.first + op.columns {
+            let set_lba = self.parity_of(op).set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+            self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+        }
+    }
+
+    /// How many references say what a destage writes to a slot; `None` where the journal does not have just that.
+    fn references_of(&self, op: &Op, slot: Slot) -> Option<usize> {
+        if op.kind != OpKind::RowDestage {
+            return None;
+        }
+        let (at, len) = self.band_extent(op, slot);
+        let mut count = 0;
+        let mut done = Sectors::ZERO;
+        while done < len {
+            let logged = self.logged_at(op.set, at + done, len - done)?;
+            done += logged.len;
+            count += 1;
+        }
+        Some(count)
+    }
+
+    /// Where the journal has the first part of an extent that was staged.
+    fn logged_at(&self, set: SetId, at: SetLba, len: Sectors) -> Option<Logged> {
+        let mut found: Option<Logged> = None;
+        for (number, first, last) in lines_of(at, len) {
+            let line = self.cache.lines.get(self.cache.lines.find(set, number)?);
+            let usable = line.staged && line.logged.is_some();
+            let (true, Some(place)) = (usable, line.logged) else {
+                return found;
+            };
+            let payload_at = Sectors(u64::try_from(place.payload_at + i64::try_from(first).ok()?).ok()?);
+            match &mut found {
+                None => found = Some(Logged { sequence: place.sequence, payload_at, len: Sectors(last - first) }),
+                Some(run) if run.sequence == place.sequence && run.payload_at + run.len == payload_at => {
+                    run.len += Sectors(last - first);
+                }
+                Some(_) => return found,
+            }
+        }
+        found
+    }
+
+    fn refer(&mut self, op: &Op, array: u8, slot: Slot, member_lba: MemberLba) {
+        let (at, len) = self.band_extent(op, slot);
+        let mut done = Sectors::ZERO;
+        while done < len {
+            let logged = self.logged_at(op.set, at + done, len - done).expect("counted before");
+            let (member_lba, sectors) = (member_lba + done, logged.len);
+            let record = if logged.sequence == self.journal.open.sequence {
+                JournalRecord::Redo { array, slot, member_lba, sectors, payload_at: logged.payload_at }
+            } else {
+                let entry = self.journal.log.get(logged.sequence);
+                let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
+                JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
+            };
+            self.append_record(record);
+            done += logged.len;
+        }
+    }
+
+    // ---- extents of sets without parity, past the cache
+
+    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let op = self.ops[index];
+        let fragments = self.fragments_of(&op);
+        if !self.group_takes(fragments + 1, op.len.get(), 0) {
+            self.wait_for_journal(index);
+            return false;
+        }
+        let array = self.set(op.set).journal.index;
+        self.append_record(JournalRecord::Revoke { array, set_lba: op.at, sectors: op.len });
+        let (payload_at, to) = self.append_payload(op.len);
+        let from = match op.payload {
+            crate::io::op::Payload::Host(base) => base,
+            _ => PoolOffset::ZERO,
+        };
+        let mut done = Sectors::ZERO;
+        while done < op.len {
+            let (slots, len) = self.places_of(op.set, op.at + done, op.len - done);
+            for (slot, member_lba) in slots.into_iter().flatten() {
+                let payload_at = payload_at + done;
+                self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at });
+            }
+            done += len;
+        }
+        let bytes = u32::try_from(op.len.bytes().get()).expect("an extent is small");
+        self.push_copy(index, to, from, bytes, actions);
+        self.joins_group(index);
+        false
+    }
+
+    fn fragments_of(&self, op: &Op) -> usize {
+        let (mut done, mut count) = (Sectors::ZERO, 0);
+        while done < op.len {
+            let (slots, len) = self.places_of(op.set, op.at + done, op.len - done);
+            count += slots.iter().flatten().count();
+            done += len;
+        }
+        count
+    }
+
+    /// Where the first part of an extent stands on the members, every copy, and how long that part is.
+    fn places_of(&self, set: SetId, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
+        let mut places = [None; COPIES_MAX];
+        let one = match &self.set(set).geometry {
+            Geometry::Passthrough(g) => g.map(at),
+            Geometry::Linear(g) => g.map(at),
+            Geometry::Striped(g) => g.map(at),
+            Geometry::Mirror(g) => {
+                let mut len = left;
+                for (place, copy) in places.iter_mut().zip(g.copies(at)) {
+                    *place = Some((copy.slot, copy.lba));
+                    len = len.min(copy.len);
+                }
+                return (places, len);
+            }
+            Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
+        };
+        places[0] = Some((one.slot, one.lba));
+        (places, one.len.min(left))
+    }
+}
+
+/// Copies of a mirror that the journal keeps records of; more, and the set is not protected by it.
+pub(crate) const COPIES_MAX: usize = 16;
+
+/// May a set of this geometry be protected?
+pub(crate) fn is_protectable(geometry: &Geometry) -> bool {
+    match geometry {
+        Geometry::Mirror(mirror) => usize::from(mirror.copy_count()) <= COPIES_MAX,
+        Geometry::Passthrough(_) => false,
+        _ => true,
+    }
+}

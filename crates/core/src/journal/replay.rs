@@ -1,0 +1,445 @@
+//! Replay: before a set takes requests, what the log says of it is loaded as dirty lines and redone on its members,
+//! entry by entry, record by record.
+//!
+//! Everything can be done again from the start: a redo writes the same bytes to the same places, and lines are
+//! loaded in the order of the log. Nothing is destaged meanwhile, so that no new entry depends on a stripe that is
+//! not whole yet.
+
+use alloc::vec::Vec;
+use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN};
+use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+
+use super::attach::FoundJournal;
+use super::commit::JournalWork;
+use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, ParityJob};
+use crate::array::set::{Life, Set};
+use crate::cache::lines::{lines_of, Mask};
+use crate::cache::{unit_at, unit_extent};
+use crate::controller::{CommandError, Controller};
+use crate::io::channel::{Command, Owner};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::limits::{FRAME_BYTES, REGION_SECTORS};
+
+/// Redo writes in work at once.
+const REDOS_MAX: u32 = 16;
+
+#[derive(Clone, Debug)]
+struct Loaded {
+    sequence: u64,
+    position: RingSector,
+    records: Vec<JournalRecord>,
+}
+
+/// The set that is being replayed.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    set: SetId,
+    array: u8,
+    /// Next entry, next record of it, sectors of that record that are done.
+    entry: usize,
+    record: usize,
+    done: Sectors,
+}
+
+/// Replay of the log that was found when the journal was attached.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    entries: Vec<Loaded>,
+    queue: Vec<SetId>,
+    current: Option<Current>,
+    /// What the window holds: from this sector of the ring on.
+    window: Option<(u64, Sectors)>,
+    /// The window is being read: from which device.
+    reading: Option<usize>,
+    redos: u32,
+    /// Copies out of the window that may not be done.
+    copies: u32,
+    /// Why the present set cannot be started.
+    error: Option<&'static str>,
+}
+
+impl Replay {
+    pub(crate) fn load(&mut self, found: &FoundJournal) {
+        self.entries = (found.tail.sequence..)
+            .zip(&found.entries)
+            .map(|(sequence, entry)| Loaded { sequence, position: entry.position, records: entry.records.clone() })
+            .collect();
+    }
+
+    /// Is a set being replayed, or waiting for its turn?
+    pub(crate) fn is_active(&self) -> bool {
+        self.current.is_some() || !self.queue.is_empty()
+    }
+
+    /// A set wants its part of the log.
+    pub(crate) fn want(&mut self, set: SetId) {
+        self.queue.push(set);
+    }
+}
+
+/// What has to be done for a record.
+enum Need {
+    /// Nothing is left.
+    Done,
+    /// These sectors of the ring, from the window.
+    Payload(u64, Sectors),
+}
+
+impl Controller {
+    /// Replay goes on when the controller runs next.
+    pub(crate) fn wake_replay(&mut self) {
+        self.set_changed |= self.journal.replay.is_active();
+    }
+
+    /// Move replay on; true where something moved.
+    pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
+        if self.journal.replay.current.is_none() {
+            if !self.journal.is_live() || self.journal.replay.queue.is_empty() {
+                return false;
+            }
+            let set = self.journal.replay.queue.remove(0);
+            let Some(entry) = self.sets[set.index()].as_ref() else { return true };
+            let array = entry.journal.index;
+            let current = Current { set, array, entry: 0, record: 0, done: Sectors::ZERO };
+            (self.journal.replay.current, self.journal.replay.error) = (Some(current), None);
+        }
+        let mut moved = false;
+        while self.journal.replay.reading.is_none() && actions.has_room() && self.replay_step(actions) {
+            moved = true;
+        }
+        moved
+    }
+
+    /// One step of the present set; false where it has to wait.
+    fn replay_step(&mut self, actions: &mut Actions) -> bool {
+        let Some(mut current) = self.journal.replay.current else { return false };
+        let failed = self.set(current.set).life == Life::Failed || self.journal.replay.error.is_some();
+        let entries = self.journal.replay.entries.len();
+        if current.entry >= entries || failed {
+            return self.journal.replay.redos == 0 && self.end_replay(current, failed);
+        }
+        let loaded = &self.journal.replay.entries[current.entry];
+        let sequence = loaded.sequence;
+        let record = loaded.records.get(current.record).copied();
+        let counts = record.is_some_and(|r| {
+            r.array() == current.array
+                && self.journal.superblock.as_ref().is_some_and(|s| s.counts(r.array(), sequence))
+        });
+        let Some(record) = record.filter(|_| counts) else {
+            if current.record >= self.journal.replay.entries[current.entry].records.len() {
+                (current.entry, current.record) = (current.entry + 1, 0);
+            } else {
+                current.record += 1;
+            }
+            self.journal.replay.current = Some(current);
+            return true;
+        };
+        let position = self.journal.replay.entries[current.entry].position;
+        let (need, left) = self.replay_need(&record, position, current.done);
+        if let Need::Payload(at, len) = need {
+            if self.window_holds(at, len).is_none() {
+                if self.journal.replay.copies > 0 {
+                    return false;
+                }
+                self.read_window(at, left, actions);
+                return false;
+            }
+            let from = self.window_holds(at, len).expect("just seen");
+            let Some(taken) = self.replay_record(&record, sequence, current, (from, len), actions) else {
+                return false;
+            };
+            current.done += taken;
+        } else {
+            self.replay_plain(&record, current.set);
+            (current.record, current.done) = (current.record + 1, Sectors::ZERO);
+        }
+        self.journal.replay.current = Some(current);
+        true
+    }
+
+    /// What the rest of a record needs, and how much of the ring may be read with it.
+    fn replay_need(&self, record: &JournalRecord, position: RingSector, done: Sectors) -> (Need, Sectors) {
+        let (at, sectors) = match *record {
+            JournalRecord::Data { payload_at, sectors, .. } | JournalRecord::Redo { payload_at, sectors, .. } => {
+                (position.0 + JOURNAL_ALIGN.get() + payload_at.get(), sectors)
+            }
+            // Behind a reference that the tail has passed is nothing: its redo was complete.
+            JournalRecord::RedoRef { at, sectors, .. } if self.is_in_log(at) => (at.0, sectors),
+            _ => return (Need::Done, Sectors::ZERO),
+        };
+        if done >= sectors {
+            return (Need::Done, Sectors::ZERO);
+        }
+        let left = sectors - done;
+        // A piece that lies in the window as a whole, and in one line or one region.
+        let piece = left.min(Sectors(self.limits.rows_max.get().max(8)));
+        (Need::Payload(at + done.get(), piece), left)
+    }
+
+    fn is_in_log(&self, at: RingSector) -> bool {
+        let Some(first) = self.journal.replay.entries.first() else { return false };
+        let ring = self.journal.ring();
+        let last = self.journal.replay.entries.last().expect("there is a first");
+        ring.distance(first.position, at) < ring.distance(first.position, last.position)
+    }
+
+    fn window_holds(&self, at: u64, len: Sectors) -> Option<PoolOffset> {
+        let (start, have) = self.journal.replay.window?;
+        let inside = at >= start && at + len.get() <= start + have.get();
+        inside.then(|| self.journal.window() + Sectors(at - start).bytes())
+    }
+
+    fn read_window(&mut self, at: u64, left: Sectors, actions: &mut Actions) {
+        let block = self.journal.superblock.as_ref().expect("it is live").block.sectors().get();
+        let start = at - at % block;
+        let ring = self.journal.ring();
+        let want = (left.get() + at % block).next_multiple_of(block).max(self.journal.buffer_sectors.get());
+        let len = want.min(self.journal.buffer_sectors.get()).min(ring.sectors.get() - start);
+        self.journal.replay.window = Some((start, Sectors(len)));
+        self.read_window_from(0, actions);
+    }
+
+    fn read_window_from(&mut self, first: usize, actions: &mut Actions) {
+        let Some((start, len)) = self.journal.replay.window else { return };
+        let device = (first..self.journal.devices.len()).find(|n| self.journal.devices[*n].works);
+        self.journal.replay.reading = device;
+        let Some(number) = device else {
+            self.journal.replay.window = None;
+            self.journal.replay.error = Some("what the journal holds for the array cannot be read");
+            return;
+        };
+        let member = u32::try_from(number).expect("two at the most");
+        let command = Command {
+            op: DriveOp::Read,
+            lba: self.journal.ring().drive_lba(RingSector(start)),
+            len,
+            data: Data::Frames(self.journal.window()),
+            class: IoClass::Metadata,
+            ..Self::journal_command(Owner::Journal(JournalWork::Read), member, self.journal.devices[number].drive)
+        };
+        self.channels.push(self.now, command, actions);
+    }
+
+    /// The window was read, or not: then the other device is asked.
+    pub(crate) fn on_replay_read(
+        &mut self,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        self.journal.replay.reading = None;
+        self.set_changed = true;
+        match result {
+            Ok(()) => {}
+            // The drive may still write into the window.
+            Err(CommandError::Timeout) => {
+                self.journal.replay.window = None;
+                self.journal.replay.error = Some("a device of the journal does not answer");
+            }
+            Err(CommandError::Drive(_)) => self.read_window_from(command.member as usize + 1, actions),
+        }
+    }
+
+    /// Records without bytes of their own.
+    fn replay_plain(&mut self, record: &JournalRecord, set: SetId) {
+        if let JournalRecord::Revoke { set_lba, sectors, .. } = *record {
+            self.revoke_lines(set, set_lba, sectors);
+        }
+    }
+
+    fn revoke_lines(&mut self, set: SetId, at: SetLba, len: Sectors) {
+        for (number, first, last) in lines_of(at, len) {
+            let Some(line) = self.cache.lines.find(set, number) else { continue };
+            let [one, other] = self.cache.revoke(line, Mask::range(first, last));
+            for sequence in [one, other] {
+                if sequence != 0 {
+                    self.journal.log.unpin(sequence);
+                }
+            }
+        }
+        self.settle_revoked_units(set);
+    }
+
+    /// Units of which nothing is dirty any more are free.
+    fn settle_revoked_units(&mut self, set: SetId) {
+        while let Some(unit) = self.cache.units.first_empty_waiting(set) {
+            self.cache.units.free(unit);
+            self.set_mut(set).dirty.new -= 1;
+        }
+    }
+
+    /// Do what a piece of a record says; returns how many sectors that was, or `None` where it has to wait.
+    fn replay_record(
+        &mut self,
+        record: &JournalRecord,
+        sequence: u64,
+        current: Current,
+        (from, len): (PoolOffset, Sectors),
+        actions: &mut Actions,
+    ) -> Option<Sectors> {
+        match *record {
+            JournalRecord::Data { set_lba, .. } => {
+                let at = set_lba + current.done;
+                let (number, first, last) = lines_of(at, len).next().expect("not empty");
+                let sectors = Sectors(last - first);
+                if !self.load_line(current.set, (number, first, last), sequence, from, actions) {
+                    self.journal.replay.error = Some(
+                        "the journal holds more for the array than the cache can take; give the server the cache it had",
+                    );
+                    return None;
+                }
+                self.journal.counters.replayed_sectors += sectors.get();
+                Some(sectors)
+            }
+            JournalRecord::Redo { slot, member_lba, .. } | JournalRecord::RedoRef { slot, member_lba, .. } => {
+                let at = member_lba + current.done;
+                let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+                let len = len.min(in_region);
+                self.redo(current.set, slot, (at, len), from, actions).then_some(len)
+            }
+            _ => unreachable!("records without bytes are dealt with"),
+        }
+    }
+
+    /// Load a line, or a part of one, as a host's write; false where there is none to be had.
+    fn load_line(
+        &mut self,
+        set: SetId,
+        (number, first, last): (u64, u64, u64),
+        sequence: u64,
+        from: PoolOffset,
+        actions: &mut Actions,
+    ) -> bool {
+        let Some(line) = self.cache.line_for(set, number) else { return false };
+        let at = SetLba(number * crate::cache::lines::LINE_SECTORS + first);
+        let geometry = &self.set(set).geometry;
+        let (unit_number, _) = unit_at(geometry, at);
+        let (_, unit_sectors) = unit_extent(geometry, unit_number);
+        let unit = self.dirty_unit_of(set, unit_number);
+        let mask = Mask::range(first, last);
+        self.log_line(line, mask, None, sequence);
+        self.cache.mark_dirty(line, mask, unit, unit_sectors.get());
+        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
+        self.journal.replay.copies += 1;
+        actions.columns.push(JobColumn { index: 0, at: self.cache.lines.frame(line, first), old: from });
+        actions.jobs.push(ParityJob {
+            tag: Tag::new(TagKind::Journal, 1, 0),
+            kind: JobKind::Copy,
+            len: u32::try_from(Sectors(last - first).bytes().get().min(FRAME_BYTES)).expect("a line"),
+            columns_start,
+            columns_len: 1,
+            p: None,
+            q: None,
+        });
+        true
+    }
+
+    /// Write to a member again what was to be written; false where it has to wait.
+    fn redo(
+        &mut self,
+        set: SetId,
+        slot: Slot,
+        (at, len): (MemberLba, Sectors),
+        from: PoolOffset,
+        actions: &mut Actions,
+    ) -> bool {
+        let entry = self.set(set);
+        if slot.0 >= entry.slots() || !entry.writable.contains(slot) {
+            return true;
+        }
+        if self.journal.replay.redos >= REDOS_MAX || !self.may_make_background_op() || !self.may_issue() {
+            return false;
+        }
+        let Some(run) = self.work_frames.take(len.bytes().get()) else { return false };
+        let op = Op {
+            at: SetLba(at.get()),
+            len,
+            target: crate::slots::SlotSet::one(slot),
+            work: Some(run),
+            payload: Payload::Host(run.at),
+            ..Op::new(OpKind::Redo, set)
+        };
+        let key = self.ops.insert(op).expect("asked for room");
+        self.set_mut(set).ops += 1;
+        self.journal.replay.redos += 1;
+        self.journal.counters.replayed_redos += 1;
+        let bytes = u32::try_from(len.bytes().get()).expect("a piece is small");
+        self.journal.replay.copies += 1;
+        self.push_copy(key.index, run.at, from, bytes, actions);
+        // Its turn is decided now: the ends of copies come in any order.
+        let range = self.lock_range(&self.ops[key.index]);
+        let granted = self.locks.acquire(key.index, range);
+        let op = &mut self.ops[key.index];
+        (op.locked, op.phase, op.probe) = (true, Phase::Locking, u32::from(granted));
+        true
+    }
+
+    /// A copy out of the window is done.
+    pub(crate) fn on_replay_copy(&mut self) {
+        self.journal.replay.copies -= 1;
+        self.set_changed = true;
+    }
+
+    /// A redo moves on: its range, its write, its end.
+    pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        match op.phase {
+            Phase::Locking => {
+                // Once for the copy, once for its turn.
+                self.ops[index].probe += 1;
+                if self.ops[index].probe == 2 {
+                    self.ops[index].phase = Phase::Planning;
+                    self.step_redo(index, actions);
+                }
+            }
+            Phase::Planning => {
+                self.ops[index].phase = Phase::Writing;
+                let slot = op.target.first().expect("a redo has a slot");
+                let run = op.work.expect("a redo has frames");
+                let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at: run.at };
+                self.issue_write(index, range, actions);
+                if self.ops[index].pending == 0 {
+                    self.finish_op(index, actions);
+                }
+            }
+            Phase::Writing | Phase::Recording => {
+                if op.error.is_some() || self.is_failure_recorded(index) {
+                    self.finish_op(index, actions);
+                }
+            }
+            phase => unreachable!("a redo is never in {phase:?}"),
+        }
+    }
+
+    pub(crate) fn on_redone(&mut self, op: &Op) {
+        self.journal.replay.redos -= 1;
+        if op.error.is_some() && self.set(op.set).life != Life::Failed {
+            self.journal.replay.error = Some("a member does not take what the journal holds for it");
+        }
+        self.set_changed = true;
+    }
+
+    fn end_replay(&mut self, current: Current, failed: bool) -> bool {
+        self.journal.replay.current = None;
+        self.set_changed = true;
+        let error = self.journal.replay.error.take();
+        let set = self.set_mut(current.set);
+        set.journal.replaying = false;
+        if failed {
+            set.journal.replay_error = Some(error.unwrap_or("the array has failed while its journal was replayed"));
+            return true;
+        }
+        set.life = Life::Running;
+        self.journal.log.settle_array(current.array);
+        self.mark_session(current.set);
+        true
+    }
+}
+
+impl Set {
+    /// Does it wait for its part of the log?
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.journal.replaying
+    }
+}

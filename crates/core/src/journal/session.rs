@@ -1,0 +1,289 @@
+//! A set and the journal: the time during which the set's superblocks say that the journal holds promises for it.
+//!
+//! ```text
+//!  Off -> Settling -> Entering -> Marking -> On -> Leaving -> Unmarking -> Off
+//!          |           |           |          |      |            +-- the members say so no more
+//!          |           |           |          |      +-- everything is on the members: they are flushed
+//!          |           |           |          +-- writes are promised by the journal
+//!          |           |           +-- the members' superblocks get the mark that keeps others away
+//!          |           +-- the journal's superblock says from which entry on the set counts
+//!          +-- what was written without the journal is flushed
+//! ```
+//!
+//! The mark is durable on every member before the first promise, and goes when nothing is promised any more: with
+//! the clean mark when it is quiet, or because the journal is lost, switched off, or the set is stopped.
+
+use openraid_format::{ArrayState, FeatureMap, JournalArray, MinorVersion};
+use openraid_units::{Sectors, SetId};
+
+use super::redo::is_protectable;
+use crate::actions::Actions;
+use crate::admin::WriteCache;
+use crate::array::set::{Intent, Life, Set};
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::channel::Owner;
+
+/// How far the journal's protection of a set is; see the module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Session {
+    /// The journal holds nothing for it.
+    Off,
+    /// What was written without the journal is being flushed.
+    Settling,
+    /// Until this generation of the journal's superblock is durable.
+    Entering(u64),
+    /// Until this generation of the set's superblocks is durable.
+    Marking(u64),
+    /// Writes are promised by the journal.
+    On,
+    /// Everything is on the members, and they are being flushed.
+    Leaving,
+    /// Until this generation of the set's superblocks is durable.
+    Unmarking(u64),
+}
+
+/// What a set knows of the journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetJournal {
+    pub session: Session,
+    /// Its place in the journal's table.
+    pub index: u8,
+    /// The entry with which the session began.
+    pub since: u64,
+    /// Somebody wants to be promised something.
+    pub wanted: bool,
+    /// The mark is in the superblocks, or about to be.
+    pub marked: bool,
+    /// Operations whose redo is in the journal and not yet on the members.
+    pub logged: u32,
+    /// Flushes under way for a change of the session.
+    pub flushes: u32,
+    /// Destage is in a hurry because the session is to end.
+    pub hurried: bool,
+    /// Its part of the log is not loaded yet.
+    pub replaying: bool,
+    /// Why that was not possible.
+    pub replay_error: Option<&'static str>,
+}
+
+impl SetJournal {
+    pub(crate) const NONE: Self = Self {
+        session: Session::Off,
+        index: 0,
+        since: 0,
+        wanted: false,
+        marked: false,
+        logged: 0,
+        flushes: 0,
+        hurried: false,
+        replaying: false,
+        replay_error: None,
+    };
+}
+
+impl SetJournal {
+    /// May the clean mark be written, as far as the session is concerned?
+    pub(crate) fn may_be_clean(&self) -> bool {
+        matches!(self.session, Session::Off | Session::On)
+    }
+}
+
+/// Why a set's writes are not promised by the journal although its policy says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unprotected {
+    /// There is no journal, or it is lost.
+    NoJournal,
+    /// Parity or copies are not consistent yet.
+    NotConsistent,
+    /// Chunks are not multiples of 4 KiB, or too many copies.
+    Shape,
+    /// Metadata 1.0 stands at the end: the members of a mirror can be mounted as they are.
+    MetadataAtEnd,
+    /// The set does not run, or a flush of it has failed.
+    NotRunning,
+}
+
+impl Controller {
+    /// Can the journal promise writes of this set?
+    pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
+        let set = self.set(id);
+        let Some(metadata) = &set.metadata else { return Some(Unprotected::Shape) };
+        let mirror = matches!(set.geometry, Geometry::Mirror(_));
+        if !self.journal.is_live() {
+            Some(Unprotected::NoJournal)
+        } else if set.life != Life::Running || set.is_in_doubt() {
+            Some(Unprotected::NotRunning)
+        } else if !set.is_cacheable || !is_protectable(&set.geometry) {
+            Some(Unprotected::Shape)
+        } else if mirror && metadata.common.minor == MinorVersion::V1_0 {
+            Some(Unprotected::MetadataAtEnd)
+        } else if set.is_redundant() && set.consistent_to != Sectors::MAX {
+            Some(Unprotected::NotConsistent)
+        } else {
+            None
+        }
+    }
+
+    /// Are writes of this set to be promised by the journal?
+    pub(crate) fn wants_journal(&self, id: SetId) -> bool {
+        self.set(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
+    }
+
+    /// May a write of this set be promised now? If not yet, that is on its way.
+    pub(crate) fn is_journal_ready(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        if set.journal.session == Session::On {
+            if set.intent == Intent::Flushing {
+                set.intent = Intent::Active;
+            }
+            return true;
+        }
+        if !set.journal.wanted {
+            set.journal.wanted = true;
+            self.set_changed = true;
+        }
+        false
+    }
+
+    /// Does the journal still hold something for a set that its members do not have?
+    pub(crate) fn journal_holds(&self, set: &Set) -> bool {
+        set.journal.session == Session::On && (set.dirty.all() > 0 || set.journal.logged > 0)
+    }
+
+    /// Move a set's session on; true where something moved.
+    pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        if set.life == Life::Failed || set.journal.replaying {
+            return false;
+        }
+        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
+        match set.journal.session {
+            Session::Off => self.begin_session(id, actions),
+            Session::Settling if set.journal.flushes == 0 => self.enter_session(id),
+            Session::Entering(_) if !self.journal.is_live() => self.set_session(id, Session::Off),
+            Session::Entering(generation) if self.journal.writing.durable >= generation => self.mark_session(id),
+            Session::Marking(generation) if durable >= generation => self.set_session(id, Session::On),
+            Session::On if !self.wants_journal(id) => self.leave_session(id, actions),
+            Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id),
+            Session::Unmarking(generation) if durable >= generation => self.end_session(id),
+            _ => false,
+        }
+    }
+
+    fn set_session(&mut self, id: SetId, session: Session) -> bool {
+        self.set_mut(id).journal.session = session;
+        self.set_changed = true;
+        self.wake_journal_waiters();
+        true
+    }
+
+    fn begin_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        if !set.journal.wanted {
+            return false;
+        }
+        if !self.wants_journal(id) {
+            self.set_mut(id).journal.wanted = false;
+            self.wake_journal_waiters();
+            return true;
+        }
+        if !set.is_settled() {
+            return false;
+        }
+        let issued = self.flush_members(id, Owner::SessionFlush, actions);
+        self.set_mut(id).journal.flushes = issued;
+        self.set_session(id, Session::Settling)
+    }
+
+    fn enter_session(&mut self, id: SetId) -> bool {
+        if !self.wants_journal(id) {
+            return self.set_session(id, Session::Off);
+        }
+        let uuid = self.set(id).metadata.as_ref().expect("sets in the journal have metadata").common.set_uuid;
+        let journal = &mut self.journal;
+        let first = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
+        let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
+        let superblock = journal.superblock.as_mut().expect("it is live");
+        let Ok(index) = superblock.enter(array) else {
+            // Its table is full of arrays that are not here: no protection, rather than another's place.
+            self.set_mut(id).policy.write_cache = WriteCache::Through;
+            return self.set_session(id, Session::Off);
+        };
+        superblock.arrays[usize::from(index)] = Some(array);
+        let generation = journal.request_superblock();
+        let set = self.set_mut(id);
+        (set.journal.index, set.journal.since) = (index, first);
+        self.set_session(id, Session::Entering(generation))
+    }
+
+    pub(crate) fn mark_session(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        if matches!(set.intent, Intent::Flushing | Intent::Unmarking(_)) {
+            return false;
+        }
+        set.journal.marked = true;
+        let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
+        if set.intent == Intent::Clean && set.needs_mark() {
+            set.intent = Intent::Marking(generation);
+        }
+        let now = self.now;
+        self.set_mut(id).last_write = now;
+        self.set_session(id, Session::Marking(generation))
+    }
+
+    fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        if self.journal_holds(set) {
+            if !set.journal.hurried {
+                self.set_mut(id).journal.hurried = true;
+                self.cache.syncs += 1;
+                return true;
+            }
+            return false;
+        }
+        let issued = self.flush_members(id, Owner::SessionFlush, actions);
+        self.set_mut(id).journal.flushes = issued;
+        self.set_session(id, Session::Leaving)
+    }
+
+    fn unmark_session(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        if set.is_in_doubt() {
+            return false;
+        }
+        set.journal.marked = false;
+        let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
+        self.set_session(id, Session::Unmarking(generation))
+    }
+
+    /// The clean mark is about to be written: the session ends with it.
+    pub(crate) fn unmark_with(&mut self, id: SetId, generation: u64) {
+        let set = self.set_mut(id);
+        if set.journal.session == Session::On {
+            set.journal.marked = false;
+            set.journal.session = Session::Unmarking(generation);
+        }
+    }
+
+    fn end_session(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        set.journal.wanted = false;
+        if core::mem::take(&mut set.journal.hurried) {
+            self.cache.syncs -= 1;
+        }
+        self.set_session(id, Session::Off)
+    }
+}
+
+impl Set {
+    /// Is nothing under way that the journal would have to know of?
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0 && self.dirty.all() == 0
+    }
+
+    /// Does the mark that keeps others away belong into its superblocks?
+    pub(crate) fn journal_feature(&self) -> (FeatureMap, bool) {
+        (FeatureMap::CONTROLLER_JOURNAL, self.journal.marked)
+    }
+}

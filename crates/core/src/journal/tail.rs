@@ -1,0 +1,171 @@
+//! Moving the tail: when nobody needs the oldest entries any more the members are flushed, then the journal's
+//! superblocks say where the log begins, and only then their place in the ring is used again.
+
+use openraid_format::{LogPlace, RingSector};
+use openraid_units::{Instant, Nanos, SetId};
+
+use super::session::Session;
+use super::{JournalLoss, JournalState};
+use crate::actions::Actions;
+use crate::array::set::Life;
+use crate::controller::Controller;
+use crate::io::op::{Op, OpKind};
+use crate::slab::NONE;
+
+/// After a flush has failed the next one is tried this much later.
+const RETRY_DELAY: Nanos = Nanos::from_secs(1);
+
+/// How far a round is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum RoundState {
+    /// None is under way.
+    #[default]
+    Idle,
+    /// The members are flushed.
+    Flushing,
+    /// The superblocks are being written: this generation.
+    Writing(u64),
+}
+
+/// A round.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Round {
+    pub state: RoundState,
+    /// Everything below this entry is not needed, and the members were flushed since.
+    pub tail: u64,
+    /// What the tail will be after this round.
+    pub target: u64,
+    pending: u32,
+    failed: bool,
+    retry_at: Instant,
+}
+
+impl Controller {
+    /// How far the tail could go.
+    fn tail_target(&self) -> u64 {
+        let end = self.journal.durable + 1;
+        let stuck = |set: &crate::array::set::Set| {
+            set.journal.session != Session::Off && (set.life == Life::Failed || set.is_in_doubt())
+        };
+        let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
+        self.journal.log.first_needed(end).min(held.unwrap_or(u64::MAX))
+    }
+
+    /// Is it worth a round?
+    fn is_round_due(&self) -> bool {
+        let journal = &self.journal;
+        if journal.log.is_empty() || self.now < journal.round.retry_at {
+            return false;
+        }
+        let full =
+            journal.log.used * 2 > journal.ring().sectors.get() || journal.log.lines > self.cache.lines.len() / 2;
+        let waited = journal.short;
+        full || waited || !journal.log.has_room(journal.log.len() / 2) || self.now >= self.idle_round_at()
+    }
+
+    fn idle_round_at(&self) -> Instant {
+        (self.journal.last_append + self.limits.clean_delay).max(self.journal.round.retry_at)
+    }
+
+    /// When a round is due although nothing else happens.
+    pub(crate) fn round_deadline(&self) -> Option<Instant> {
+        let journal = &self.journal;
+        let idle = journal.is_live() && journal.round.state == RoundState::Idle && !journal.log.is_empty();
+        (idle && self.tail_target() > journal.log.first).then(|| self.idle_round_at())
+    }
+
+    /// Move a round on; true where something moved.
+    pub(crate) fn pump_tail(&mut self, actions: &mut Actions) -> bool {
+        if self.journal.state == JournalState::None {
+            return false;
+        }
+        let moved = self.pump_journal_superblock(actions);
+        let round = self.journal.round;
+        moved
+            | match round.state {
+                RoundState::Idle => self.journal.is_live() && self.is_round_due() && self.begin_round(),
+                RoundState::Flushing => round.pending == 0 && self.end_flushing(),
+                RoundState::Writing(generation) => self.journal.writing.durable >= generation && self.end_round(),
+            }
+    }
+
+    fn begin_round(&mut self) -> bool {
+        let target = self.tail_target();
+        if target <= self.journal.log.first {
+            return self.check_full();
+        }
+        let count = self.sets.iter().flatten().filter(|set| set.journal.session != Session::Off).count();
+        if u32::try_from(count).is_ok_and(|count| self.ops.room() <= count) {
+            return false;
+        }
+        let round = &mut self.journal.round;
+        (round.state, round.target, round.pending, round.failed) = (RoundState::Flushing, target, 0, false);
+        for index in 0..self.sets.len() {
+            let id = SetId(u16::try_from(index).expect("few sets"));
+            let takes = |set: &crate::array::set::Set| {
+                set.journal.session != Session::Off && set.life != Life::Failed && !set.is_in_doubt()
+            };
+            if !self.sets[index].as_ref().is_some_and(takes) {
+                continue;
+            }
+            let op = Op { piece: NONE, parent: NONE, ..Op::new(OpKind::Flush, id) };
+            let key = self.ops.insert(op).expect("asked for room");
+            self.set_mut(id).ops += 1;
+            self.ready.push(key.index);
+            self.journal.round.pending += 1;
+        }
+        true
+    }
+
+    /// A flush of the round ended.
+    pub(crate) fn on_round_flush(&mut self, op: &Op) {
+        let round = &mut self.journal.round;
+        round.pending -= 1;
+        round.failed |= op.error.is_some();
+    }
+
+    fn end_flushing(&mut self) -> bool {
+        let now = self.now;
+        let round = &self.journal.round;
+        let failed = round.failed || !self.journal.is_live();
+        let round = &mut self.journal.round;
+        if failed {
+            (round.state, round.retry_at) = (RoundState::Idle, now + RETRY_DELAY);
+            return true;
+        }
+        round.tail = round.target;
+        let target = round.target;
+        let journal = &mut self.journal;
+        let position =
+            if target == journal.log.next() { journal.head } else { RingSector(journal.log.get(target).position) };
+        journal.superblock.as_mut().expect("it is live").tail = LogPlace { sequence: target, position };
+        let generation = journal.request_superblock();
+        journal.round.state = RoundState::Writing(generation);
+        true
+    }
+
+    fn end_round(&mut self) -> bool {
+        let journal = &mut self.journal;
+        journal.round.state = RoundState::Idle;
+        journal.log.drop_below(journal.round.target);
+        journal.short = false;
+        journal.counters.rounds += 1;
+        self.set_changed = true;
+        self.wake_journal_waiters();
+        true
+    }
+
+    /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
+    /// that has failed needs. The others go on without it.
+    fn check_full(&mut self) -> bool {
+        let waited = !self.journal_ops.is_empty();
+        let journal = &self.journal;
+        let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
+        let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
+        if !waited || !quiet || logged || journal.replay.is_active() {
+            return false;
+        }
+        self.lose_journal(JournalLoss::Full);
+        true
+    }
+}

@@ -1,0 +1,235 @@
+//! The journal: what it promised is there after any cut, whatever else fails with it; and it costs no more than it must.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
+use openraid_core::limits::Limits;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+const CACHE: u64 = 1 << 20;
+const JOURNAL: Sectors = Sectors::mib(8);
+
+/// A machine with a journal.
+struct Journalled {
+    rig: Rig,
+    devices: Vec<DriveId>,
+}
+
+fn limits(cache: u64) -> Limits {
+    let small = Limits::small();
+    let journal = Bytes::kib(256);
+    Limits { pool: small.pool + Bytes(cache) + journal, cache: Bytes(cache), journal, ..small }
+}
+
+impl Journalled {
+    /// Everything that is acknowledged has to survive a cut.
+    fn new(shape: Shape, seed: u64, bitmap: bool, mirrors: u8) -> Self {
+        let mut options = RigOptions { cuts: false, bitmap, ..RigOptions::new(seed) };
+        options.world.limits = limits(CACHE);
+        let mut rig = Rig::new(shape, options);
+        rig.rest();
+        let devices = rig.world.make_journal(mirrors, JOURNAL);
+        let mut journalled = Self { rig, devices };
+        journalled.attach();
+        journalled.set_policy();
+        journalled
+    }
+
+    fn attach(&mut self) {
+        self.rig.world.attach_journal(&self.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+        self.rig.world.run_for(Nanos::from_millis(50));
+        assert_eq!(self.rig.world.journal().unwrap().state, JournalState::Live);
+    }
+
+    fn set_policy(&mut self) {
+        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
+        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+        assert_eq!(self.rig.world.controller().journal_protection(array), Ok(()), "{}", self.rig.shape);
+    }
+
+    /// The power goes and comes back.
+    fn cut(&mut self) {
+        self.rig.session.cut_power(&mut self.rig.world);
+        self.boot();
+    }
+
+    fn boot(&mut self) {
+        self.rig.world.boot();
+        self.attach();
+        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
+        self.rig.session.array = self.rig.array;
+        self.set_policy();
+    }
+}
+
+fn protectable() -> Vec<Shape> {
+    Shape::all().into_iter().filter(|shape| !shape.is_passthrough() && is_whole_lines(shape)).collect()
+}
+
+/// Are its chunks whole lines of the cache?
+fn is_whole_lines(shape: &Shape) -> bool {
+    match shape.geometry() {
+        openraid_core::geometry::Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(8),
+        _ => true,
+    }
+}
+
+#[test]
+fn every_level_holds_what_was_promised_and_stops_in_order() {
+    for seed in seeds(1, 20) {
+        for shape in protectable() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
+            let whole = Workload::mixed(machine.rig.session.capacity());
+            for (depth, len_max, align, requests) in
+                [(1, 64 << 10, 1, 30), (32, 256 << 10, 512, 80), (8, 4096, 4096, 100), (16, 700, 1, 60)]
+            {
+                let load = Workload { depth, len_max, align, ..whole.clone() };
+                machine.rig.session.run(&mut machine.rig.world, &load, requests);
+            }
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            let array = machine.rig.array;
+            machine.rig.world.admin(AdminCommand::Stop { array }).unwrap();
+            machine.rig.world.run_until_idle();
+            machine.boot();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn after_a_power_cut_everything_acknowledged_is_there_without_a_resync() {
+    for seed in seeds(2, 60) {
+        for shape in Shape::some(protectable(), seed, 16) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
+            let range = if machine.rig.random.chance(1, 2) { 0..96 << 10 } else { 0..machine.rig.session.capacity() };
+            let load = Workload {
+                len_max: 16 << 10,
+                align: if machine.rig.random.chance(1, 3) { 1 } else { 4096 },
+                range,
+                mix: [1, 6, 1, 1, 1],
+                ..Workload::mixed(machine.rig.session.capacity())
+            };
+            for _ in 0..4 {
+                let requests = machine.rig.random.between(1, 80);
+                machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+                let steps = u32::try_from(machine.rig.random.below(300)).unwrap();
+                machine.rig.rest_or(steps);
+                machine.cut();
+                assert!(machine.rig.status().task.is_none(), "{shape}: a resync although the journal has everything");
+                machine.rig.session.look_at_all(&mut machine.rig.world);
+            }
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_member_that_is_lost_with_the_power_takes_nothing_along() {
+    for seed in seeds(2, 60) {
+        let redundant = protectable().into_iter().filter(Shape::is_redundant).collect();
+        for shape in Shape::some(redundant, seed, 12) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, false, 1);
+            let load = Workload {
+                len_max: 16 << 10,
+                align: if machine.rig.random.chance(1, 3) { 1 } else { 512 },
+                range: 0..96 << 10,
+                mix: [1, 8, 0, 0, 0],
+                ..Workload::mixed(machine.rig.session.capacity())
+            };
+            let requests = machine.rig.random.between(1, 80);
+            machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+            let steps = u32::try_from(machine.rig.random.below(600)).unwrap();
+            machine.rig.rest_or(steps);
+            let slot = Slot(u16::try_from(machine.rig.random.below(u64::from(shape.members))).unwrap());
+            let lost = machine.rig.drive_in(slot).unwrap();
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.drive_mut(lost).faults.gone = true;
+            machine.boot();
+            assert_eq!(machine.rig.health(), Health::Degraded);
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
+            machine.cut();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            let drive = machine.rig.new_drive();
+            machine.rig.world.add_member(machine.rig.array, drive).unwrap();
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn without_its_device_the_journal_keeps_its_word_and_writes_go_through() {
+    for seed in seeds(2, 40) {
+        for shape in Shape::some(protectable(), seed, 8) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
+            let load = Workload { len_max: 32 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
+            machine.rig.world.pull(machine.devices[0]);
+            machine.rig.session.run(&mut machine.rig.world, &load, 60);
+            machine.rig.rest();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            assert!(matches!(machine.rig.world.journal().unwrap().state, JournalState::Lost(_)));
+            // Nothing is promised by the journal any more: the array starts without it.
+            machine.rig.restart();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn of_two_devices_either_is_enough() {
+    for seed in seeds(2, 40) {
+        for shape in Shape::some(protectable(), seed, 8) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, false, 2);
+            let load =
+                Workload { len_max: 32 << 10, mix: [1, 6, 1, 1, 1], ..Workload::mixed(machine.rig.session.capacity()) };
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
+            let gone = machine.rig.random.index(2);
+            machine.rig.world.pull(machine.devices[gone]);
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.devices.remove(gone);
+            machine.boot();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn members_are_lost_while_the_journal_holds_much_and_nothing_is_lost_with_them() {
+    for seed in seeds(2, 40) {
+        let redundant = protectable().into_iter().filter(Shape::is_redundant).collect();
+        for shape in Shape::some(redundant, seed, 12) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
+            let load = Workload { len_max: 64 << 10, depth: 16, ..Workload::mixed(machine.rig.session.capacity()) };
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 80);
+            let how = *machine.rig.random.pick(&Loss::ALL);
+            machine.rig.lose(Slot(0), how);
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 80);
+            let drive = machine.rig.new_drive();
+            machine.rig.world.add_member(machine.rig.array, drive).unwrap();
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
+            machine.rig.session.drain(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.run_for(Nanos::from_secs(20));
+            machine.rig.judge();
+        }
+    }
+}
