@@ -97,6 +97,22 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
             "DirtyLost",
             format!("{sectors} sectors that had been acknowledged were still in the cache and could not be written"),
         ),
+        NoticeKind::JournalDegraded => (
+            "JournalDegraded",
+            "a device of the journal does not work; the other one carries it alone: replace it".into(),
+        ),
+        NoticeKind::JournalLost => (
+            "JournalLost",
+            "no device of the journal works any more: what it had promised goes to the members, and writes are \
+             acknowledged when they are there"
+                .into(),
+        ),
+        NoticeKind::JournalFull => (
+            "JournalFull",
+            "the journal is full of writes of an array that has failed: other arrays go on without it; bring that \
+             array back, or give its writes up (openraid journal discard)"
+                .into(),
+        ),
         NoticeKind::FlushInDoubt => (
             "FlushInDoubt",
             "a flush failed and the array cannot do without this member: no flush succeeds until the array is stopped \
