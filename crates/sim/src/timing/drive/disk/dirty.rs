@@ -6,6 +6,7 @@
 use super::geometry::Geometry;
 use super::Spot;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A piece of written data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,10 +23,14 @@ pub struct Extent {
     pub number: u64,
 }
 
-/// The dirty data of one disk.
+/// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their beginnings and
+/// numbers, as most of the time goes into keeping that order.
 #[derive(Clone, Debug)]
 pub struct Dirty {
-    extents: Vec<Extent>,
+    starts: Vec<u64>,
+    slots: Vec<u16>,
+    slab: Vec<Extent>,
+    free: Vec<u16>,
     ages: VecDeque<(u64, u64)>,
     sectors: u64,
     sectors_max: u64,
@@ -34,15 +39,18 @@ pub struct Dirty {
 }
 
 impl Dirty {
-    /// Room for so much.
+    /// Room for so much, in at most 65535 pieces.
     #[must_use]
     pub fn new(sectors_max: u64, extents_max: usize) -> Self {
         Self {
-            extents: Vec::with_capacity(extents_max + 1),
+            starts: Vec::new(),
+            slots: Vec::new(),
+            slab: Vec::new(),
+            free: Vec::new(),
             ages: VecDeque::new(),
             sectors: 0,
             sectors_max,
-            extents_max,
+            extents_max: extents_max.min(usize::from(u16::MAX)),
             number: 0,
         }
     }
@@ -55,17 +63,21 @@ impl Dirty {
     /// Is nothing waiting to be destaged?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.extents.is_empty()
+        self.starts.is_empty()
     }
     /// Writes taken so far.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
-    /// The pieces, in order of address.
+    /// A piece by its place in the order of addresses.
     #[must_use]
-    pub fn extents(&self) -> &[Extent] {
-        &self.extents
+    pub fn extent(&self, index: usize) -> &Extent {
+        &self.slab[usize::from(self.slots[index])]
+    }
+
+    fn extent_mut(&mut self, index: usize) -> &mut Extent {
+        &mut self.slab[usize::from(self.slots[index])]
     }
 
     /// Is there room for a write?
@@ -74,50 +86,72 @@ impl Dirty {
         if self.sectors + len > self.sectors_max {
             return false;
         }
-        if self.extents.len() < self.extents_max {
-            return true;
-        }
-        let index = self.index(lba);
-        index > 0 && self.extents[index - 1].end >= lba
+        self.starts.len() < self.extents_max || self.touched(lba).is_some()
     }
 
     /// Pieces that begin at or before a sector.
     fn index(&self, lba: u64) -> usize {
-        self.extents.partition_point(|extent| extent.start <= lba)
+        self.starts.partition_point(|start| *start <= lba)
     }
 
-    /// Take a write.
+    /// The piece that a sector is in, or right behind.
+    fn touched(&self, lba: u64) -> Option<usize> {
+        let before = self.index(lba).checked_sub(1)?;
+        (self.extent(before).end >= lba).then_some(before)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // no more pieces than extents_max
+    fn insert(&mut self, index: usize, extent: Extent) {
+        let slot = self.free.pop().unwrap_or(self.slab.len() as u16);
+        if usize::from(slot) == self.slab.len() {
+            self.slab.push(extent);
+        } else {
+            self.slab[usize::from(slot)] = extent;
+        }
+        self.starts.insert(index, extent.start);
+        self.slots.insert(index, slot);
+    }
+
+    fn remove(&mut self, index: usize) -> Extent {
+        self.starts.remove(index);
+        let slot = self.slots.remove(index);
+        self.free.push(slot);
+        self.slab[usize::from(slot)]
+    }
+
+    /// Take a write, for which there must be room.
     pub fn add(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         self.number += 1;
         let end = lba + len;
-        let index = self.index(lba);
-        let at = if index > 0 && self.extents[index - 1].end >= lba {
-            let before = &mut self.extents[index - 1];
-            if end <= before.end {
+        let at = if let Some(before) = self.touched(lba) {
+            let extent = self.extent_mut(before);
+            if end <= extent.end {
                 return;
             }
-            self.sectors += end - before.end;
-            before.end = end;
-            index - 1
+            let more = end - extent.end;
+            extent.end = end;
+            self.sectors += more;
+            before
         } else {
+            let index = self.index(lba);
             let spot = Spot::of(&geometry.place(lba));
-            self.extents.insert(index, Extent { start: lba, end, spot, since: now, number: self.number });
+            self.insert(index, Extent { start: lba, end, spot, since: now, number: self.number });
             self.ages.push_back((now, lba));
             self.sectors += len;
             index
         };
-        while at + 1 < self.extents.len() && self.extents[at + 1].start <= self.extents[at].end {
-            let next = self.extents.remove(at + 1);
-            let this = &mut self.extents[at];
+        while at + 1 < self.starts.len() && self.starts[at + 1] <= end {
+            let next = self.remove(at + 1);
+            let this = self.extent_mut(at);
             let common = this.end.min(next.end) - next.start;
-            self.sectors -= common;
             this.end = this.end.max(next.end);
             this.since = this.since.min(next.since);
             this.number = this.number.min(next.number);
+            self.sectors -= common;
         }
         // Entries of pieces that are no more are dropped when they come to the front; this bounds them.
         if self.ages.len() > 4 * self.extents_max + 16 {
-            self.ages = self.extents.iter().map(|extent| (extent.since, extent.start)).collect();
+            self.ages = (0..self.starts.len()).map(|n| (self.extent(n).since, self.extent(n).start)).collect();
             self.ages.make_contiguous().sort_unstable();
         }
     }
@@ -125,36 +159,37 @@ impl Dirty {
     /// Is all of a range here?
     #[must_use]
     pub fn covers(&self, lba: u64, len: u64) -> bool {
-        let index = self.index(lba);
-        index > 0 && self.extents[index - 1].end >= lba + len
+        self.touched(lba).is_some_and(|index| self.extent(index).end >= lba + len)
     }
 
     /// The piece that has waited for longest: since when, and which.
     pub fn oldest(&mut self) -> Option<(u64, usize)> {
         while let Some((since, start)) = self.ages.front().copied() {
-            let index = self.index(start);
-            if index > 0 && self.extents[index - 1].start == start && self.extents[index - 1].since <= since {
-                return Some((since, index - 1));
+            if let Ok(index) = self.starts.binary_search(&start) {
+                if self.extent(index).since <= since {
+                    return Some((since, index));
+                }
             }
             self.ages.pop_front();
         }
-        // Every piece begins with an entry of its own; without entries there are no pieces, or they were split.
-        self.extents.first().map(|extent| (extent.since, 0))
+        // Every piece came with an entry; without entries there is none.
+        self.starts.first().map(|_| (self.extent(0).since, 0))
     }
 
     /// Take up to `most` sectors from the front of a piece to write them out. They keep their room until
     /// [`Dirty::written`].
     pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> Extent {
-        let extent = self.extents[index];
+        let extent = *self.extent(index);
         if extent.end - extent.start <= most {
-            self.extents.remove(index);
-            return extent;
+            return self.remove(index);
         }
-        let rest = &mut self.extents[index];
-        rest.start += most;
-        rest.spot = Spot::of(&geometry.place(rest.start));
-        self.ages.push_front((rest.since, rest.start));
-        Extent { end: extent.start + most, ..extent }
+        let start = extent.start + most;
+        let rest = self.extent_mut(index);
+        rest.start = start;
+        rest.spot = Spot::of(&geometry.place(start));
+        self.starts[index] = start;
+        self.ages.push_front((extent.since, start));
+        Extent { end: start, ..extent }
     }
 
     /// Sectors that were taken are on the medium: their room is free.
@@ -165,15 +200,14 @@ impl Dirty {
     /// Does anything wait that came with this write or before it?
     #[must_use]
     pub fn has_before(&self, number: u64) -> bool {
-        self.extents.iter().any(|extent| extent.number <= number)
+        self.slots.iter().any(|slot| self.slab[usize::from(*slot)].number <= number)
     }
 
-    /// Pieces near a sector, as a range of indices of at most `count`.
+    /// Pieces near a sector, as a range of places of at most `count`.
     #[must_use]
-    pub fn near(&self, lba: u64, count: usize) -> std::ops::Range<usize> {
-        let middle = self.index(lba);
-        let start = middle.saturating_sub(count / 2);
-        let end = (start + count).min(self.extents.len());
+    pub fn near(&self, lba: u64, count: usize) -> Range<usize> {
+        let start = self.index(lba).saturating_sub(count / 2);
+        let end = (start + count).min(self.starts.len());
         end.saturating_sub(count)..end
     }
 }

@@ -4,12 +4,22 @@
 //! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
 //! reach to be a turn away.
 
-use super::{Disk, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
+use super::{Disk, Place, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
 /// Written data that is so many times older than it should be is written first of all.
 const OVERDUE: u64 = 4;
+
+/// When a work can begin.
+#[derive(Clone, Copy)]
+struct Times {
+    now: u64,
+    /// The firmware is through with it.
+    begin: u64,
+    /// Its data is in the drive.
+    data: u64,
+}
 
 /// What was chosen.
 enum Choice {
@@ -98,7 +108,8 @@ impl Disk {
         let Waiting { tag, write, lba, len, .. } = waiting;
         let kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, len } };
         let begin = waiting.ready.max(now);
-        self.move_to(now, begin, waiting.data, (lba, len), write, kind);
+        let times = Times { now, begin, data: waiting.data };
+        self.move_to(times, &waiting.place, (lba, len), write, kind);
     }
 
     fn start_destage(&mut self, now: u64, index: usize) {
@@ -106,17 +117,18 @@ impl Disk {
         let extent = self.dirty.take(&self.tables.geometry, index, most);
         self.destaged_last = true;
         let range = (extent.start, extent.end - extent.start);
-        self.move_to(now, now, now, range, true, WorkKind::Destage { extent });
+        let place = self.tables.geometry.place(extent.start);
+        self.move_to(Times { now, begin: now, data: now }, &place, range, true, WorkKind::Destage { extent });
     }
 
     /// Arm, rotation, transfer.
-    fn move_to(&mut self, now: u64, begin: u64, data: u64, (lba, len): (u64, u64), write: bool, kind: WorkKind) {
+    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool, kind: WorkKind) {
+        let Times { now, begin, data } = times;
         self.stop_reading_on(now);
         let geometry = &self.tables.geometry;
-        let place = geometry.place(lba);
-        let span = geometry.span(&place, lba, len);
+        let span = geometry.span(place, lba, len);
         let turn = u64::from(geometry.turn());
-        let arrival = (begin + u64::from(self.travel(&Spot::of(&place), write))).max(data);
+        let arrival = (begin + u64::from(self.travel(&Spot::of(place), write))).max(data);
         let at = self.rotation(arrival) % turn;
         let angle = u64::from(place.angle);
         let wait = if angle >= at { angle - at } else { angle + turn - at };
@@ -127,7 +139,7 @@ impl Disk {
             end += turn;
         }
         self.busy += end - now;
-        self.work = Some(Work { end, span, last: lba + len, kind });
+        self.work = Some(Work { end, media: place.media + span.time, span, last: lba + len, kind });
     }
 
     fn stop_reading_on(&mut self, now: u64) {
@@ -204,10 +216,10 @@ impl Disk {
             return Some(oldest);
         }
         let angle = self.angle(now);
-        let near = self.dirty.near(self.last, NEAR_EXTENTS);
-        let extents = &self.dirty.extents()[near.clone()];
-        let ways = extents.iter().map(|extent| self.way(angle, 0, &extent.spot, true, extent.start == self.last));
-        let best = near.zip(ways).min_by_key(|(_, way)| *way);
-        best.map(|(index, _)| index)
+        let way = |index: &usize| {
+            let extent = self.dirty.extent(*index);
+            self.way(angle, 0, &extent.spot, true, extent.start == self.last)
+        };
+        self.dirty.near(self.last, NEAR_EXTENTS).min_by_key(way)
     }
 }

@@ -142,6 +142,8 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Work {
     end: u64,
+    /// Media time at its end.
+    media: u64,
     span: Span,
     last: u64,
     kind: WorkKind,
@@ -337,7 +339,7 @@ impl Disk {
                 let end = now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1);
                 self.link_free = end;
                 self.outbox.push(Instant(end), tag);
-                let continued = self.segments.filled(&self.tables.geometry, now, lba, lba + len);
+                let continued = self.segments.filled(&self.tables.geometry, now, work.media, lba, lba + len);
                 if continued && self.tables.ahead_least > 0 && !self.window.is_empty() {
                     self.hold_for_stream(now, lba + len);
                 }
@@ -420,8 +422,14 @@ impl DriveModel for Disk {
             "a command beyond the drive, or of no length: {command:?}"
         );
         self.settle(now.0);
-        self.beyond.push_back(*command);
-        self.proceed(now.0);
+        let at_once = self.beyond.is_empty() && self.flushes.is_empty() && self.inside() < self.tables.queue_depth;
+        if at_once && command.op != DriveOp::Flush {
+            self.take(now.0, command);
+            self.start(now.0);
+        } else {
+            self.beyond.push_back(*command);
+            self.proceed(now.0);
+        }
     }
 
     fn next(&self) -> Option<Instant> {

@@ -5,14 +5,6 @@
 
 use super::geometry::Geometry;
 
-/// A stretch of sectors in the buffer.
-#[derive(Clone, Copy, Debug, Default)]
-struct Segment {
-    start: u64,
-    end: u64,
-    used: u64,
-}
-
 /// Reading on: at time `from` the head was at media time `media`, which is sector `at`.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -21,8 +13,13 @@ struct Running {
     media: u64,
     at: u64,
     limit: u64,
+}
+
+impl Running {
     /// When the limit is reached.
-    until: u64,
+    fn until(&self, geometry: &Geometry) -> u64 {
+        self.from + geometry.media_end(self.limit).saturating_sub(self.media)
+    }
 }
 
 /// What the buffer knows about a range.
@@ -42,10 +39,13 @@ pub enum Lookup {
     },
 }
 
-/// The segments of one disk.
+/// The segments of one disk: beginnings, ends and last uses, one beside the other, as all of them are looked through
+/// again and again.
 #[derive(Clone, Debug)]
 pub struct Segments {
-    segments: Vec<Segment>,
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+    used: Vec<u64>,
     segment_sectors: u64,
     ahead: u64,
     running: Option<Running>,
@@ -56,35 +56,30 @@ impl Segments {
     /// `count` segments; reading on stops `ahead` sectors behind what was asked for.
     #[must_use]
     pub fn new(count: usize, ahead: u64) -> Self {
+        let empty = vec![0; count];
         // A segment also keeps some of what is behind the reader.
         let segment_sectors = ahead * 2;
-        Self { segments: vec![Segment::default(); count], segment_sectors, ahead, running: None, clock: 0 }
+        let (ends, used) = (empty.clone(), empty.clone());
+        Self { starts: empty, ends, used, segment_sectors, ahead, running: None, clock: 0 }
     }
 
     /// What is there of a range, at a time at which the head is at rotation `rotation` (media time modulo a turn).
     pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
-        for index in 0..self.segments.len() {
-            let segment = self.segments[index];
-            if lba < segment.start {
-                continue;
-            }
-            match self.running {
-                Some(running) if running.segment == index && lba <= running.limit && segment.end > segment.start => {
-                    return self.lookup_running(geometry, running, now, rotation, lba, end);
-                }
-                _ if lba < segment.end => {
-                    self.touch(index);
-                    return if end <= segment.end {
-                        Lookup::Hit { ready: now }
-                    } else {
-                        Lookup::Part { from: segment.end }
-                    };
-                }
-                _ => {}
+        if let Some(running) = self.running {
+            if lba >= self.starts[running.segment] && lba <= running.limit {
+                return self.lookup_running(geometry, running, now, rotation, lba, end);
             }
         }
-        Lookup::Miss
+        let there = |index: &usize| self.starts[*index] <= lba && lba < self.ends[*index];
+        let Some(index) = (0..self.starts.len()).find(there) else { return Lookup::Miss };
+        self.touch(index);
+        let known = self.ends[index];
+        if end <= known {
+            Lookup::Hit { ready: now }
+        } else {
+            Lookup::Part { from: known }
+        }
     }
 
     fn lookup_running(
@@ -96,7 +91,7 @@ impl Segments {
         lba: u64,
         end: u64,
     ) -> Lookup {
-        let stopped = now >= running.until;
+        let stopped = now >= running.until(geometry);
         if stopped && end > running.limit {
             return if lba < running.limit { Lookup::Part { from: running.limit } } else { Lookup::Miss };
         }
@@ -109,43 +104,35 @@ impl Segments {
                 let turn = u64::from(geometry.turn());
                 let media = geometry.place(running.limit).media;
                 let wait = (media % turn + turn - rotation % turn) % turn;
-                running = Running { from: now + wait, media, at: running.limit, ..running };
-                self.run_to(geometry, running, wanted);
+                running = Running { from: now + wait, media, at: running.limit, limit: wanted, ..running };
             }
-        } else if wanted > running.limit {
-            self.run_to(geometry, running, wanted);
+        } else {
+            running.limit = running.limit.max(wanted);
         }
-        Lookup::Hit { ready: ready.max(now) }
-    }
-
-    fn run_to(&mut self, geometry: &Geometry, mut running: Running, limit: u64) {
-        running.limit = limit;
-        running.until = running.from + geometry.media_end(limit).saturating_sub(running.media);
         self.running = Some(running);
+        Lookup::Hit { ready: ready.max(now) }
     }
 
     fn touch(&mut self, index: usize) {
         self.clock += 1;
-        self.segments[index].used = self.clock;
+        self.used[index] = self.clock;
     }
 
-    /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, and reading on begins.
-    /// True where they continue what was there.
-    pub fn filled(&mut self, geometry: &Geometry, now: u64, start: u64, end: u64) -> bool {
-        let follows = |segment: &Segment| segment.start < start && segment.end == start;
-        let oldest = |segments: &[Segment]| {
-            segments.iter().enumerate().min_by_key(|(_, segment)| segment.used).map_or(0, |(index, _)| index)
-        };
-        let known = self.segments.iter().position(follows);
-        let index = known.unwrap_or_else(|| oldest(&self.segments));
-        let begin = if known.is_some() { self.segments[index].start } else { start };
-        self.segments[index].start = begin.max(end.saturating_sub(self.segment_sectors));
-        self.segments[index].end = end;
+    /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, at media time `media`, and
+    /// reading on begins. True where they continue what was there.
+    pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) -> bool {
+        let known = self.ends.iter().position(|known| *known == start).filter(|index| self.starts[*index] < start);
+        let index = known.unwrap_or_else(|| {
+            let oldest = self.used.iter().copied().min().unwrap_or_default();
+            self.used.iter().position(|used| *used == oldest).unwrap_or_default()
+        });
+        let begin = if known.is_some() { self.starts[index] } else { start };
+        self.starts[index] = begin.max(end.saturating_sub(self.segment_sectors));
+        self.ends[index] = end;
         self.touch(index);
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
-            let media = geometry.media_end(end);
-            self.run_to(geometry, Running { segment: index, from: now, media, at: end, limit, until: now }, limit);
+            self.running = Some(Running { segment: index, from: now, media, at: end, limit });
         }
         known.is_some()
     }
@@ -153,40 +140,37 @@ impl Segments {
     /// Does a range of a continued stream begin at its end, or in it?
     #[must_use]
     pub fn continues(&self, lba: u64) -> bool {
-        self.running.is_some_and(|running| lba >= self.segments[running.segment].start && lba <= running.limit)
+        self.running.is_some_and(|running| lba >= self.starts[running.segment] && lba <= running.limit)
     }
 
     /// How far reading on has come, if it goes on.
     #[must_use]
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
         let running = self.running?;
-        if now >= running.until {
-            return Some(running.limit);
-        }
         Some(geometry.reached(running.media + now.saturating_sub(running.from)).clamp(running.at, running.limit))
     }
 
     /// The mechanism is needed elsewhere: reading on ends. Gives where it was.
     pub fn stop(&mut self, geometry: &Geometry, now: u64) -> Option<u64> {
         let at = self.position(geometry, now)?;
-        let segment = &mut self.segments[self.running.take()?.segment];
-        segment.end = at;
-        segment.start = segment.start.max(at.saturating_sub(self.segment_sectors));
+        let index = self.running.take()?.segment;
+        self.ends[index] = at;
+        self.starts[index] = self.starts[index].max(at.saturating_sub(self.segment_sectors));
         Some(at)
     }
 
     /// A range is written: what the buffer has of it is out of date.
     pub fn forget(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         let end = lba + len;
-        if self.running.is_some_and(|running| lba < running.limit && end > self.segments[running.segment].start) {
+        if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
         }
-        for segment in &mut self.segments {
-            if lba < segment.end && end > segment.start {
-                if lba <= segment.start {
-                    *segment = Segment::default();
+        for (start, known) in self.starts.iter_mut().zip(&mut self.ends) {
+            if lba < *known && end > *start {
+                if lba <= *start {
+                    (*start, *known) = (0, 0);
                 } else {
-                    segment.end = lba;
+                    *known = lba;
                 }
             }
         }

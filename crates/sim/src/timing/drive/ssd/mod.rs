@@ -363,8 +363,13 @@ impl DriveModel for Ssd {
             command.lba.0 + command.len.0 <= self.sectors() && (command.len.0 > 0) == (command.op != DriveOp::Flush),
             "a command beyond the drive, or of no length: {command:?}"
         );
-        self.beyond.push_back(*command);
-        self.feed(now.0);
+        let room = self.flushing.is_none() && self.outbox.len() < self.tables.queue_depth;
+        if room && self.beyond.is_empty() && command.op != DriveOp::Flush {
+            self.take(now.0, command);
+        } else {
+            self.beyond.push_back(*command);
+            self.feed(now.0);
+        }
     }
 
     fn next(&self) -> Option<Instant> {
