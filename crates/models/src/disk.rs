@@ -16,6 +16,10 @@ const SEGMENTS_MAX: u64 = 64;
 const DIRTY_MAX: u64 = 4096;
 /// Most commands that a drive takes.
 const DEPTH_MAX: u64 = 256;
+/// Longest seek, in nanoseconds: 200 ms, as of floppy disks.
+const SEEK_MAX: u64 = 200_000_000;
+/// Most cylinders: a thousand times those of any drive.
+const CYLINDERS_MAX: u64 = 1 << 28;
 
 /// A hard disk. Times are the drive's own; rates are sustained ones, with switches of heads and cylinders in them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,11 +189,16 @@ impl DiskProfile {
             mechanics.complain("head_switch", "takes longer than a turn", "check the unit");
         }
         // The smallest track must hold a sector, and there must be a cylinder.
-        let track = self.rate_inner.value.0 / 1000 * self.turn().0 / 1_000_000;
-        let cylinder = self.rate_outer.value.0 / 1000 * (2 * self.turn().0) / 1_000_000 * u64::from(self.heads.value);
-        if track < 4096 || capacity.0 * 512 < cylinder * u64::from(self.zones.value) {
+        let heads = u64::from(self.heads.value);
+        let inner = self.rate_inner.value.0 / 1000 * self.turn().0 / 1_000_000 * heads;
+        let outer = self.rate_outer.value.0 / 1000 * (2 * self.turn().0) / 1_000_000 * heads;
+        if inner < 4096 * heads || capacity.0 * 512 < outer * u64::from(self.zones.value) {
             let reason = format!("the capacity of {capacity} is not enough for {} zones", self.zones.value);
-            media.complain("zones", &reason, "check capacity, rates, heads and zones");
+            return media.complain("zones", &reason, "check capacity, rates, heads and zones");
+        }
+        if capacity.0 * 512 / inner > CYLINDERS_MAX {
+            let reason = format!("the capacity of {capacity} needs more than {CYLINDERS_MAX} cylinders");
+            media.complain("rate_inner", &reason, "check capacity, rates and heads");
         }
     }
 
@@ -218,7 +227,7 @@ impl DiskProfile {
 impl SeekPoints {
     fn read(seek: &Section<'_>, before: &str) -> Self {
         let time =
-            |name: &str| seek.quantity(&format!("{before}_{name}"), Dimension::Time, 10_000, 1_000_000_000).map(Nanos);
+            |name: &str| seek.quantity(&format!("{before}_{name}"), Dimension::Time, 10_000, SEEK_MAX).map(Nanos);
         let points =
             Self { track_to_track: time("track_to_track"), average: time("average"), full_stroke: time("full_stroke") };
         if seek.clean() {
@@ -260,7 +269,7 @@ impl SeekPoints {
 fn read_table(seek: &Section<'_>) -> Option<SeekTable> {
     let rows = seek.pairs("read_table_percent_ms", TABLE_MAX)?;
     let rising = rows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
-    let fits = |&(percent, ms): &(f64, f64)| (0.0..=100.0).contains(&percent) && (0.01..=1000.0).contains(&ms);
+    let fits = |&(percent, ms): &(f64, f64)| (0.0..=100.0).contains(&percent) && (0.01..=200.0).contains(&ms);
     let ends = rows.first().is_some_and(|row| row.0 == 0.0) && rows.last().is_some_and(|row| row.0 == 100.0);
     if !(rising && ends && rows.iter().all(fits)) {
         let reason = "is no seek curve";

@@ -134,10 +134,11 @@ impl DriveProfile {
         matches!(self.kind, DriveKind::Disk(_))
     }
 
-    /// The same drive with every time multiplied by `percent / 100`: at 200 it has half the rates and half the
-    /// commands per second.
+    /// The same drive with every time multiplied by `percent / 100`, from a tenth to ten times: at 200 it has half the
+    /// rates and half the commands per second.
     #[must_use]
     pub fn slowed(mut self, percent: u32) -> Self {
+        let percent = percent.clamp(10, 1000);
         match &mut self.kind {
             DriveKind::Disk(disk) => disk.slow(percent),
             DriveKind::Ssd(ssd) => ssd.slow(percent),

@@ -225,10 +225,13 @@ impl<'r> Section<'r> {
     /// A value with a unit, between `least` and `most` base units; complains where it is missing.
     pub(crate) fn quantity(&self, base: &str, dimension: Dimension, least: u64, most: u64) -> Sourced<u64> {
         self.optional_quantity(base, dimension, least, most).unwrap_or_else(|| {
-            let none =
-                self.table.is_some() && !dimension.units().iter().any(|(end, _)| self.has(&format!("{base}{end}")));
-            if none && !(dimension != Dimension::Count && self.has(base)) {
-                let (end, _) = dimension.units()[dimension.units().len() / 2];
+            let units = dimension.units();
+            if dimension != Dimension::Count && self.has(base) {
+                self.ask(base);
+                let (reason, remedy) = without_unit(base, dimension, base);
+                self.complain(base, &reason, &remedy);
+            } else if self.table.is_some() && !units.iter().any(|(end, _)| self.has(&format!("{base}{end}"))) {
+                let (end, _) = units[units.len() / 2];
                 let remedy = format!("add {base}{end} = {{ value = ..., from = \"...\" }}");
                 self.complain(base, &format!("the {} is missing", dimension.name()), &remedy);
             }
@@ -546,21 +549,26 @@ impl<'r> Section<'r> {
         let endings = self.endings.borrow();
         let stem = ending(name).map_or(name, |end| &name[..name.len() - end.len()]);
         if let Some((base, dimension)) = endings.iter().find(|(base, _)| base == name || base == stem) {
-            let units: Vec<String> = dimension.units().iter().map(|(end, _)| format!("{base}{end}")).collect();
-            let what = dimension.name();
-            let reason = match base == name {
-                true => format!("a {what} without a unit"),
-                false => format!("the unit is none of a {what}"),
-            };
-            return (reason, format!("write one of: {}", units.join(", ")));
+            return without_unit(base, *dimension, name);
         }
         let near = asked.iter().map(|known| (distance(name, known), known)).min();
         let remedy = match near {
-            Some((far, known)) if far <= name.len() / 3 => format!("perhaps {known} is meant"),
+            Some((far, known)) if far <= 2.max(name.len() / 3) => format!("perhaps {known} is meant"),
             _ => format!("remove it; known here: {}", asked.iter().cloned().collect::<Vec<_>>().join(", ")),
         };
         (String::from("is not known"), remedy)
     }
+}
+
+/// About a key that has no unit, or one of something else.
+fn without_unit(base: &str, dimension: Dimension, name: &str) -> (String, String) {
+    let units: Vec<String> = dimension.units().iter().map(|(end, _)| format!("{base}{end}")).collect();
+    let what = dimension.name();
+    let reason = match base == name {
+        true => format!("a {what} without a unit"),
+        false => format!("the unit is none of a {what}"),
+    };
+    (reason, format!("write one of: {}", units.join(", ")))
 }
 
 /// What a quirk may be worth, before its kind is checked.

@@ -102,3 +102,90 @@ impl DriveModel for ConstantDrive {
         self.busy
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::drive::trial::{closed, command};
+    use openraid_core::actions::DriveOp;
+    use openraid_models::Sourced;
+
+    fn drive(law: ServiceLaw, servers: u32, index: u64) -> ConstantDrive {
+        let profile =
+            ConstantProfile { service: Sourced::exact(Nanos::from_millis(1)), law, servers: Sourced::exact(servers) };
+        ConstantDrive::new(&profile, Sectors(1 << 30), exponential_table(), Random::derived(4, index))
+    }
+
+    /// Mean time in the system in milliseconds, with random arrivals at this many per millisecond.
+    fn open(law: ServiceLaw, arrivals: f64) -> f64 {
+        let (mut drive, mut random) = (drive(law, 1, 0), Random::new(1));
+        let (mut begun, mut clock, mut sum, mut ended) = (Vec::new(), 0.0, 0.0, 0u32);
+        let mut done = Vec::new();
+        for number in 0..1_000_000 {
+            let unit = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+            clock += -(1.0 - unit).ln() / arrivals * 1e6;
+            let now = Instant(clock as u64);
+            while let Some(next) = drive.next().filter(|next| *next <= now) {
+                drive.advance(next, &mut done);
+                for tag in done.drain(..) {
+                    sum += (next.0 - begun[tag.index() as usize]) as f64;
+                    ended += 1;
+                }
+            }
+            begun.push(now.0);
+            drive.submit(now, &command(number, DriveOp::Read, 0, 8));
+        }
+        sum / f64::from(ended) / 1e6
+    }
+
+    #[test]
+    fn one_server_with_random_arrivals_follows_pollaczek_and_khinchin() {
+        for load in [0.3, 0.5, 0.7] {
+            // Second moments of the laws in squares of the mean: 1, 2 and 4/3.
+            for (law, moment) in
+                [(ServiceLaw::Fixed, 1.0), (ServiceLaw::Exponential, 2.0), (ServiceLaw::Uniform, 4.0 / 3.0)]
+            {
+                let expected = 1.0 + load * moment / (2.0 * (1.0 - load));
+                let found = open(law, load);
+                // The variance of the mean of an M/M/1 queue, the largest of the three.
+                let sum = load * (2.0 + 5.0 * load - 4.0 * load.powi(2) + load.powi(3));
+                let deviation = (sum / (1.0 - load).powi(4) / 1e6).sqrt();
+                let allowed = (0.01 * expected).max(3.0 * deviation);
+                assert!((found - expected).abs() < allowed, "{law:?} at {load}: {found} against {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_servers_are_busy_as_their_number_allows() {
+        let mut drive = drive(ServiceLaw::Exponential, 4, 0);
+        let trial = closed(&mut drive, 4, 1000, 400_000, || (DriveOp::Read, 0, 8));
+        assert!((trial.rate() / 4000.0 - 1.0).abs() < 0.01, "{}", trial.rate());
+        assert!((trial.mean() / 1e6 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_closed_network_has_its_product_form() {
+        // N commands over M exponential drives at random: X = mu*M*N/(N+M-1).
+        let (drives, commands) = (8usize, 16u32);
+        let mut all: Vec<ConstantDrive> =
+            (0..drives as u64).map(|index| drive(ServiceLaw::Exponential, 1, index)).collect();
+        let (mut random, mut now, mut ended, mut done) = (Random::new(2), Instant::ZERO, 0u32, Vec::new());
+        for number in 0..commands {
+            all[random.index(drives)].submit(now, &command(number, DriveOp::Read, 0, 8));
+        }
+        while ended < 1_000_000 {
+            now = all.iter().filter_map(DriveModel::next).min().unwrap();
+            for drive in &mut all {
+                drive.advance(now, &mut done);
+            }
+            for tag in done.drain(..) {
+                ended += 1;
+                all[random.index(drives)].submit(now, &command(tag.index(), DriveOp::Read, 0, 8));
+            }
+        }
+        let found = f64::from(ended) * 1e6 / now.0 as f64;
+        let expected = 8.0 * 16.0 / (16.0 + 8.0 - 1.0);
+        assert!((found / expected - 1.0).abs() < 0.01, "{found} against {expected}");
+    }
+}

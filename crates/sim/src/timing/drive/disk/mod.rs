@@ -227,7 +227,7 @@ impl Disk {
 
     /// How far the spindle has turned, in nanoseconds of its named speed.
     fn rotation(&self, now: u64) -> u64 {
-        self.phase + now - ((now * self.slowness) >> 20)
+        self.phase + now - (((now >> 10) * self.slowness) >> 10)
     }
 
     fn inside(&self) -> usize {

@@ -123,6 +123,32 @@ fn the_worst_of_n_drives_waits_n_of_n_plus_one_turns() {
 }
 
 #[test]
+fn the_slowest_of_n_random_reads_is_what_was_computed_for_the_drive() {
+    // Seek and wait of n independent WD740GD: 7.49, 9.06, 10.43 and 11.56 ms on average.
+    let (mut profile, capacity) = bare("wd740gd");
+    profile.rate_inner = profile.rate_outer.clone();
+    let tables = Arc::new(DiskTables::new(&profile, capacity));
+    let mut disks: Vec<Disk> = (0..8)
+        .map(|index| Disk::new(Arc::clone(&tables), &DriveOptions::default(), &mut Random::derived(5, index)))
+        .collect();
+    let (mut random, mut now) = (Random::new(3), Instant::ZERO);
+    let rounds = 20_000;
+    for (n, expected) in [(1usize, 7.49), (2, 9.06), (4, 10.43), (8, 11.56)] {
+        let mut sum = 0.0;
+        for _ in 0..rounds {
+            now = now + Nanos(random.below(90_000_000) + 20_000_000);
+            let mut worst = 0;
+            for disk in &mut disks[..n] {
+                disk.submit(now, &command(0, DriveOp::Read, random.below(capacity.0), 1));
+                worst = worst.max(finish(disk).0 - now.0);
+            }
+            sum += worst as f64 / 1e6;
+        }
+        close(sum / f64::from(rounds), expected, 0.01);
+    }
+}
+
+#[test]
 fn random_places_are_a_third_of_the_stroke_apart_and_the_mean_seek_is_the_sheets() {
     let (mut profile, capacity) = bare("st318453lw");
     profile.rate_inner = profile.rate_outer.clone();

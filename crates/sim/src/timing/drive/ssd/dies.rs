@@ -64,7 +64,7 @@ impl DieTables {
                 thousandths.iter().map(of).collect()
             }
         };
-        let (read, program) = (profile.read.value.0, profile.program.value.0);
+        let (read, program) = (profile.read.value.0, profile.program.value.0.max(1));
         Self {
             dies: u64::from(profile.dies.value),
             channels: u64::from(profile.channels.value),

@@ -1,0 +1,232 @@
+//! Wrong files: every one gets an error with place, field, reason and remedy, and none brings the reader down.
+
+use openraid_models::{BusFile, ControllerProfile, DriveProfile, HostProfile, Library, ModelError};
+use std::path::{Path, PathBuf};
+
+fn text(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    std::fs::read_to_string(root.join(path)).unwrap()
+}
+
+/// The first complaint about a disk with one line changed.
+fn complaint(from: &str, to: &str) -> ModelError {
+    let good = text("drives/wd740gd.toml");
+    assert!(good.contains(from), "{from}");
+    let bad = good.replacen(from, to, 1);
+    let error = DriveProfile::parse("w.toml", &bad).unwrap_err();
+    error.0[0].clone()
+}
+
+fn line_of(text: &str, part: &str) -> u32 {
+    let before = &text[..text.find(part).unwrap()];
+    u32::try_from(before.matches('\n').count() + 1).unwrap()
+}
+
+#[test]
+fn a_complaint_has_file_line_column_field_reason_and_remedy() {
+    let good = text("drives/wd740gd.toml");
+    let bad = good.replacen("read_average_ms = { value = 4.5,", "read_average_ms = { value = 14.5,", 1);
+    let error = DriveProfile::parse("w.toml", &bad).unwrap_err();
+    let line = line_of(&good, "read_average_ms");
+    let expected = format!(
+        "w.toml:{line}:1: seek.read_average_ms: the average seek of 14.500 ms is longer than the full stroke of \
+         10.200 ms; swap the two, or check the sheet"
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn values_without_unit_in_wrong_units_or_twice_are_refused() {
+    let error = complaint("read_average_ms =", "read_average =");
+    assert_eq!((error.field.as_str(), error.reason.as_str()), ("seek.read_average", "a time without a unit"));
+    assert!(error.remedy.contains("read_average_ms"), "{}", error.remedy);
+    let error = complaint("read_average_ms =", "read_average_mbs =");
+    assert!(error.reason.contains("missing") || error.reason.contains("unit"), "{error}");
+    let error = complaint("[queue]", "[queue]\nflush_ms = { value = 1, range = [0, 2], from = \"class\" }");
+    assert!(error.reason.contains("twice"), "{error}");
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_to_add() {
+    let error = complaint("spindle_rpm = { value = 10000, from = \"tr\" }\n", "");
+    assert_eq!(error.field, "mechanics.spindle");
+    assert!(error.remedy.contains("spindle_rpm = { value"), "{}", error.remedy);
+    let error = complaint("[cache]", "[cash]");
+    assert_eq!((error.field.as_str(), error.remedy.as_str()), ("cache", "add [cache]"));
+    let error = complaint("schema = 1", "schema = 2");
+    assert_eq!(error.field, "schema");
+}
+
+#[test]
+fn unknown_keys_are_named_with_what_may_have_been_meant() {
+    let error = complaint("heads =", "haeds =");
+    let all = text("drives/wd740gd.toml").replacen("heads =", "haeds =", 1);
+    let errors = DriveProfile::parse("w.toml", &all).unwrap_err();
+    assert_eq!(error.field, "mechanics.heads");
+    let unknown = errors.0.iter().find(|error| error.field == "mechanics.haeds").unwrap();
+    assert_eq!(unknown.remedy, "perhaps heads is meant");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for (from, to, field) in [
+        (
+            "rate_inner_mbs = { value = 54, range = [50, 58]",
+            "rate_inner_mbs = { value = 95, range = [50, 98]",
+            "media.rate_inner_mbs",
+        ),
+        ("depth = { value = 32, range = [1, 32]", "depth = { value = 8, range = [1, 32]", "queue.sorting_window"),
+        (
+            "read_track_to_track_ms = { value = 0.6, range = [0.3, 0.7]",
+            "read_track_to_track_ms = { value = 6, range = [0.3, 7]",
+            "seek.read_average_ms",
+        ),
+        (
+            "head_switch_ms = { value = 0.7, range = [0.5, 1]",
+            "head_switch_ms = { value = 17, range = [5, 18]",
+            "mechanics.head_switch_ms",
+        ),
+        (
+            "capacity_sectors = { value = 145226112, range = [144000000, 146000000]",
+            "capacity_sectors = { value = 4096, range = [4096, 4096]",
+            "media.zones",
+        ),
+    ] {
+        let error = complaint(from, to);
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.line > 1 && !error.reason.is_empty() && !error.remedy.is_empty());
+    }
+}
+
+#[test]
+fn estimates_need_a_range_and_every_value_a_source() {
+    let error = complaint(
+        "zones = { value = 16, range = [8, 30], from = \"class\" }",
+        "zones = { value = 16, from = \"class\" }",
+    );
+    assert!(error.reason.contains("'derived'") && error.remedy.contains("range"), "{error}");
+    let error = complaint("zones = { value = 16, range = [8, 30], from = \"class\" }", "zones = 16");
+    assert!(error.reason.contains("no source"), "{error}");
+    let error =
+        complaint("zones = { value = 16, range = [8, 30], from = \"class\" }", "zones = { value = 16, from = \"me\" }");
+    assert!(error.reason.contains("'me'"), "{error}");
+    let error = complaint("zones = { value = 16, range = [8, 30]", "zones = { value = 40, range = [8, 30]");
+    assert!(error.reason.contains("outside of its own range"), "{error}");
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused() {
+    for bad in ["nan", "inf", "-4", "1e300", "\"4\"", "[4]", "true"] {
+        let error = complaint("heads = { value = 4,", &format!("heads = {{ value = {bad},"));
+        assert_eq!(error.field, "mechanics.heads", "{bad}: {error}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_shown_with_its_place() {
+    let error = DriveProfile::parse("w.toml", "schema = 1\nname = \"x\n").unwrap_err();
+    assert!(error.0[0].line >= 2 && error.0[0].reason.starts_with("not TOML"), "{error}");
+    assert!(DriveProfile::parse("w.toml", &"#".repeat(2 << 20)).unwrap_err().to_string().contains("1 MiB"));
+    assert!(DriveProfile::parse("w.toml", "").is_err());
+    let deep = format!("a = {}", "[".repeat(100_000));
+    assert!(DriveProfile::parse("w.toml", &deep).is_err());
+}
+
+#[test]
+fn a_controller_cannot_demand_less_than_a_level_needs_or_more_without_a_reason() {
+    let good = text("controllers/plain-hba.toml");
+    let complain = |to: &str| {
+        let bad = good.replacen("raid6 = {}", to, 1);
+        ControllerProfile::parse("c.toml", &bad).unwrap_err().to_string()
+    };
+    assert!(complain("raid6 = { members_min = 3 }").contains("raid6 needs 4 members"));
+    assert!(complain("raid6 = { members_min = 5 }").contains("without a reason"));
+    assert!(complain("raid7 = {}").contains("levels.raid7"));
+    let quirk = |line: &str| {
+        ControllerProfile::parse("c.toml", &format!("{good}\n[quirks]\n{line}\n")).map(|profile| profile.quirks.len())
+    };
+    assert_eq!(quirk("ra_window_kib = { value = 64, from = \"class\", explains = \"one stream is slow\" }"), Ok(1));
+    assert!(quirk("ra_window_kib = { value = true, from = \"class\", explains = \"x\" }").is_err());
+    assert!(quirk("ra_window_kib = { value = 64, from = \"class\" }").is_err());
+    assert!(quirk("result_iops = { value = 64, from = \"class\", explains = \"x\" }").is_err());
+}
+
+#[test]
+fn a_folder_takes_the_place_of_what_is_built_in_or_says_what_is_wrong() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles");
+    let drives = folder.join("drives");
+    std::fs::create_dir_all(&drives).unwrap();
+    let mine = text("drives/wd740gd.toml").replace("name = \"wd740gd\"", "name = \"mine\"");
+    std::fs::write(drives.join("mine.toml"), &mine).unwrap();
+    let library = Library::builtin().with_dir(&folder).unwrap();
+    assert!(library.drive("mine").is_ok() && library.drive("wd740gd").is_ok());
+    std::fs::write(drives.join("bad.toml"), "schema = 1").unwrap();
+    let error = Library::builtin().with_dir(&folder).unwrap_err().to_string();
+    assert!(error.contains("bad.toml:1:1"), "{error}");
+    std::fs::remove_file(drives.join("bad.toml")).unwrap();
+    let error = Library::builtin().with_dir(&drives).unwrap_err().to_string();
+    assert!(error.contains("none of the folders"), "{error}");
+}
+
+/// A small generator of its own, so that the same files are made everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+#[test]
+fn files_that_were_changed_at_random_never_bring_the_reader_down() {
+    let pieces =
+        ["= ", "{", "}", "[", "]", "-1", "1e18", "0", "\"", "\n", "value", "range", "_ms", "999999999999", "."];
+    let mut chance = Chance(1);
+    let (mut right, mut wrong) = (0, 0);
+    for path in [
+        "drives/wd740gd.toml",
+        "drives/s3500_480.toml",
+        "drives/980pro_1tb.toml",
+        "drives/service-fixed.toml",
+        "buses/pci.toml",
+        "hosts/linux-2020s.toml",
+        "controllers/plain-hba.toml",
+    ] {
+        let good = text(path);
+        for _ in 0..1500 {
+            let mut bytes = good.clone().into_bytes();
+            for _ in 0..=chance.below(3) {
+                let at = chance.below(bytes.len());
+                match chance.below(4) {
+                    0 => bytes[at] = u8::try_from(chance.below(128)).unwrap(),
+                    1 => drop(bytes.drain(at..(at + 1 + chance.below(20)).min(bytes.len()))),
+                    2 => bytes.truncate(at.max(1)),
+                    _ => {
+                        let piece = pieces[chance.below(pieces.len())].bytes();
+                        bytes.splice(at..at, piece).for_each(drop);
+                    }
+                }
+                if bytes.is_empty() {
+                    bytes.push(b'#');
+                }
+            }
+            let changed = String::from_utf8_lossy(&bytes);
+            let result = match path.split('/').next().unwrap() {
+                "drives" => DriveProfile::parse("f", &changed).map(drop),
+                "buses" => BusFile::parse("f", &changed).map(drop),
+                "hosts" => HostProfile::parse("f", &changed).map(drop),
+                _ => ControllerProfile::parse("f", &changed).map(drop),
+            };
+            match result {
+                Ok(()) => right += 1,
+                Err(errors) => {
+                    assert!(!errors.0.is_empty() && errors.0.iter().all(|error| error.line > 0 && error.column > 0));
+                    wrong += 1;
+                }
+            }
+        }
+    }
+    // Comments and notes may be changed without harm.
+    assert!(right > 100 && wrong > 1000, "{right} {wrong}");
+}
