@@ -97,6 +97,8 @@ pub struct Policy {
     pub split_above: Sectors,
     /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
     pub split_section: Sectors,
+    /// [`MirrorRead::TwinStor`]: do streams in order count as long, or long single requests only?
+    pub split_streams: bool,
 }
 
 impl Default for Policy {
@@ -114,6 +116,7 @@ impl Default for Policy {
             mirror_read: MirrorRead::default(),
             split_above: Sectors::mib(1),
             split_section: Sectors::mib(1),
+            split_streams: true,
         }
     }
 }

@@ -345,11 +345,19 @@ impl Controller {
         if self.more_to_do {
             return Some((self.now, Wake::MoreToDo));
         }
-        let timeout = self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout));
-        let destage = self.destage_deadline().map(|at| (at, Wake::Destage));
-        let sets = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set));
-        let journal = self.round_deadline().map(|at| (at, Wake::Journal));
-        sets.chain(timeout).chain(destage).chain(journal).min_by_key(|(at, _)| *at)
+        let mut first: Option<(Instant, Wake)> = None;
+        let mut consider = |deadline: Option<(Instant, Wake)>| {
+            if deadline.is_some_and(|(at, _)| first.is_none_or(|(least, _)| at < least)) {
+                first = deadline;
+            }
+        };
+        self.sets.iter().flatten().for_each(|set| consider(self.set_deadline(set)));
+        consider(self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout)));
+        if self.cache.is_on() {
+            consider(self.destage_deadline().map(|at| (at, Wake::Destage)));
+        }
+        consider(self.round_deadline().map(|at| (at, Wake::Journal)));
+        first
     }
 
     /// May an operation be made for a host? The last ones are kept back.

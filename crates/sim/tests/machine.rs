@@ -8,6 +8,8 @@ mod closed;
 mod counts;
 #[path = "machine/profiles.rs"]
 mod profiles;
+#[path = "machine/quirks.rs"]
+mod quirks;
 #[path = "machine/support.rs"]
 mod support;
 #[path = "machine/ways.rs"]

@@ -150,11 +150,17 @@ impl Controller {
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
         let run = set.heads.run_at(at);
-        let begun = run.map_or(at.get(), |run| run.begun);
+        let begun = if set.policy.split_streams { run.map_or(at.get(), |run| run.begun) } else { op.at.get() };
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         if at.get() + left.get() - begun <= set.policy.split_above.get() {
             let copy = mirror.copies(at).find(|copy| Some(copy.slot) == run.map(|run| run.slot))?;
-            return readable(&copy).then_some((copy, Reason::ReadSequential));
+            let disturbed = set.heads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
+            let idle = |other: &Fragment| readable(other) && self.pending_of(op, other) == 0;
+            // Two streams on one member, and another has nothing to do: one of them moves there.
+            return match mirror.copies(at).find(|other| disturbed && idle(other)) {
+                Some(other) => Some((other, Reason::ReadLeastPending)),
+                None => readable(&copy).then_some((copy, Reason::ReadSequential)),
+            };
         }
         let section = set.policy.split_section.get();
         let count = mirror.copies(at).filter(readable).count() as u64;
@@ -162,6 +168,12 @@ impl Controller {
         let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
         copy.len = copy.len.min(Sectors(section - at.get() % section));
         Some((copy, Reason::ReadSection))
+    }
+
+    /// Commands that the member with this copy has to do.
+    fn pending_of(&self, op: &Op, copy: &Fragment) -> u32 {
+        let member = self.set(op.set).member_of(copy.slot);
+        member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
     /// A copy was chosen: remember it.

@@ -326,6 +326,7 @@ fn draw_policy(random: &mut Random) -> Policy {
             MirrorRead::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
+        split_streams: true,
         split_section: Sectors::kib(4 * random.between(1, 16)),
     }
 }

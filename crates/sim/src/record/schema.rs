@@ -50,7 +50,7 @@ fields! {
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
     Policy {
         partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
-        read_ahead_max, mirror_read, split_above, split_section,
+        read_ahead_max, mirror_read, split_above, split_section, split_streams,
     }
     NewMember { drive, superblock, returning }
     BadRange { at, len }

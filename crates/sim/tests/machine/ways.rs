@@ -74,7 +74,7 @@ fn members_on_a_shared_channel_share_it() {
 #[test]
 fn the_parity_engine_is_a_ceiling() {
     // 100 MB/s of what goes in.
-    let parity = ParityCost { setup: Nanos::ZERO, column: Nanos::ZERO, picos: 10_000, second_percent: 200 };
+    let parity = ParityCost { setup: Nanos::ZERO, member: Nanos::ZERO, picos: 10_000, second_percent: 200 };
     let plant = Plant { parity, ..Plant::default() };
     near(rate(&plant, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 100.0);
     // Two syndromes take twice the time.

@@ -55,7 +55,7 @@ impl ArraySpec {
     }
 
     /// Sets of redundancy that a nested array is striped over.
-    fn legs(&self) -> u16 {
+    pub(super) fn legs(&self) -> u16 {
         match self.level {
             ArrayLevel::Raid50 | ArrayLevel::Raid60 => 2,
             _ => 1,

@@ -103,22 +103,51 @@ impl<D: DriveModel> Machine<D> {
             self.door.push_back(slot);
             return;
         }
+        self.entered += 1;
         let io = self.inside[slot as usize].io;
-        let (array, offset) = self.place(io.offset);
+        if self.plant.serial_streams && io.kind == IoKind::Write && self.gate.holds(&io) {
+            if self.gate.arrive(slot) {
+                self.next_part();
+            }
+            return;
+        }
         let kind = match io.kind {
             IoKind::Read => RequestKind::Read,
             IoKind::Write => RequestKind::Write { fua: false },
             IoKind::Flush => RequestKind::Flush,
         };
-        let (offset, len) = if io.kind == IoKind::Flush { (0, 0) } else { (offset, u64::from(io.len)) };
+        let (offset, len) = if io.kind == IoKind::Flush { (0, 0) } else { (io.offset, u64::from(io.len)) };
+        self.give_to_engine(slot, kind, offset, len);
+    }
+
+    fn give_to_engine(&mut self, slot: u32, kind: RequestKind, offset: u64, len: u64) {
+        let (array, offset) = self.place(offset);
         let request = BlockRequest { token: Token(u64::from(slot)), array, kind, offset: ArrayOffset(offset), len };
         self.controller.submit(request).expect("the door lets no more in than the engine takes");
-        self.entered += 1;
         self.stirred = true;
+    }
+
+    /// The next chunk of the write that is at the gate.
+    fn next_part(&mut self) {
+        if let Some((slot, done)) = self.gate.at_gate() {
+            let io = self.inside[slot as usize].io;
+            let offset = io.offset + done;
+            let len = (u64::from(io.len) - done).min(self.chunk - offset % self.chunk);
+            self.gate.went_in(len);
+            self.give_to_engine(slot, RequestKind::Write { fua: true }, offset, len);
+        }
     }
 
     /// The engine is done with a request.
     fn request_ended(&mut self, slot: u32, status: ReplyStatus, done: &mut Vec<IoDone>) {
+        if self.gate.is_at(slot) {
+            if status == ReplyStatus::Ok && self.gate.has_more(u64::from(self.inside[slot as usize].io.len)) {
+                self.next_part();
+                return;
+            }
+            self.gate.leave();
+            self.next_part();
+        }
         self.entered -= 1;
         self.inside[slot as usize].status = status;
         if let Some(next) = self.door.pop_front() {
@@ -290,7 +319,7 @@ impl<D: DriveModel> Machine<D> {
         self.parity_jobs += 1;
         self.parity_bytes += bytes;
         let cost = self.plant.parity;
-        let mut time = cost.setup.0 + columns * cost.column.0 + bytes * cost.picos / 1000;
+        let mut time = cost.setup.0 + self.set_members * cost.member.0 + bytes * cost.picos / 1000;
         if job.q.is_some() {
             time = time * cost.second_percent / 100;
         }

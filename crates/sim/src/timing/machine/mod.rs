@@ -16,6 +16,7 @@ mod calendar;
 mod counters;
 mod error;
 mod flow;
+mod gate;
 pub mod plant;
 mod profile;
 mod server;
@@ -34,6 +35,7 @@ use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Line};
 use flow::{Event, Inside};
+use gate::Gate;
 use plant::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 
@@ -42,7 +44,7 @@ pub use counters::{CacheUse, MachineCounters, MemberCounters};
 pub use error::MachineError;
 pub use openraid_models::ArrayLevel;
 pub use plant::Plant;
-pub use profile::{CacheMode, CachePolicy, MachineSpec};
+pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 pub use server::{Rate, Server, Servers};
 
 /// What a host wants.
@@ -141,6 +143,10 @@ pub struct Machine<D = AnyDrive> {
     /// Requests in the engine, and those that wait at its door.
     entered: u32,
     door: VecDeque<u32>,
+    gate: Gate,
+    /// Members of one set of redundancy, and bytes of a chunk.
+    set_members: u64,
+    chunk: u64,
     flights: Vec<Flight>,
     ended: Vec<Tag>,
     stirred: bool,
@@ -234,6 +240,9 @@ impl<D: DriveModel> Machine<D> {
             free: Vec::new(),
             entered: 0,
             door: VecDeque::new(),
+            gate: Gate::default(),
+            chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
+            set_members: u64::from(array.members / array.legs()),
             flights: Vec::new(),
             ended: Vec::new(),
             stirred: true,

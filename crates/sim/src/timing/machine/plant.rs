@@ -51,8 +51,8 @@ pub struct ProcessorCost {
 pub struct ParityCost {
     /// For each job.
     pub setup: Nanos,
-    /// For each column of a job.
-    pub column: Nanos,
+    /// For each member of the set that a job is for.
+    pub member: Nanos,
     /// Picoseconds for each byte that goes in.
     pub picos: u64,
     /// A job with a second syndrome takes so many percent of one without.
@@ -101,6 +101,9 @@ pub struct Plant {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once.
     pub destage_units: u32,
+    /// Long writes and writes in order go past the cache, one chunk after the other: the state in which random loads
+    /// leave a controller that adapts.
+    pub serial_streams: bool,
     /// What is dirty is written after this time.
     pub destage_delay: Nanos,
     /// What the engine is told.
@@ -142,6 +145,7 @@ impl Default for Plant {
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
             destage_units: 32,
+            serial_streams: false,
             destage_delay: Nanos::from_secs(5),
             policy: Policy::default(),
             clean_delay: NEVER_CLEAN,

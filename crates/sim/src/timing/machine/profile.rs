@@ -35,6 +35,17 @@ pub struct CachePolicy {
     pub drives: bool,
 }
 
+/// What a controller that adapts to its load has learned before, and kept: it matters only where the profile has the
+/// quirk `adapt_mode_state`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum LoadHistory {
+    /// It was switched on just now, or its loads came in order.
+    #[default]
+    Fresh,
+    /// Random loads.
+    Random,
+}
+
 /// A machine that is wanted.
 #[derive(Clone, Debug)]
 pub struct MachineSpec {
@@ -54,6 +65,8 @@ pub struct MachineSpec {
     pub host: Option<HostProfile>,
     /// Speed of the host's processors; 100 is what the profile says.
     pub host_speed_percent: u32,
+    /// What the controller has learned.
+    pub history: LoadHistory,
     /// How full its SSDs have been.
     pub drive_state: DriveState,
     /// Where all chance comes from.
@@ -73,6 +86,7 @@ impl MachineSpec {
             bus: None,
             host: None,
             host_speed_percent: 100,
+            history: LoadHistory::default(),
             drive_state: DriveState::default(),
             seed: 1,
         }
@@ -157,7 +171,7 @@ impl MachineSpec {
         let link = library.bus(&controller.link).map_err(lost)?;
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
-        let cache = self.cache_bytes.unwrap_or(controller.cache.value);
+        let cache = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
         let mut plant = Plant {
             host: self.host_cost(host),
             processor: self.processor_cost(),
@@ -175,7 +189,26 @@ impl MachineSpec {
         if let Some(depth) = quirk(controller, "write_pipeline_depth") {
             plant.destage_units = self.destage_units(depth);
         }
+        // A drive by itself keeps its order anyway.
+        plant.serial_streams = self.history == LoadHistory::Random
+            && self.array.level != ArrayLevel::Single
+            && controller.quirk_text("adapt_mode_state").is_some();
         Ok(plant)
+    }
+
+    /// The part of the cache that the array has. Where a controller puts only so many stripes together at once, the rest
+    /// does not help an array with parity.
+    fn cache(&self, whole_cache: Bytes) -> Bytes {
+        let Some(stripes) = quirk(&self.controller, "parity_open_stripes").map(whole) else { return whole_cache };
+        let parities = match self.array.level {
+            ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
+            ArrayLevel::Raid6 | ArrayLevel::Raid60 => 2,
+            _ => return whole_cache,
+        };
+        let columns = self.array.members / self.array.legs() - parities;
+        let dirty = self.chunk() * u64::from(columns) * u64::from(stripes.max(1));
+        let needed = Bytes(dirty.get() * 100 / Plant::default().dirty_percent[0]);
+        whole_cache.min(needed.max(CACHE_LEAST))
     }
 
     fn host_cost(&self, host: &HostProfile) -> HostCost {
@@ -208,7 +241,7 @@ impl MachineSpec {
         };
         ParityCost {
             setup: setup + micros(quirk_number(&self.controller, "xor_op_us")),
-            column: micros(quirk_number(&self.controller, "parity_width_cost_us")),
+            member: micros(quirk_number(&self.controller, "parity_width_cost_us")),
             picos: Rate::new(rate.0, Nanos::ZERO).picos,
             second_percent: SECOND_SYNDROME_PERCENT,
         }
@@ -257,7 +290,9 @@ impl MachineSpec {
         if let Some(slots) = quirk(controller, "command_slots") {
             most = most.min(slots);
         }
-        if let (true, Some(cap)) = (self.array.level.is_nested(), quirk(controller, "nested_qd_cap")) {
+        // Slots of each leg; pairs of drives are no legs.
+        let legs = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
+        if let (true, Some(cap)) = (legs, quirk(controller, "nested_qd_cap")) {
             most = most.min(cap);
         }
         whole(most).clamp(1, REQUESTS_MAX)
@@ -290,13 +325,17 @@ impl MachineSpec {
             read_ahead_max: window.map_or(Policy::default().read_ahead_max, |kib| Sectors::kib(kib.into())),
             mirror_read: mirror_read(&self.controller),
             split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
-            split_section: split.map_or(Policy::default().split_section, |kib| Sectors::kib(kib.max(4).into())),
+            split_streams: split.is_none(),
+            // Sections are long on each member, so that skipping those of the other half costs less than a turn.
+            split_section: split.map_or(Policy::default().split_section, |kib| {
+                Sectors::kib((2 * kib).max(8).into()) * u64::from((self.array.members / 2).max(1))
+            }),
             ..Policy::default()
         }
     }
 
-    /// Where a stream is read ahead. One that begins anew on each member never gets beyond a chunk: the drives' own
-    /// reading ahead is what is left.
+    /// When a stream is read ahead. What begins anew on each member never gets beyond a chunk: the drives' own reading
+    /// ahead is what is left.
     fn read_ahead(&self) -> ReadAhead {
         if self.array.level == ArrayLevel::Jbod {
             return ReadAhead::None;
@@ -322,6 +361,8 @@ impl MachineSpec {
     }
 }
 
+/// The engine needs some lines to work with.
+const CACHE_LEAST: Bytes = Bytes::kib(128);
 /// The engine collects what is dirty of sets without parity in stretches of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;
 /// The second syndrome is another pass over the same bytes, with multiplications.

@@ -1,0 +1,70 @@
+//! Quirks are causes: what becomes of them.
+
+use openraid_models::{ArrayLevel, Library};
+use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, LoadHistory, Machine, MachineSpec};
+use openraid_units::{Bytes, Nanos};
+
+use crate::support::{closed_loop, fixed};
+
+/// MB/s of one stream of 64 KiB requests.
+fn stream(spec: &MachineSpec, library: &Library, kind: IoKind, depth: u64) -> f64 {
+    let mut machine = Machine::in_library(spec, library).unwrap_or_else(|error| panic!("{error}"));
+    let (requests, len, mut place) = (2_000, 65_536u32, 0);
+    let next = |id: u64| {
+        place += u64::from(len);
+        HostIo { id, kind, offset: place - u64::from(len), len, worker: 0 }
+    };
+    let (time, _) = closed_loop(&mut machine, depth, requests, next);
+    (requests * u64::from(len)) as f64 * 1e3 / time.0 as f64
+}
+
+fn spec(library: &Library, controller: &str, level: ArrayLevel, members: u16) -> MachineSpec {
+    let controller = library.controller(controller).unwrap_or_else(|error| panic!("{error}")).clone();
+    MachineSpec::new(controller, fixed(Bytes::gib(64), Nanos::from_micros(500)), ArraySpec::new(level, members))
+}
+
+#[test]
+fn random_loads_teach_one_controller_to_distrust_streams() {
+    let library = Library::builtin();
+    let fresh = spec(&library, "9260-8i", ArrayLevel::Raid5, 8);
+    let taught = MachineSpec { history: LoadHistory::Random, ..fresh.clone() };
+    let rate = |spec: &MachineSpec| stream(spec, &library, IoKind::Write, 4);
+    // One chunk at a time: two reads, then two writes, each 500 us, and what the controller itself takes.
+    assert!(rate(&taught) < 65.6 && rate(&taught) > 40.0, "{}", rate(&taught));
+    assert!(rate(&fresh) > 5.0 * rate(&taught), "{}", rate(&fresh));
+    // Others have nothing to learn.
+    let other = spec(&library, "8708em2", ArrayLevel::Raid5, 8);
+    let same = MachineSpec { history: LoadHistory::Random, ..other.clone() };
+    assert!((rate(&other) - rate(&same)).abs() < 1e-9);
+}
+
+#[test]
+fn a_stream_that_begins_anew_on_each_member_is_not_read_ahead() {
+    let library = Library::builtin();
+    let rate = |controller, members, depth| {
+        let level = if members == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 };
+        stream(&spec(&library, controller, level, members), &library, IoKind::Read, depth)
+    };
+    // 64 KiB in at least 500 us: 131 MB/s. More than that needs more than one drive at work.
+    assert!(rate("9650se", 4, 1) < 131.1);
+    assert!(rate("areca1220", 4, 1) > 200.0, "{}", rate("areca1220", 4, 1));
+    assert!(rate("9650se", 4, 4) > 300.0, "{}", rate("9650se", 4, 4));
+}
+
+#[test]
+fn slots_of_legs_bound_the_depth() {
+    let library = Library::builtin();
+    let rate = |level| {
+        let spec = spec(&library, "9260-8i", level, 8);
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let blocks = machine.capacity().get() / 4096;
+        let mut random = openraid_sim::Random::new(3);
+        let next =
+            |id: u64| HostIo { id, kind: IoKind::Read, offset: random.below(blocks) * 4096, len: 4096, worker: 0 };
+        let (time, _) = closed_loop(&mut machine, 256, 20_000, next);
+        20_000.0 * 1e9 / time.0 as f64
+    };
+    // Eight drives of 2000 a second each; 32 requests over 8 queues keep fewer of them busy.
+    let (wide, legs) = (rate(ArrayLevel::Raid5), rate(ArrayLevel::Raid50));
+    assert!(wide > 15_000.0 && legs < 0.93 * wide, "{wide} {legs}");
+}
