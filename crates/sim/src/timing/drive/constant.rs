@@ -117,8 +117,8 @@ mod tests {
     }
 
     /// Mean time in the system in milliseconds, with random arrivals at this many per millisecond.
-    fn open(law: ServiceLaw, arrivals: f64) -> f64 {
-        let (mut drive, mut random) = (drive(law, 1, 0), Random::new(1));
+    fn open(law: ServiceLaw, arrivals: f64, seed: u64) -> f64 {
+        let (mut drive, mut random) = (drive(law, 1, seed), Random::new(seed));
         let (mut begun, mut clock, mut sum, mut ended) = (Vec::new(), 0.0, 0.0, 0u32);
         let mut done = Vec::new();
         for number in 0..1_000_000 {
@@ -146,7 +146,7 @@ mod tests {
                 [(ServiceLaw::Fixed, 1.0), (ServiceLaw::Exponential, 2.0), (ServiceLaw::Uniform, 4.0 / 3.0)]
             {
                 let expected = 1.0 + load * moment / (2.0 * (1.0 - load));
-                let found = open(law, load);
+                let found = open(law, load, 2);
                 // The variance of the mean of an M/M/1 queue, the largest of the three.
                 let sum = load * (2.0 + 5.0 * load - 4.0 * load.powi(2) + load.powi(3));
                 let deviation = (sum / (1.0 - load).powi(4) / 1e6).sqrt();
