@@ -1,0 +1,319 @@
+//! Claim files: a JSON list of claims, read with errors that name the claim and the field.
+//!
+//! It must never take a file half: what is wrong is told, all of it up to a limit, and nothing is run.
+
+use crate::subject::clip;
+use crate::workload::Workload;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A claim file is not longer.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
+/// A claim file has not more claims.
+pub const CLAIMS_MAX: usize = 20_000;
+/// So many errors of one file are told.
+const ERRORS_TOLD: usize = 20;
+
+/// Whose doing the claimed thing is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Grade {
+    /// It follows from drives, buses and the level.
+    Physics,
+    /// It is a manner of one controller.
+    ControllerQuirk,
+    /// Nobody knows why.
+    Unexplained,
+}
+
+impl Grade {
+    /// As a claim writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Physics => "physics",
+            Self::ControllerQuirk => "controller-quirk",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// One claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// Its name; no two of a file are equal.
+    pub id: String,
+    /// Whose profile gives drives, controller, bus, cache and chunk.
+    pub system: String,
+    /// Method and defaults.
+    pub workload: Workload,
+    /// What it speaks of, for readers: checks name their subjects themselves.
+    pub subjects: Vec<String>,
+    /// Sort of statement: order, trend, ratio, ...
+    pub kind: String,
+    /// In words.
+    pub statement: String,
+    /// The expression.
+    pub check: String,
+    /// What the expression calls `T`.
+    pub tolerance: f64,
+    /// Why it should be so.
+    pub cause: String,
+    /// Whose doing it is.
+    pub reproducible: Grade,
+    /// The parameter of the controller's profile behind it.
+    pub quirk_param: Option<String>,
+    /// Place in the short suite.
+    pub suite_rank: Option<u64>,
+    /// Its absolute level has to be calibrated.
+    pub needs_calibration: bool,
+    /// It was derived from the review's figures, not said by it.
+    pub derived: bool,
+    /// What had to be assumed.
+    pub assumed: Option<String>,
+    /// Figures of the review.
+    pub values: Option<Value>,
+    /// The review's exact percentage.
+    pub exact_pct: Option<f64>,
+    /// What the check must come to: `false` where the review is wrong.
+    pub expected: bool,
+}
+
+/// What was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClaimFile {
+    /// The claims, in the order of the file.
+    pub claims: Vec<Claim>,
+    /// Fields that nobody knows: they change nothing, but may be misspelt.
+    pub warnings: Vec<String>,
+}
+
+/// Why a claim file cannot be taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReadError {
+    /// It is longer than [`FILE_BYTES_MAX`].
+    TooLong(usize),
+    /// It is no JSON.
+    Json(String),
+    /// It is no list.
+    NoList(&'static str),
+    /// It has more than [`CLAIMS_MAX`] claims.
+    TooMany(usize),
+    /// Claims are wrong: each with place, field and reason.
+    Wrong(Vec<String>),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(bytes) => {
+                write!(f, "a claim file of {bytes} bytes is too long; at most {FILE_BYTES_MAX} are read, split it")
+            }
+            Self::Json(text) => write!(f, "this is no JSON: {text}; a claim file is a JSON list of objects"),
+            Self::NoList(found) => write!(f, "a claim file is a JSON list of objects, and this is {found}"),
+            Self::TooMany(count) => {
+                write!(f, "{count} claims are too many; at most {CLAIMS_MAX} are taken, split the file")
+            }
+            Self::Wrong(errors) => {
+                for error in errors.iter().take(ERRORS_TOLD) {
+                    writeln!(f, "{error}")?;
+                }
+                if errors.len() > ERRORS_TOLD {
+                    writeln!(f, "... and {} errors more", errors.len() - ERRORS_TOLD)?;
+                }
+                write!(f, "nothing was run; correct the claims")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Read the text of a claim file.
+///
+/// # Errors
+/// It is no list of claims; with every claim that is wrong.
+pub fn read(text: &str) -> Result<ClaimFile, ReadError> {
+    if text.len() > FILE_BYTES_MAX {
+        return Err(ReadError::TooLong(text.len()));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| ReadError::Json(error.to_string()))?;
+    let Value::Array(items) = value else { return Err(ReadError::NoList(sort(&value))) };
+    if items.len() > CLAIMS_MAX {
+        return Err(ReadError::TooMany(items.len()));
+    }
+    let mut reader = Reader::default();
+    let mut claims = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        reader.place = format!("claim {}", index + 1);
+        match item {
+            Value::Object(fields) => claims.extend(reader.claim(fields)),
+            other => reader.complain(format!("expected an object, found {}", sort(other))),
+        }
+    }
+    if reader.errors.is_empty() {
+        Ok(ClaimFile { claims, warnings: reader.warnings })
+    } else {
+        Err(ReadError::Wrong(reader.errors))
+    }
+}
+
+/// Every field that a claim may have.
+const FIELDS: &[&str] = &[
+    "id",
+    "system",
+    "workload",
+    "subjects",
+    "kind",
+    "statement",
+    "check",
+    "tolerance",
+    "cause",
+    "reproducible",
+    "quirk_param",
+    "suite_rank",
+    "needs_calibration",
+    "derived",
+    "assumed",
+    "values",
+    "exact_pct",
+    "expected",
+];
+
+#[derive(Default)]
+struct Reader {
+    place: String,
+    ids: BTreeSet<String>,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Reader {
+    fn complain(&mut self, text: String) {
+        self.errors.push(format!("{}: {text}", self.place));
+    }
+
+    /// One claim, or nothing where something was wrong with it.
+    fn claim(&mut self, fields: &Map<String, Value>) -> Option<Claim> {
+        let before = self.errors.len();
+        let id = self.text(fields, "id").unwrap_or_default();
+        if !id.is_empty() {
+            self.place = format!("{} ({})", self.place, clip(&id));
+            if !self.ids.insert(id.clone()) {
+                self.complain("field 'id': another claim is called so; every claim needs its own".into());
+            }
+        }
+        for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
+            self.warnings.push(format!("{}: field '{}' is not known and does nothing", self.place, clip(field)));
+        }
+        let claim = Claim {
+            id,
+            system: self.text(fields, "system").unwrap_or_default(),
+            workload: self.workload(fields),
+            subjects: self.subjects(fields),
+            kind: self.text(fields, "kind").unwrap_or_default(),
+            statement: self.optional_text(fields, "statement").unwrap_or_default(),
+            check: self.text(fields, "check").unwrap_or_default(),
+            tolerance: self.tolerance(fields),
+            cause: self.optional_text(fields, "cause").unwrap_or_default(),
+            reproducible: self.grade(fields),
+            quirk_param: self.optional_text(fields, "quirk_param"),
+            suite_rank: self.take(fields, "suite_rank", "a whole number", Value::as_u64),
+            needs_calibration: self.take(fields, "needs_calibration", "true or false", Value::as_bool).unwrap_or(false),
+            derived: self.take(fields, "derived", "true or false", Value::as_bool).unwrap_or(false),
+            assumed: self.optional_text(fields, "assumed"),
+            values: fields.get("values").filter(|value| !value.is_null()).cloned(),
+            exact_pct: self.take(fields, "exact_pct", "a number", Value::as_f64),
+            expected: self.take(fields, "expected", "true or false", Value::as_bool).unwrap_or(true),
+        };
+        (self.errors.len() == before).then_some(claim)
+    }
+
+    /// A field that may be absent or null; otherwise `pick` must find in it what is `wanted`.
+    fn take<T>(
+        &mut self,
+        fields: &Map<String, Value>,
+        name: &str,
+        wanted: &str,
+        pick: impl Fn(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = fields.get(name).filter(|value| !value.is_null())?;
+        let found = pick(value);
+        if found.is_none() {
+            self.complain(format!("field '{name}': expected {wanted}, found {}", sort(value)));
+        }
+        found
+    }
+
+    fn optional_text(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
+        self.take(fields, name, "a text", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// A text that must be there.
+    fn text(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
+        let before = self.errors.len();
+        let text = self.optional_text(fields, name).filter(|text| !text.trim().is_empty());
+        if text.is_none() && self.errors.len() == before {
+            self.complain(format!("field '{name}': it is missing or empty; every claim needs it"));
+        }
+        text
+    }
+
+    fn tolerance(&mut self, fields: &Map<String, Value>) -> f64 {
+        let found = self.take(fields, "tolerance", "a number", Value::as_f64).unwrap_or(0.0);
+        if !(0.0..=1e12).contains(&found) {
+            self.complain(format!("field 'tolerance': {found} is no tolerance; take a number from 0 up"));
+        }
+        found
+    }
+
+    fn grade(&mut self, fields: &Map<String, Value>) -> Grade {
+        let grades = [Grade::Physics, Grade::ControllerQuirk, Grade::Unexplained];
+        let Some(text) = self.text(fields, "reproducible") else { return Grade::Physics };
+        let found = grades.into_iter().find(|grade| grade.name() == text);
+        found.unwrap_or_else(|| {
+            let words = grades.map(Grade::name).join(", ");
+            self.complain(format!("field 'reproducible': '{}' is none of {words}", clip(&text)));
+            Grade::Physics
+        })
+    }
+
+    fn subjects(&mut self, fields: &Map<String, Value>) -> Vec<String> {
+        let texts = |value: &Value| -> Option<Vec<String>> {
+            value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+        };
+        self.take(fields, "subjects", "a list of texts", texts).unwrap_or_default()
+    }
+
+    fn workload(&mut self, fields: &Map<String, Value>) -> Workload {
+        let none = Map::new();
+        let given = match fields.get("workload") {
+            None | Some(Value::Null) => &none,
+            Some(Value::Object(given)) => given,
+            Some(other) => {
+                self.complain(format!("field 'workload': expected an object, found {}", sort(other)));
+                &none
+            }
+        };
+        Workload::from_fields(given).unwrap_or_else(|pattern| {
+            self.complain(format!(
+                "field 'workload.pattern': no method is called '{}'; known are {}",
+                clip(&pattern),
+                crate::workload::METHOD_NAMES.join(", ")
+            ));
+            Workload::plain(crate::workload::Method::Static)
+        })
+    }
+}
+
+/// What a value is, in words.
+const fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

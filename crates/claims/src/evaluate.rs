@@ -1,0 +1,133 @@
+//! One claim, evaluated.
+//!
+//! It must never hide why: every verdict comes with the values behind it and a reason.
+
+use crate::claim::Claim;
+use crate::language::session::{start, Word};
+use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable};
+use crate::pure;
+use std::collections::BTreeSet;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// A check that asks nothing and does not end for so long has found a way around its limits. What is measured for it
+/// does not count.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+
+/// What became of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Verdict {
+    /// It holds; or, where the review is wrong, it does not, as expected.
+    Pass,
+    /// It does not hold.
+    Fail,
+    /// A metric of it has no meaning.
+    NotApplicable,
+}
+
+impl Verdict {
+    /// As results write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotApplicable => "not-applicable",
+        }
+    }
+}
+
+/// A value that a check asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The call, as the check could have written it.
+    pub call: String,
+    /// The value.
+    pub value: MetricValue,
+}
+
+/// A claim's verdict with what it rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The claim.
+    pub id: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Every value that the check asked for, in the order of first asking.
+    pub measured: Vec<Measured>,
+    /// Why, in words.
+    pub reason: String,
+    /// The check itself is wrong: nobody's models are to blame.
+    pub broken: bool,
+}
+
+/// Evaluate a claim.
+#[must_use]
+pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
+    let running = start(claim);
+    let mut record = Record { metrics, measured: Vec::new(), told: BTreeSet::new(), stopped: None };
+    let ended = loop {
+        match running.words.recv_timeout(SILENCE_MAX) {
+            // A check that is gone needs no answer.
+            Ok(Word::Asked(call)) => {
+                let _ = running.answers.send(record.answer(&call));
+            }
+            Ok(Word::Ended(ended)) => break ended,
+            Err(RecvTimeoutError::Timeout) => break Err("it does not come to an end".into()),
+            Err(RecvTimeoutError::Disconnected) => break Err("the evaluator gave up on it".into()),
+        }
+    };
+    let (verdict, reason, broken) = match (record.stopped, ended) {
+        (Some(reason), _) => (Verdict::NotApplicable, reason.reason, false),
+        (None, Ok(came)) => {
+            let (verdict, reason) = said(came, claim.expected);
+            (verdict, reason.to_owned(), false)
+        }
+        (None, Err(text)) => (Verdict::Fail, format!("the check cannot be evaluated: {text}"), true),
+    };
+    Outcome { id: claim.id.clone(), verdict, measured: record.measured, reason, broken }
+}
+
+struct Record<'a> {
+    metrics: &'a dyn Metrics,
+    measured: Vec<Measured>,
+    told: BTreeSet<String>,
+    stopped: Option<NotApplicable>,
+}
+
+impl Record<'_> {
+    /// Answer a call and remember it, or why it has no meaning.
+    fn answer(&mut self, call: &MetricCall) -> Result<MetricValue, String> {
+        let value = match call.metric {
+            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => pure::answer(call),
+            _ => self.metrics.measure(call),
+        };
+        let value = match value {
+            Ok(MetricValue::Number(number)) if !number.is_finite() => Err(NotApplicable::new("it came to no number")),
+            other => other,
+        };
+        let text = call.to_string();
+        match value {
+            Ok(value) => {
+                if self.told.insert(text.clone()) {
+                    self.measured.push(Measured { call: text, value });
+                }
+                Ok(value)
+            }
+            Err(reason) => {
+                let text = format!("{text}: {reason}");
+                self.stopped = Some(NotApplicable::new(text.clone()));
+                Err(text)
+            }
+        }
+    }
+}
+
+const fn said(came: bool, expected: bool) -> (Verdict, &'static str) {
+    match (came, expected) {
+        (true, true) => (Verdict::Pass, "the check is true"),
+        (false, true) => (Verdict::Fail, "the check is false"),
+        (false, false) => (Verdict::Pass, "the check is false, as expected: the review is wrong here"),
+        (true, false) => (Verdict::Fail, "the check is true, though the review is held to be wrong here"),
+    }
+}

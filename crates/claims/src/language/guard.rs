@@ -1,0 +1,263 @@
+//! Operators and sequences with bounds: what Starlark would do without asking how much it is.
+//!
+//! Starlark has no endless loops, but `[0] * 2000000000` and comparisons of lists that hold each other many times
+//! over are as bad. Numbers pass as they are. It must never change what an operator means within its bounds.
+
+use starlark::environment::GlobalsBuilder;
+use starlark::starlark_module;
+use starlark::values::dict::DictRef;
+use starlark::values::float::UnpackFloat;
+use starlark::values::list::ListRef;
+use starlark::values::tuple::{TupleRef, UnpackTuple};
+use starlark::values::{Heap, UnpackValue, Value};
+use std::cmp::Ordering;
+
+/// A sequence has not more items.
+pub const ITEMS_MAX: usize = 10_000;
+/// A value that is compared has not more items, those of items included.
+const WEIGHT_MAX: usize = 100_000;
+/// Values that are compared are not nested more deeply.
+const NESTING_MAX: usize = 8;
+/// The largest shift: beyond it no machine integer is left.
+const SHIFT_MAX: i32 = 62;
+
+/// Operators and the functions that stand for them.
+pub const OPERATORS: &[(&str, &str)] = &[
+    ("*", "_product"),
+    ("+", "_plus"),
+    ("%", "_rest"),
+    ("<<", "_shifted"),
+    ("==", "_equal"),
+    ("!=", "_unequal"),
+    ("<", "_less"),
+    (">", "_greater"),
+    ("<=", "_at_most"),
+    (">=", "_at_least"),
+    ("in", "_within"),
+    ("not in", "_not_within"),
+];
+
+/// An error of the check's own making.
+pub fn wrong(text: impl Into<String>) -> starlark::Error {
+    starlark::Error::new_other(anyhow_free(text.into()))
+}
+
+/// Starlark's errors carry any standard error.
+fn anyhow_free(text: String) -> impl std::error::Error + Send + Sync + 'static {
+    #[derive(Debug)]
+    struct Text(String);
+    impl std::fmt::Display for Text {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(&self.0)
+        }
+    }
+    impl std::error::Error for Text {}
+    Text(text)
+}
+
+/// The value as a float, where it is a number.
+pub fn number(value: Value<'_>) -> Option<f64> {
+    UnpackFloat::unpack_value(value).ok().flatten().map(|UnpackFloat(number)| number)
+}
+
+/// The items of a sequence that checks may hold.
+pub fn items<'v>(value: Value<'v>, heap: Heap<'v>) -> starlark::Result<Vec<Value<'v>>> {
+    let mut items = Vec::new();
+    for item in value.iterate(heap)? {
+        if items.len() == ITEMS_MAX {
+            return Err(wrong(format!("a sequence has more than {ITEMS_MAX} items")));
+        }
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Refuse values that are too large to be compared.
+fn weigh(value: Value<'_>) -> starlark::Result<()> {
+    fn count(value: Value<'_>, depth: usize, left: &mut usize) -> bool {
+        if *left == 0 || depth > NESTING_MAX {
+            return false;
+        }
+        *left -= 1;
+        if let Some(list) = ListRef::from_value(value) {
+            return list.content().iter().all(|item| count(*item, depth + 1, left));
+        }
+        if let Some(tuple) = TupleRef::from_value(value) {
+            return tuple.content().iter().all(|item| count(*item, depth + 1, left));
+        }
+        if let Some(dict) = DictRef::from_value(value) {
+            return dict.iter().all(|(key, item)| count(key, depth + 1, left) && count(item, depth + 1, left));
+        }
+        true
+    }
+    let mut left = WEIGHT_MAX;
+    if count(value, 0, &mut left) {
+        Ok(())
+    } else {
+        Err(wrong("a value is too large to be compared"))
+    }
+}
+
+fn compared<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<Ordering> {
+    weigh(one)?;
+    weigh(other)?;
+    one.compare(other)
+}
+
+/// How many items come of repeating a sequence so often.
+fn repeated<'v>(sequence: Value<'v>, times: Value<'v>) -> starlark::Result<()> {
+    let items = usize::try_from(sequence.length()?).unwrap_or(usize::MAX);
+    let times = times.unpack_i32().map_or(usize::MAX, |times| usize::try_from(times).unwrap_or(0));
+    match items.checked_mul(times) {
+        Some(total) if total <= ITEMS_MAX => Ok(()),
+        _ => Err(wrong(format!("a sequence would have more than {ITEMS_MAX} items"))),
+    }
+}
+
+fn extreme<'v>(name: &str, args: Vec<Value<'v>>, wanted: Ordering, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+    let values = match args.as_slice() {
+        [one] => items(*one, heap)?,
+        _ => args,
+    };
+    let mut values = values.into_iter();
+    let mut best = values.next().ok_or_else(|| wrong(format!("{name} of nothing")))?;
+    for value in values {
+        if compared(value, best)? == wanted {
+            best = value;
+        }
+    }
+    Ok(best)
+}
+
+/// The guarded operators and functions.
+#[starlark_module]
+pub fn guards(builder: &mut GlobalsBuilder) {
+    fn _product<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        match (number(one), number(other)) {
+            (Some(a), Some(b)) => match (i64::unpack_value(one)?, i64::unpack_value(other)?) {
+                (Some(a), Some(b)) => {
+                    a.checked_mul(b).map(|product| heap.alloc(product)).ok_or_else(|| wrong("a product is too large"))
+                }
+                _ => Ok(heap.alloc(a * b)),
+            },
+            (None, _) => repeated(one, other).and_then(|()| one.mul(other, heap)),
+            (_, None) => repeated(other, one).and_then(|()| one.mul(other, heap)),
+        }
+    }
+
+    fn _plus<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        if number(one).is_none() || number(other).is_none() {
+            let items = i64::from(one.length()?) + i64::from(other.length()?);
+            if items > i64::try_from(ITEMS_MAX).unwrap_or(i64::MAX) {
+                return Err(wrong(format!("a sequence would have more than {ITEMS_MAX} items")));
+            }
+        }
+        one.add(other, heap)
+    }
+
+    fn _rest<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        if number(one).is_none() {
+            return Err(wrong("% is for numbers here; texts are not formatted"));
+        }
+        one.percent(other, heap)
+    }
+
+    fn _shifted<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        if !other.unpack_i32().is_some_and(|shift| (0..=SHIFT_MAX).contains(&shift)) {
+            return Err(wrong(format!("a shift by more than {SHIFT_MAX}")));
+        }
+        one.left_shift(other, heap)
+    }
+
+    fn _equal<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        weigh(one)?;
+        weigh(other)?;
+        one.equals(other)
+    }
+
+    fn _unequal<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        weigh(one)?;
+        weigh(other)?;
+        one.equals(other).map(|equal| !equal)
+    }
+
+    fn _less<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        compared(one, other).map(Ordering::is_lt)
+    }
+
+    fn _greater<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        compared(one, other).map(Ordering::is_gt)
+    }
+
+    fn _at_most<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        compared(one, other).map(Ordering::is_le)
+    }
+
+    fn _at_least<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        compared(one, other).map(Ordering::is_ge)
+    }
+
+    fn _within<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        weigh(one)?;
+        weigh(other)?;
+        other.is_in(one)
+    }
+
+    fn _not_within<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
+        weigh(one)?;
+        weigh(other)?;
+        other.is_in(one).map(|found| !found)
+    }
+
+    fn range<'v>(#[starlark(args)] args: UnpackTuple<i32>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        let (start, stop, step) = match args.items.as_slice() {
+            [stop] => (0, *stop, 1),
+            [start, stop] => (*start, *stop, 1),
+            [start, stop, step] => (*start, *stop, *step),
+            _ => return Err(wrong("range takes one to three numbers")),
+        };
+        if step == 0 {
+            return Err(wrong("range goes on by nothing"));
+        }
+        let (start, stop, step) = (i64::from(start), i64::from(stop), i64::from(step));
+        let mut numbers = Vec::new();
+        let mut next = start;
+        while (step > 0 && next < stop) || (step < 0 && next > stop) {
+            if numbers.len() == ITEMS_MAX {
+                return Err(wrong(format!("range has more than {ITEMS_MAX} numbers")));
+            }
+            numbers.push(next);
+            next += step;
+        }
+        Ok(heap.alloc(numbers))
+    }
+
+    fn max<'v>(#[starlark(args)] args: UnpackTuple<Value<'v>>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        extreme("max", args.items, Ordering::Greater, heap)
+    }
+
+    fn min<'v>(#[starlark(args)] args: UnpackTuple<Value<'v>>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        extreme("min", args.items, Ordering::Less, heap)
+    }
+
+    fn sorted<'v>(
+        #[starlark(require = pos)] x: Value<'v>,
+        #[starlark(require = named, default = false)] reverse: bool,
+        heap: Heap<'v>,
+    ) -> starlark::Result<Vec<Value<'v>>> {
+        let mut values = items(x, heap)?;
+        let mut failed = None;
+        values.sort_by(|one, other| {
+            let order = compared(*one, *other).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                Ordering::Equal
+            });
+            if reverse {
+                order.reverse()
+            } else {
+                order
+            }
+        });
+        failed.map_or(Ok(values), Err)
+    }
+}

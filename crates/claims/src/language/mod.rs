@@ -1,0 +1,19 @@
+//! The check language: one boolean Starlark expression over metrics, helpers, constants and names of arrays.
+//!
+//! ```text
+//!  text --> syntax  one expression, known names only, few loops, operators behind guards
+//!             |
+//!         session   evaluated with limits on steps, memory and calls; every metric call is recorded
+//! ```
+//!
+//! It must never run what it cannot bound: no statements, no functions of the claim's own, no sequence beyond
+//! [`guard::ITEMS_MAX`] items.
+
+pub mod functions;
+pub mod guard;
+pub mod helpers;
+pub mod names;
+pub mod session;
+pub mod syntax;
+
+pub use syntax::{CheckError, CHECK_BYTES_MAX};

@@ -1,0 +1,39 @@
+//! Claims about arrays, and whether they hold.
+//!
+//! ```text
+//!  claim file --> Claim --> check (Starlark) --> metric calls --> Metrics (a laboratory, or a fake)
+//!                              |                    |
+//!                              |                    `--> pure arithmetic: links, survivors, parity shares
+//!                              `--> Outcome: pass | fail | not-applicable, with every value that was asked for
+//! ```
+//!
+//! A claim is one boolean expression over measured values. This crate knows the language; what measures is
+//! behind [`Metrics`]. It must never run a check without bounds, never let a claim's text reach a file or the
+//! network, and never turn a value that could not be measured into a verdict.
+
+#![forbid(unsafe_code)]
+
+pub mod axes;
+pub mod claim;
+pub mod evaluate;
+mod language;
+pub mod metric;
+pub mod pure;
+pub mod run;
+pub mod store;
+pub mod subject;
+pub mod summary;
+pub mod workload;
+
+pub use axes::{Axes, Axis, AxisError, AxisValue};
+pub use claim::{read, Claim, ClaimFile, Grade, ReadError};
+pub use evaluate::{evaluate, Measured, Outcome, Verdict};
+pub use language::{CheckError, CHECK_BYTES_MAX};
+pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations};
+pub use run::{run, RunOptions};
+pub use store::{Store, StoreError};
+pub use subject::{Level, NamedDrive, Subject, SubjectError};
+pub use workload::{Method, Scheme, Workload};
+
+/// The claims that come with the project: what five published reviews found.
+pub const REVIEWS: &str = include_str!("../../../models/validation/claims.json");

@@ -1,0 +1,281 @@
+//! The metrics of the language, a call of one, and whoever answers it.
+//!
+//! It must never invent a value: a metric without meaning says why.
+
+use crate::axes::Axes;
+use crate::subject::Subject;
+use crate::workload::Workload;
+use std::fmt;
+
+/// What can be asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Metric {
+    /// Requests per second.
+    Iops,
+    /// 10^6 bytes per second.
+    Mbps,
+    /// The largest `mbps` over the pattern's block sizes.
+    PeakMbps,
+    /// Mean response, milliseconds.
+    Lat,
+    /// Mean latency, microseconds.
+    MeanUs,
+    /// A percentile of latency, microseconds.
+    PctlUs,
+    /// The pattern's rating.
+    Rating,
+    /// Application score, thousand bytes per second.
+    Score,
+    /// Score at 256 MiB of cache over score at 128 MiB, minus 1.
+    Gain,
+    /// FC-Test speed, MB/s.
+    Fct,
+    /// Linear read rate, MB/s.
+    Lin,
+    /// Write-back over write-through.
+    Wbwt,
+    /// Best 4 KiB requests per second over `OIO`.
+    M4,
+    /// Requests completed.
+    Count,
+    /// Share of the host's CPU.
+    Cpu,
+    /// Busy share of a member.
+    Util,
+    /// 10^9 bytes.
+    Capacity,
+    /// MB/s per direction of a link, by its standard.
+    Cap,
+    /// Share of the sets of `k` failures that are survived.
+    SurviveFraction,
+    /// Share of all parity that a member holds.
+    ParityShare,
+    /// Reads, XORs and writes of an operation.
+    MemberOps,
+    /// Members that an operation touches.
+    MemberDisks,
+    /// Member reads for each write of a host.
+    ReadsPerWrite,
+    /// Smallest array that a controller accepts.
+    MinMembers,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 24] = [
+        Self::Iops,
+        Self::Mbps,
+        Self::PeakMbps,
+        Self::Lat,
+        Self::MeanUs,
+        Self::PctlUs,
+        Self::Rating,
+        Self::Score,
+        Self::Gain,
+        Self::Fct,
+        Self::Lin,
+        Self::Wbwt,
+        Self::M4,
+        Self::Count,
+        Self::Cpu,
+        Self::Util,
+        Self::Capacity,
+        Self::Cap,
+        Self::SurviveFraction,
+        Self::ParityShare,
+        Self::MemberOps,
+        Self::MemberDisks,
+        Self::ReadsPerWrite,
+        Self::MinMembers,
+    ];
+
+    /// As a claim writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iops => "iops",
+            Self::Mbps => "mbps",
+            Self::PeakMbps => "peak_mbps",
+            Self::Lat => "lat",
+            Self::MeanUs => "mean_us",
+            Self::PctlUs => "pctl_us",
+            Self::Rating => "rating",
+            Self::Score => "score",
+            Self::Gain => "gain",
+            Self::Fct => "fct",
+            Self::Lin => "lin",
+            Self::Wbwt => "wbwt",
+            Self::M4 => "M4",
+            Self::Count => "count",
+            Self::Cpu => "cpu",
+            Self::Util => "util",
+            Self::Capacity => "capacity",
+            Self::Cap => "cap",
+            Self::SurviveFraction => "survive_fraction",
+            Self::ParityShare => "parity_share",
+            Self::MemberOps => "member_ops",
+            Self::MemberDisks => "member_disks",
+            Self::ReadsPerWrite => "reads_per_write",
+            Self::MinMembers => "min_members",
+        }
+    }
+}
+
+/// What is measured: an array or drive, a level, or a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// An array or a drive.
+    Subject(Subject),
+    /// A level of whatever width.
+    Level(crate::subject::Level),
+    /// A link.
+    Link(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Subject(subject) => subject.fmt(f),
+            Self::Level(level) => f.write_str(level.name()),
+            Self::Link(link) => f.write_str(link),
+        }
+    }
+}
+
+/// One call of a metric within a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MetricCall {
+    /// The claim's system: drives, controller, bus, cache and chunk come from its profile.
+    pub system: String,
+    /// What is asked.
+    pub metric: Metric,
+    /// Of what.
+    pub target: Target,
+    /// The axes that the check gives.
+    pub axes: Axes,
+    /// The claim's workload, which gives the others.
+    pub workload: Workload,
+}
+
+impl MetricCall {
+    /// The subject, where the metric is asked of one.
+    ///
+    /// # Errors
+    /// It is asked of a level or a link.
+    pub fn subject(&self) -> Result<Subject, NotApplicable> {
+        match &self.target {
+            Target::Subject(subject) => Ok(*subject),
+            other => Err(NotApplicable::new(format!("{} needs an array, not '{other}'", self.metric.name()))),
+        }
+    }
+
+    /// Everything that the value depends on, in one line.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}|{self}|{}", self.system, self.workload.key())
+    }
+}
+
+impl fmt::Display for MetricCall {
+    /// The call as a claim would write it, without what the workload gives.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axes = self.axes.to_string();
+        let comma = if axes.is_empty() { "" } else { ", " };
+        write!(f, "{}({}{comma}{axes})", self.metric.name(), self.target)
+    }
+}
+
+/// Reads, XORs and writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operations {
+    /// Member reads.
+    pub reads: u32,
+    /// XOR passes.
+    pub xors: u32,
+    /// Member writes.
+    pub writes: u32,
+}
+
+/// What a metric came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum MetricValue {
+    /// A figure.
+    Number(f64),
+    /// A whole number.
+    Count(u64),
+    /// What a write costs the members.
+    Operations(Operations),
+}
+
+impl MetricValue {
+    /// As JSON.
+    #[must_use]
+    pub fn to_json(self) -> serde_json::Value {
+        match self {
+            Self::Number(number) => number.into(),
+            Self::Count(count) => count.into(),
+            Self::Operations(Operations { reads, xors, writes }) => {
+                serde_json::json!({ "r": reads, "x": xors, "w": writes })
+            }
+        }
+    }
+
+    /// From JSON.
+    #[must_use]
+    pub fn from_json(value: &serde_json::Value) -> Option<Self> {
+        if let Some(count) = value.as_u64() {
+            return Some(Self::Count(count));
+        }
+        if let Some(number) = value.as_f64() {
+            return Some(Self::Number(number));
+        }
+        let part = |name: &str| value.get(name)?.as_u64().and_then(|part| u32::try_from(part).ok());
+        Some(Self::Operations(Operations { reads: part("r")?, xors: part("x")?, writes: part("w")? }))
+    }
+}
+
+impl fmt::Display for MetricValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) if number.abs() >= 1000.0 => write!(f, "{number:.0}"),
+            Self::Number(number) if number.abs() >= 10.0 => write!(f, "{number:.1}"),
+            Self::Number(number) => write!(f, "{number:.3}"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Operations(Operations { reads, xors, writes }) => {
+                write!(f, "{reads} reads, {xors} XORs, {writes} writes")
+            }
+        }
+    }
+}
+
+/// A metric has no meaning here, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotApplicable {
+    /// Why, in words.
+    pub reason: String,
+}
+
+impl NotApplicable {
+    /// With this reason.
+    #[must_use]
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+impl fmt::Display for NotApplicable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for NotApplicable {}
+
+/// Whoever measures: a simulated laboratory, or a fake in tests. Called from several threads.
+pub trait Metrics: Sync {
+    /// Measure. Equal calls must come to equal values.
+    ///
+    /// # Errors
+    /// The metric has no meaning for this subject, system or target.
+    fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable>;
+}

@@ -1,0 +1,40 @@
+//! Metrics that are arithmetic: links by their standards, survivors by counting, parity by its layout, the cost of a
+//! small write by its level.
+//!
+//! Nothing here knows a profile; what a controller decides is an argument.
+
+mod link;
+mod small_write;
+mod survive;
+
+pub use link::link_mbps;
+pub use small_write::{data_members, legs, small_write, Manner, SmallWrite};
+pub use survive::{parity_share, survive_fraction};
+
+use crate::axes::Axis;
+use crate::metric::{Metric, MetricCall, MetricValue, NotApplicable, Target};
+use crate::subject::Subject;
+
+/// Answer a metric that needs nobody's profile.
+///
+/// # Errors
+/// It has no meaning for these arguments.
+pub fn answer(call: &MetricCall) -> Result<MetricValue, NotApplicable> {
+    let number = match (call.metric, &call.target) {
+        (Metric::Cap, Target::Link(link)) => link_mbps(link)?,
+        (Metric::SurviveFraction, Target::Level(level)) => {
+            survive_fraction(*level, narrow(call, Axis::N)?, narrow(call, Axis::K)?)?
+        }
+        (Metric::ParityShare, Target::Subject(Subject::Array { level, members })) => {
+            parity_share(*level, *members, narrow(call, Axis::Member)?)?
+        }
+        (Metric::ParityShare, target) => return Err(NotApplicable::new(format!("{target} holds no parity"))),
+        (metric, target) => panic!("bug: {} of {target} is not arithmetic", metric.name()),
+    };
+    Ok(MetricValue::Number(number))
+}
+
+fn narrow(call: &MetricCall, axis: Axis) -> Result<u16, NotApplicable> {
+    let value = call.axes.whole(axis).and_then(|value| u16::try_from(value).ok());
+    value.ok_or_else(|| NotApplicable::new(format!("{} is missing", axis.name())))
+}

@@ -1,0 +1,243 @@
+//! What a metric is asked of: an array by level and width, a bunch of single drives, or one drive.
+//!
+//! It must never decide whether an array can be: that is for whoever measures, who knows the controller's rules.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// More members than any name may ask for: the widest arrays of the engine are smaller.
+pub const MEMBERS_MAX: u16 = 384;
+
+/// A level as names of arrays have it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Striping.
+    Raid0,
+    /// Copies.
+    Raid1,
+    /// Copies, striped over any number of members.
+    Raid1e,
+    /// A stripe over pairs.
+    Raid10,
+    /// One parity.
+    Raid5,
+    /// Two parities.
+    Raid6,
+    /// A stripe over RAID 5 legs.
+    Raid50,
+    /// A stripe over RAID 6 legs.
+    Raid60,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::Raid0, Self::Raid1, Self::Raid1e, Self::Raid10, Self::Raid5, Self::Raid6, Self::Raid50, Self::Raid60];
+
+    /// As a claim writes it: `raid5`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid1e => "raid1e",
+            Self::Raid10 => "raid10",
+            Self::Raid5 => "raid5",
+            Self::Raid6 => "raid6",
+            Self::Raid50 => "raid50",
+            Self::Raid60 => "raid60",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = SubjectError;
+    /// `raid5`, or `raid5xN` where the width does not matter.
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        let bare = text.split_once('x').map_or(text, |(level, _)| level);
+        let found = Self::ALL.into_iter().find(|level| level.name() == bare);
+        found.ok_or_else(|| SubjectError::Unknown(clip(text)))
+    }
+}
+
+/// A drive that claims know by a name, whatever the system's own drive is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NamedDrive {
+    /// The fastest 15,000 rpm drive of the models.
+    Best15k,
+    /// An SSD of the SATA 3 Gb/s generation.
+    Ssd2009,
+    /// A consumer SATA 6 Gb/s SSD.
+    DesktopSsd,
+    /// Intel DC S3500.
+    S3500,
+    /// Intel DC S3700.
+    S3700,
+}
+
+impl NamedDrive {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Best15k, Self::Ssd2009, Self::DesktopSsd, Self::S3500, Self::S3700];
+
+    /// As a claim writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Best15k => "best15k",
+            Self::Ssd2009 => "ssd2009",
+            Self::DesktopSsd => "desktop_ssd",
+            Self::S3500 => "s3500",
+            Self::S3700 => "s3700",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Subject {
+    /// One drive of the system, as an array of its own.
+    Single,
+    /// An array on so many drives of the system.
+    Array {
+        /// Its level.
+        level: Level,
+        /// Its members.
+        members: u16,
+    },
+    /// Independent drives, all loaded at once.
+    Jbod(u16),
+    /// The slow drive that takes a member's place where `slow=1`: half the rate, half the requests.
+    SlowSingle,
+    /// A drive by its own name.
+    Drive(NamedDrive),
+}
+
+impl Subject {
+    /// Members that it has.
+    #[must_use]
+    pub const fn members(self) -> u16 {
+        match self {
+            Self::Array { members, .. } | Self::Jbod(members) => members,
+            Self::Single | Self::SlowSingle | Self::Drive(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Single => f.write_str("single"),
+            Self::Array { level, members } => write!(f, "{}x{members}", level.name()),
+            Self::Jbod(members) => write!(f, "jbodx{members}"),
+            Self::SlowSingle => f.write_str("slow_single"),
+            Self::Drive(drive) => f.write_str(drive.name()),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = SubjectError;
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        match text {
+            "single" => return Ok(Self::Single),
+            "slow_single" => return Ok(Self::SlowSingle),
+            _ => {}
+        }
+        if let Some(drive) = NamedDrive::ALL.into_iter().find(|drive| drive.name() == text) {
+            return Ok(Self::Drive(drive));
+        }
+        let unknown = || SubjectError::Unknown(clip(text));
+        let (kind, width) = text.rsplit_once('x').ok_or_else(unknown)?;
+        let digits = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit()) && !width.starts_with('0');
+        if !digits {
+            return Err(unknown());
+        }
+        let members: u16 = width.parse().unwrap_or(u16::MAX);
+        let subject = if kind == "jbod" {
+            Self::Jbod(members)
+        } else {
+            let level = Level::ALL.into_iter().find(|level| level.name() == kind).ok_or_else(unknown)?;
+            Self::Array { level, members }
+        };
+        if members > MEMBERS_MAX {
+            return Err(SubjectError::TooWide(clip(text)));
+        }
+        Ok(subject)
+    }
+}
+
+/// A name that is no subject.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SubjectError {
+    /// Nothing is called so.
+    Unknown(String),
+    /// Too many members.
+    TooWide(String),
+}
+
+impl fmt::Display for SubjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(text) => write!(
+                f,
+                "'{text}' is no array or drive; write single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60), jbodxN, \
+                 slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
+            ),
+            Self::TooWide(text) => write!(f, "'{text}' has more members than {MEMBERS_MAX}; take fewer"),
+        }
+    }
+}
+
+impl std::error::Error for SubjectError {}
+
+/// The beginning of a text that may be long and may hold anything, for a message.
+pub(crate) fn clip(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let short: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.chars().count() > SHOWN {
+        format!("{short}...")
+    } else {
+        short
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subject_reads_back_from_its_own_name() {
+        let mut subjects = vec![Subject::Single, Subject::SlowSingle, Subject::Jbod(6)];
+        subjects.extend(NamedDrive::ALL.map(Subject::Drive));
+        for level in Level::ALL {
+            for members in [1, 2, 9, 24, MEMBERS_MAX] {
+                subjects.push(Subject::Array { level, members });
+            }
+        }
+        for subject in subjects {
+            assert_eq!(subject.to_string().parse(), Ok(subject));
+        }
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_refused() {
+        let wide = ["raid5x385", "raid5x70000", "raid0x99999999999999999999"];
+        let unknown =
+            ["", "x", "raid5", "raid5x", "raid5x04", "raid5x-1", "raid7x3", "RAID5x3", "raid5x3 ", "jbod", "x4"];
+        for text in wide {
+            assert!(matches!(text.parse::<Subject>(), Err(SubjectError::TooWide(_))), "{text}");
+        }
+        for text in unknown {
+            assert!(matches!(text.parse::<Subject>(), Err(SubjectError::Unknown(_))), "{text}");
+        }
+        let long = "y".repeat(1000).parse::<Subject>().expect_err("no name").to_string();
+        assert!(long.len() < 300 && long.contains("..."));
+    }
+
+    #[test]
+    fn a_level_is_read_with_and_without_a_width() {
+        assert_eq!("raid6".parse(), Ok(Level::Raid6));
+        assert_eq!("raid1exN".parse(), Ok(Level::Raid1e));
+        assert!("raid".parse::<Level>().is_err());
+    }
+}

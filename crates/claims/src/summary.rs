@@ -1,0 +1,110 @@
+//! Outcomes counted, and as JSON.
+//!
+//! It must never count a claim twice in one table.
+
+use crate::claim::{Claim, Grade};
+use crate::evaluate::{Outcome, Verdict};
+use crate::metric::Metric;
+use serde_json::{json, Map, Value};
+use std::collections::BTreeMap;
+
+/// How many passed, failed, and did not apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Passed.
+    pub passed: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Without meaning here.
+    pub not_applicable: usize,
+}
+
+impl Tally {
+    /// Count one more.
+    pub fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => self.passed += 1,
+            Verdict::Fail => self.failed += 1,
+            Verdict::NotApplicable => self.not_applicable += 1,
+        }
+    }
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.passed + self.failed + self.not_applicable
+    }
+    /// Passed among those that have a meaning, in tenths of a percent; nothing where none has.
+    #[must_use]
+    pub fn share(&self) -> Option<usize> {
+        (self.passed * 1000).checked_div(self.passed + self.failed)
+    }
+}
+
+/// Counts by some property of a claim.
+#[must_use]
+pub fn tally_by<K: Ord>(claims: &[Claim], outcomes: &[Outcome], key: impl Fn(&Claim) -> K) -> BTreeMap<K, Tally> {
+    let mut tallies: BTreeMap<K, Tally> = BTreeMap::new();
+    for (claim, outcome) in claims.iter().zip(outcomes) {
+        tallies.entry(key(claim)).or_default().add(outcome.verdict);
+    }
+    tallies
+}
+
+/// What a claim rests on, for the share that is reported apart: application scores come from synthetic traces.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Basis {
+    /// Physics, without application scores.
+    Physics,
+    /// A manner of one controller, without application scores.
+    Quirk,
+    /// Nobody knows why, without application scores.
+    Unexplained,
+    /// It asks for an application score.
+    Application,
+}
+
+impl Basis {
+    /// Of a claim.
+    #[must_use]
+    pub fn of(claim: &Claim) -> Self {
+        let asks = |metric: Metric| calls(&claim.check, metric.name());
+        match claim.reproducible {
+            _ if asks(Metric::Score) || asks(Metric::Gain) => Self::Application,
+            Grade::Physics => Self::Physics,
+            Grade::ControllerQuirk => Self::Quirk,
+            Grade::Unexplained => Self::Unexplained,
+        }
+    }
+    /// In words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Physics => "physics",
+            Self::Quirk => "controller quirk",
+            Self::Unexplained => "unexplained",
+            Self::Application => "application score",
+        }
+    }
+}
+
+/// Does the check call this function?
+fn calls(check: &str, name: &str) -> bool {
+    let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    check.match_indices(name).any(|(at, _)| {
+        let before = check[..at].chars().next_back().is_some_and(is_word);
+        !before && check[at + name.len()..].trim_start().starts_with('(')
+    })
+}
+
+/// One outcome as JSON: `id`, `verdict`, `measured` (call to value), `reason`.
+#[must_use]
+pub fn to_json(outcome: &Outcome) -> Value {
+    let measured: Map<String, Value> =
+        outcome.measured.iter().map(|measured| (measured.call.clone(), measured.value.to_json())).collect();
+    json!({
+        "id": outcome.id,
+        "verdict": outcome.verdict.name(),
+        "measured": measured,
+        "reason": outcome.reason,
+    })
+}

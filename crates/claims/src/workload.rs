@@ -1,0 +1,322 @@
+//! The workload of a claim: the method, and the default of every axis that a check leaves out.
+//!
+//! A claim's workload is prose in part (`"512..1M x2"`, `"1..256"`, `"wb|wt"`): a field gives a default only
+//! where it is one value. It must never fail on a workload: what cannot be read as one value gives no default.
+
+use crate::axes::{Axes, Axis, AxisValue};
+use serde_json::{Map, Value};
+
+/// How a claim's values are measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Method {
+    /// Nothing is measured.
+    Static,
+    /// Database: 8 KiB, random, reads and writes mixed.
+    Database,
+    /// Sequential reading or writing by block size.
+    Sequential,
+    /// Random reading by block size.
+    RandomRead,
+    /// Random writing by block size.
+    RandomWrite,
+    /// Response time: 512 bytes, random, one at a time.
+    ResponseTime,
+    /// Sequential clients on disjoint zones.
+    MultiThreaded,
+    /// File-Server.
+    FileServer,
+    /// Web-Server.
+    WebServer,
+    /// Workstation.
+    Workstation,
+    /// FC-Test.
+    FcTest,
+    /// The transfer graph.
+    TransferGraph,
+    /// Application traces.
+    Applications,
+    /// RST: sequential, 128 KiB.
+    RstSequential,
+    /// RST: random, 4 KiB.
+    RstRandom,
+}
+
+const METHODS: &[(&str, Method)] = &[
+    ("static-property", Method::Static),
+    ("database", Method::Database),
+    ("sequential", Method::Sequential),
+    ("random-read-by-block", Method::RandomRead),
+    ("random-write-by-block", Method::RandomWrite),
+    ("response-time", Method::ResponseTime),
+    ("multithreaded", Method::MultiThreaded),
+    ("file-server", Method::FileServer),
+    ("web-server", Method::WebServer),
+    ("workstation", Method::Workstation),
+    ("fc-test", Method::FcTest),
+    ("winbench99-transfer-graph", Method::TransferGraph),
+    ("winbench99", Method::Applications),
+    ("rst-sequential", Method::RstSequential),
+    ("rst-random", Method::RstRandom),
+];
+
+/// The names of all methods.
+pub const METHOD_NAMES: [&str; METHODS.len()] = {
+    let mut names = [""; METHODS.len()];
+    let mut index = 0;
+    while index < METHODS.len() {
+        names[index] = METHODS[index].0;
+        index += 1;
+    }
+    names
+};
+
+impl Method {
+    /// The method of a workload's `pattern`.
+    #[must_use]
+    pub fn of(pattern: &str) -> Option<Self> {
+        METHODS.iter().find(|(name, _)| *name == pattern).map(|(_, method)| *method)
+    }
+
+    /// As a workload writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        METHODS.iter().find(|(_, method)| *method == self).map_or("?", |(name, _)| *name)
+    }
+
+    /// The method behind a `pat`, and the direction that some of these words carry.
+    #[must_use]
+    pub fn of_pat(pat: &str) -> Option<(Self, Option<Direction>)> {
+        Some(match pat {
+            "db" => (Self::Database, None),
+            "sr" => (Self::Sequential, Some(Direction::Read)),
+            "sw" => (Self::Sequential, Some(Direction::Write)),
+            "rr" => (Self::RandomRead, Some(Direction::Read)),
+            "rw" => (Self::RandomWrite, Some(Direction::Write)),
+            "fs" => (Self::FileServer, None),
+            "web" => (Self::WebServer, None),
+            "ws" | "wk" => (Self::Workstation, None),
+            "mt" => (Self::MultiThreaded, None),
+            "rt" => (Self::ResponseTime, None),
+            "seqssd" => (Self::RstSequential, None),
+            "rndssd" => (Self::RstRandom, None),
+            _ => return None,
+        })
+    }
+}
+
+/// Which way the data go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// To the host.
+    Read,
+    /// From the host.
+    Write,
+}
+
+/// How a rating is made of a pattern's results.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scheme {
+    /// The mean over all depths.
+    R1,
+    /// Depth d counts 1/d, to 16.
+    R2,
+    /// Depth d counts 1/d, to 32.
+    R3,
+    /// Weights by pattern: short queues weigh more.
+    R4,
+    /// The mean of the depths 16, 64 and 256.
+    R5,
+}
+
+impl Scheme {
+    /// The scheme of a workload's `rating_scheme`; a text that names a weight by depth without a formula means R4,
+    /// the published formula of that kind.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        let number = text.split_whitespace().next().unwrap_or_default();
+        match number {
+            "R1" => Some(Self::R1),
+            "R2" => Some(Self::R2),
+            "R3" => Some(Self::R3),
+            "R4" => Some(Self::R4),
+            "R5" => Some(Self::R5),
+            _ if text.contains("weighted") => Some(Self::R4),
+            _ if text.contains("mean") => Some(Self::R1),
+            _ => None,
+        }
+    }
+
+    /// R1 to R5.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::R1 => "R1",
+            Self::R2 => "R2",
+            Self::R3 => "R3",
+            Self::R4 => "R4",
+            Self::R5 => "R5",
+        }
+    }
+}
+
+/// A claim's workload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// How it is measured.
+    pub method: Method,
+    /// What the fields give as defaults.
+    pub defaults: Axes,
+    /// How ratings are made, where the workload says so.
+    pub scheme: Option<Scheme>,
+}
+
+impl Workload {
+    /// Without any defaults.
+    #[must_use]
+    pub fn plain(method: Method) -> Self {
+        Self { method, defaults: Axes::new(), scheme: None }
+    }
+
+    /// From the fields of a claim. The pattern is `static-property` where the workload names none.
+    ///
+    /// # Errors
+    /// The pattern, where nothing is called so.
+    pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
+        let method = match fields.get("pattern") {
+            None | Some(Value::Null) => Method::Static,
+            Some(Value::String(pattern)) => Method::of(pattern).ok_or_else(|| pattern.clone())?,
+            Some(other) => return Err(other.to_string()),
+        };
+        let mut defaults = Axes::new();
+        for (field, axis) in FIELDS {
+            let Some(value) = fields.get(*field).and_then(|value| single(*axis, value)) else { continue };
+            // A value that the axis does not take is prose, and no default.
+            let _ = defaults.set(*axis, value);
+        }
+        let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::of);
+        Ok(Self { method, defaults, scheme })
+    }
+
+    /// Everything that values can depend on, in one line.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}|{}|{}", self.method.name(), self.defaults, self.scheme.map_or("-", Scheme::name))
+    }
+}
+
+/// Fields of a workload and the axes that they give.
+const FIELDS: &[(&str, Axis)] = &[
+    ("block", Axis::Bs),
+    ("read_pct", Axis::Rd),
+    ("qd", Axis::Qd),
+    ("oio", Axis::Oio),
+    ("workers", Axis::Workers),
+    ("users", Axis::Users),
+    ("streams", Axis::Th),
+    ("duration_s", Axis::Secs),
+    ("warm_s", Axis::WarmS),
+    ("zone", Axis::Zone),
+    ("pos", Axis::Pos),
+    ("fs", Axis::Fs),
+    ("op", Axis::Op),
+    ("set", Axis::Set),
+    ("app", Axis::App),
+    ("cycle", Axis::Cyc),
+    ("after", Axis::After),
+    ("cache", Axis::Cache),
+    ("cache_mib", Axis::CacheMib),
+    ("ctl", Axis::Ctl),
+    ("bus", Axis::Bus),
+    ("slow", Axis::Slow),
+    ("member", Axis::Member),
+    ("host_speed", Axis::HostSpeed),
+    ("rep", Axis::Rep),
+];
+
+/// The field's value where it is one: a number, a number as text (also `128K`), a word.
+fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
+    match value {
+        Value::Number(number) => number.as_f64().map(AxisValue::Number),
+        Value::String(text) if axis == Axis::Cache => cache(text).map(|word| AxisValue::Word(word.into())),
+        Value::String(text) => Some(match size(text) {
+            Some(number) => AxisValue::Number(number),
+            None => AxisValue::Word(text.clone()),
+        }),
+        _ => None,
+    }
+}
+
+/// `wb` and `wt` stand in front of remarks; both together are no default.
+fn cache(text: &str) -> Option<&'static str> {
+    let word = |wanted: &str| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == wanted);
+    match (word("wb"), word("wt")) {
+        (true, false) => Some("wb"),
+        (false, true) => Some("wt"),
+        _ => None,
+    }
+}
+
+/// `65536`, `128K`, `2M`.
+fn size(text: &str) -> Option<f64> {
+    let (digits, factor) = match text.strip_suffix(['K', 'M']) {
+        Some(digits) if text.ends_with('K') => (digits, 1024.0),
+        Some(digits) => (digits, 1_048_576.0),
+        None => (text, 1.0),
+    };
+    let plain = !digits.is_empty() && digits.len() <= 9 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse::<f64>().map_or(0.0, |number| number * factor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(value: Value) -> Workload {
+        Workload::from_fields(value.as_object().expect("an object")).expect("a pattern")
+    }
+
+    #[test]
+    fn single_values_are_defaults_and_ranges_are_not() {
+        let load = of(json!({
+            "pattern": "database", "block": 8192, "read_pct": "0..100 step 10", "random_pct": 100, "qd": 16,
+            "streams": 1, "cache": "wb+readahead, controller and drives (Performance mode)",
+        }));
+        assert_eq!(load.method, Method::Database);
+        assert_eq!(load.defaults.to_string(), "qd=16, bs=8192, th=1, cache='wb'");
+        let load =
+            of(json!({"pattern": "sequential", "block": "128K", "qd": "1|16", "cache": "wb|wt", "cycle": "1|2"}));
+        assert_eq!(load.defaults.to_string(), "bs=131072");
+        let load = of(json!({"pattern": "fc-test", "block": null, "fs": "ntfs|fat32", "op": "create", "cycle": 2}));
+        assert_eq!(load.defaults.to_string(), "op='create', cyc=2");
+        assert_eq!(of(json!({})).method, Method::Static);
+    }
+
+    #[test]
+    fn ratings_follow_the_words_of_the_workload() {
+        for (text, scheme) in [
+            ("R1 mean", Some(Scheme::R1)),
+            ("R2 (to queue 16)", Some(Scheme::R2)),
+            ("R3 (to queue 32)", Some(Scheme::R3)),
+            ("R5", Some(Scheme::R5)),
+            ("depth-weighted (formula not printed)", Some(Scheme::R4)),
+            ("mean", Some(Scheme::R1)),
+            ("something", None),
+        ] {
+            assert_eq!(Scheme::of(text), scheme, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_method_and_every_pattern_word_is_known() {
+        for (name, method) in METHODS {
+            assert_eq!((Method::of(name), method.name()), (Some(*method), *name));
+        }
+        for pat in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"] {
+            assert!(Method::of_pat(pat).is_some(), "{pat}");
+        }
+        assert!(Method::of_pat("xy").is_none() && Method::of("xy").is_none());
+        let strange = json!({"pattern": "xy"});
+        assert_eq!(Workload::from_fields(strange.as_object().expect("object")), Err("xy".into()));
+    }
+}
