@@ -39,7 +39,11 @@ const TABLE: &[Imports] = &[
         external: &[],
     },
     // The check language brings the starlark crate and all that hangs on it: nothing else may depend on that.
-    Imports { package: "openraid-claims", own: &[], external: &["serde_json", "starlark"] },
+    Imports {
+        package: "openraid-claims",
+        own: &["openraid-models", "openraid-lab"],
+        external: &["serde_json", "starlark"],
+    },
     Imports {
         package: "openraid",
         own: &[

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A claim is one boolean expression over measured values. This crate knows the language; what measures is
-//! behind [`Metrics`]. It must never run a check without bounds, never let a claim's text reach a file or the
+//! behind [`Metrics`], and [`Simulated`] is the laboratory in virtual time. It must never run a check without bounds, never let a claim's text reach a file or the
 //! network, and never turn a value that could not be measured into a verdict.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod language;
 pub mod metric;
 pub mod pure;
 pub mod run;
+pub mod simulated;
 pub mod store;
 pub mod subject;
 pub mod summary;
@@ -31,6 +32,7 @@ pub use evaluate::{evaluate, Measured, Outcome, Verdict};
 pub use language::{CheckError, CHECK_BYTES_MAX};
 pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations};
 pub use run::{run, RunOptions};
+pub use simulated::Simulated;
 pub use store::{Store, StoreError};
 pub use subject::{Level, NamedDrive, Subject, SubjectError};
 pub use workload::{Method, Scheme, Workload};

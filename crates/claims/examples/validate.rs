@@ -1,0 +1,41 @@
+//! Evaluate claims without the command: `validate [FILE|-] [ID-PREFIX] [CACHE-FILE]`. For work on models.
+
+use openraid_claims::summary::{tally_by, Basis};
+use openraid_claims::{read, run, Claim, RunOptions, Simulated, Store, Verdict, REVIEWS};
+use openraid_lab::cell::Effort;
+use openraid_models::Library;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let text = match words.first().map(String::as_str) {
+        None | Some("-") => REVIEWS.to_owned(),
+        Some(path) => std::fs::read_to_string(path)?,
+    };
+    let prefix = words.get(1).map_or("", String::as_str);
+    let claims: Vec<Claim> = read(&text)?.claims.into_iter().filter(|claim| claim.id.starts_with(prefix)).collect();
+    let store = match words.get(2) {
+        Some(path) => Store::open(Path::new(path), "example")?,
+        None => Store::in_memory(),
+    };
+    let metrics = Simulated::new(Library::builtin(), store, Effort::QUICK, 1);
+    let total = claims.len();
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|count, outcome| {
+        eprintln!("{count}/{total} {} {}", outcome.id, outcome.verdict.name());
+    });
+    for (claim, outcome) in claims.iter().zip(&outcomes).filter(|(_, outcome)| outcome.verdict != Verdict::Pass) {
+        println!("{} {} [{}] T={}", claim.id, outcome.verdict.name(), Basis::of(claim).title(), claim.tolerance);
+        println!("  {}\n  {}\n  {}", claim.statement, claim.check, outcome.reason);
+        let values: Vec<String> =
+            outcome.measured.iter().map(|measured| format!("{}={}", measured.call, measured.value)).collect();
+        println!("  {}", values.join("; "));
+    }
+    for (basis, tally) in tally_by(&claims, &outcomes, Basis::of) {
+        println!("{}: {tally:?}", basis.title());
+    }
+    for (system, tally) in tally_by(&claims, &outcomes, |claim| claim.system.clone()) {
+        println!("{system}: {tally:?}");
+    }
+    Ok(())
+}

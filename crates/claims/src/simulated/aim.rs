@@ -1,0 +1,337 @@
+//! What a call means: the method, and every axis, with the claim's workload and the method's own habits filled in.
+//!
+//! A metric that has a method of its own (FC-Test, transfer graph, applications, latency) or a check that names another
+//! pattern does not take block size, depth, direction and clients from the claim's workload: they belong to the
+//! claim's own pattern. It must never take an axis that a check gives for anything else than it says.
+
+use crate::axes::{Axes, Axis};
+use crate::language::names::{RND, SEQ};
+use crate::metric::{Metric, MetricCall, NotApplicable};
+use crate::workload::{Direction, Method};
+use openraid_lab::cell::{self, Pattern};
+
+/// A method and its axes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Aim {
+    /// How it is measured.
+    pub method: Method,
+    /// The latency method: the RST load, every request looked at.
+    latency: bool,
+    /// With what.
+    pub axes: Axes,
+    /// Axes that the check itself gave.
+    given: Axes,
+}
+
+/// Axes that belong to a pattern, not to the array.
+const OF_A_PATTERN: [Axis; 10] =
+    [Axis::Bs, Axis::Qd, Axis::Oio, Axis::Rd, Axis::Op, Axis::Th, Axis::Workers, Axis::Secs, Axis::WarmS, Axis::Zone];
+
+impl Aim {
+    /// What a call aims at.
+    ///
+    /// # Errors
+    /// The metric has no meaning for the claim's method.
+    pub fn of(call: &MetricCall) -> Result<Self, NotApplicable> {
+        let named = call.axes.text(Axis::Pat).and_then(Method::of_pat);
+        let own = match call.metric {
+            Metric::Fct => Some(Method::FcTest),
+            Metric::Lin => Some(Method::TransferGraph),
+            Metric::Score | Metric::Gain => Some(Method::Applications),
+            Metric::M4 | Metric::MeanUs | Metric::PctlUs => Some(Method::RstRandom),
+            _ => None,
+        };
+        let (method, direction) = match (named, own) {
+            (Some((method, direction)), None) => (method, direction),
+            (_, Some(method)) => (method, None),
+            (None, None) => (call.workload.method, None),
+        };
+        if method == Method::Static && call.metric != Metric::Capacity {
+            let reason = format!("{} needs a load: name one with pat", call.metric.name());
+            return Err(NotApplicable::new(reason));
+        }
+        let mut defaults = call.workload.defaults.clone();
+        if method != call.workload.method {
+            defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
+        }
+        // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
+        if call.axes.has(Axis::Op) || direction.is_some() {
+            defaults = defaults.without(Axis::Rd);
+        }
+        if call.axes.has(Axis::Rd) || direction.is_some() {
+            defaults = defaults.without(Axis::Op);
+        }
+        if call.axes.has(Axis::Qd) || call.axes.has(Axis::Oio) {
+            defaults = defaults.without(Axis::Qd).without(Axis::Oio);
+        }
+        let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
+        let mut aim = Self { method, latency, axes: call.axes.or(&defaults), given: call.axes.clone() };
+        aim.habits(direction);
+        Ok(aim)
+    }
+
+    /// What a method does where nobody says otherwise.
+    fn habits(&mut self, direction: Option<Direction>) {
+        let has_direction = self.axes.has(Axis::Rd) || self.axes.has(Axis::Op);
+        let read = match (self.method, direction) {
+            _ if has_direction => None,
+            (_, Some(Direction::Read)) => Some(100),
+            (_, Some(Direction::Write)) => Some(0),
+            (Method::RandomRead, None) => Some(100),
+            (Method::RandomWrite, None) => Some(0),
+            _ => None,
+        };
+        if let Some(read) = read {
+            self.set(Axis::Rd, read);
+        }
+        let mix = matches!(self.method, Method::FileServer | Method::WebServer | Method::Workstation);
+        if mix {
+            // The mixes have their own; what the workload says of them describes them.
+            for axis in [Axis::Bs, Axis::Rd, Axis::Op] {
+                if !self.given.has(axis) {
+                    self.axes = self.axes.clone().without(axis);
+                }
+            }
+        }
+        if self.method != Method::MultiThreaded && !self.given.has(Axis::Th) {
+            self.axes = self.axes.clone().without(Axis::Th);
+        }
+    }
+
+    fn set(&mut self, axis: Axis, value: u64) {
+        self.axes = self.axes.clone().number(axis, value);
+    }
+
+    /// The same with a number.
+    #[must_use]
+    pub fn at(mut self, axis: Axis, value: u64) -> Self {
+        if axis == Axis::Oio {
+            self.axes = self.axes.without(Axis::Qd);
+        }
+        self.axes = self.axes.number(axis, value);
+        self
+    }
+
+    /// The same with a word.
+    #[must_use]
+    pub fn word(mut self, axis: Axis, value: &str) -> Self {
+        self.axes = self.axes.word(axis, value);
+        self
+    }
+
+    /// Every aim among which a peak is looked for: the block sizes of the method; of RST methods, which have one block
+    /// size, the depths.
+    pub fn peak_aims(&self, rst_depths: &[u64]) -> Vec<Self> {
+        let sizes: &[i32] = match self.method {
+            Method::Sequential => &SEQ,
+            Method::RandomRead | Method::RandomWrite => &RND,
+            _ => &[],
+        };
+        let deep = self.axes.has(Axis::Qd) || self.axes.has(Axis::Oio);
+        match self.method {
+            _ if self.given.has(Axis::Bs) => vec![self.clone()],
+            Method::RstSequential | Method::RstRandom if !deep => {
+                rst_depths.iter().map(|depth| self.clone().at(Axis::Qd, *depth)).collect()
+            }
+            _ if sizes.is_empty() => vec![self.clone()],
+            _ => sizes.iter().map(|size| self.clone().at(Axis::Bs, u64::from(size.unsigned_abs()))).collect(),
+        }
+    }
+
+    /// The laboratory's name of the method.
+    pub const fn pattern(&self) -> Pattern {
+        if self.latency {
+            return Pattern::Latency;
+        }
+        match self.method {
+            Method::Static | Method::Database => Pattern::Database,
+            Method::Sequential => Pattern::Sequential,
+            Method::RandomRead | Method::RandomWrite => Pattern::Random,
+            Method::ResponseTime => Pattern::ResponseTime,
+            Method::MultiThreaded => Pattern::MultiThreaded,
+            Method::FileServer => Pattern::FileServer,
+            Method::WebServer => Pattern::WebServer,
+            Method::Workstation => Pattern::Workstation,
+            Method::FcTest => Pattern::FcTest,
+            Method::TransferGraph => Pattern::TransferGraph,
+            Method::Applications => Pattern::Application,
+            Method::RstSequential => Pattern::SsdSequential,
+            Method::RstRandom => Pattern::SsdRandom,
+        }
+    }
+
+    /// The axes as the laboratory takes them.
+    ///
+    /// # Errors
+    /// A value that it does not take.
+    pub fn cell_axes(&self) -> Result<cell::Axes, NotApplicable> {
+        let axes = &self.axes;
+        let mut cell = cell::Axes {
+            rd: self.narrow(Axis::Rd)?,
+            qd: self.narrow(Axis::Qd)?,
+            oio: self.narrow(Axis::Oio)?,
+            workers: self.narrow(Axis::Workers)?,
+            users: self.narrow(Axis::Users)?,
+            bs: self.narrow(Axis::Bs)?,
+            th: self.narrow(Axis::Th)?,
+            set: self.named(Axis::Set, cell::FileSet::from_word)?,
+            fs: self.named(Axis::Fs, cell::FileSystem::from_word)?,
+            app: self.named(Axis::App, cell::TraceApp::from_word)?,
+            cache: self.named(Axis::Cache, cell::CacheMode::from_word)?,
+            cache_mib: self.narrow(Axis::CacheMib)?,
+            ctl: axes.text(Axis::Ctl).map(str::to_owned),
+            bus: axes.text(Axis::Bus).map(str::to_owned),
+            zone: self.named(Axis::Zone, cell::ZoneChoice::from_word)?,
+            after: self.named(Axis::After, cell::Recreated::from_word)?,
+            slow: axes.whole(Axis::Slow).map(|slow| slow == 1),
+            rep: self.narrow(Axis::Rep)?,
+            warm_s: axes.real(Axis::WarmS).map(whole_seconds),
+            secs: axes.real(Axis::Secs).map(|secs| whole_seconds(secs).max(1)),
+            host_speed_percent: axes.real(Axis::HostSpeed).map(percent),
+            ..cell::Axes::default()
+        };
+        cell.cyc = axes.whole(Axis::Cyc).map(|cycle| if cycle == 1 { cell::Cycle::First } else { cell::Cycle::Second });
+        if cell.slow == Some(false) {
+            cell.slow = None;
+        }
+        self.direction(&mut cell)?;
+        // The reviews' SSDs came from the box: their method has no preconditioning (M33 is a proposal).
+        if matches!(self.method, Method::RstSequential | Method::RstRandom) {
+            cell.fresh = Some(true);
+        }
+        Ok(cell)
+    }
+
+    /// `op` is a direction, or a step of FC-Test.
+    fn direction(&self, cell: &mut cell::Axes) -> Result<(), NotApplicable> {
+        let op = self.axes.text(Axis::Op);
+        if self.method == Method::FcTest {
+            let word = if op == Some("write") { Some("create") } else { op };
+            cell.step = word.and_then(cell::FileStep::from_word);
+            (cell.bs, cell.rd, cell.qd) = (None, None, None);
+            return Ok(());
+        }
+        match op {
+            None => {}
+            Some(word) => match cell::Direction::from_word(word) {
+                Some(_) if cell.rd.is_some() => {
+                    return Err(NotApplicable::new("op and rd contradict each other; give one of them"));
+                }
+                Some(cell::Direction::Read) => cell.rd = Some(100),
+                Some(cell::Direction::Write) => cell.rd = Some(0),
+                None => {
+                    let reason = format!("op='{word}' is a step of FC-Test, and this is {}", self.method.name());
+                    return Err(NotApplicable::new(reason));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn narrow<T: TryFrom<u64>>(&self, axis: Axis) -> Result<Option<T>, NotApplicable> {
+        let Some(value) = self.axes.whole(axis) else { return Ok(None) };
+        let narrow = T::try_from(value).map_err(|_| NotApplicable::new(format!("{} is too large", axis.name())))?;
+        Ok(Some(narrow))
+    }
+
+    fn named<T>(&self, axis: Axis, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NotApplicable> {
+        let Some(word) = self.axes.text(axis) else { return Ok(None) };
+        let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.name()));
+        read(word).map(Some).ok_or_else(unknown)
+    }
+}
+
+/// Seconds of axes are few: the cast holds them.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole_seconds(seconds: f64) -> u32 {
+    seconds.ceil().clamp(0.0, 86_400.0) as u32
+}
+
+/// A factor between a hundredth and a hundred.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn percent(factor: f64) -> u32 {
+    (factor * 100.0).round().clamp(1.0, 10_000.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Target;
+    use crate::subject::{Level, Subject};
+    use crate::workload::Workload;
+    use serde_json::json;
+
+    fn call(metric: Metric, workload: serde_json::Value, axes: Axes) -> MetricCall {
+        let workload = Workload::from_fields(workload.as_object().expect("an object")).expect("a method");
+        let target = Target::Subject(Subject::Array { level: Level::Raid5, members: 4 });
+        MetricCall { system: "x".into(), metric, target, axes, workload }
+    }
+
+    fn aim(metric: Metric, workload: serde_json::Value, axes: Axes) -> (Pattern, cell::Axes) {
+        let aim = Aim::of(&call(metric, workload, axes)).expect("an aim");
+        (aim.pattern(), aim.cell_axes().expect("axes"))
+    }
+
+    #[test]
+    fn the_claims_own_pattern_takes_the_workloads_values() {
+        let load = json!({"pattern": "database", "block": 8192, "read_pct": 40, "qd": 16, "streams": 1, "cache": "wb"});
+        let (pattern, axes) = aim(Metric::Iops, load.clone(), Axes::new());
+        assert_eq!(pattern, Pattern::Database);
+        assert_eq!((axes.bs, axes.rd, axes.qd, axes.th), (Some(8192), Some(40), Some(16), None));
+        let (_, axes) = aim(Metric::Iops, load.clone(), Axes::new().number(Axis::Rd, 0).number(Axis::Oio, 8));
+        assert_eq!((axes.rd, axes.qd, axes.oio), (Some(0), None, Some(8)));
+        // Another pattern brings its own; what belongs to the array stays.
+        let (pattern, axes) = aim(Metric::PeakMbps, load, Axes::new().word(Axis::Pat, "sw"));
+        assert_eq!(pattern, Pattern::Sequential);
+        assert_eq!((axes.bs, axes.rd, axes.qd, axes.cache), (None, Some(0), None, Some(cell::CacheMode::WriteBack)));
+    }
+
+    #[test]
+    fn directions_of_the_check_win_over_shares_of_the_workload() {
+        let load = json!({"pattern": "response-time", "block": 512, "read_pct": 100, "qd": 1, "duration_s": 600});
+        let (_, axes) = aim(Metric::Lat, load.clone(), Axes::new().word(Axis::Op, "write"));
+        assert_eq!((axes.rd, axes.secs), (Some(0), Some(600)));
+        let both = Axes::new().word(Axis::Op, "write").number(Axis::Rd, 100);
+        let aimed = Aim::of(&call(Metric::Lat, load, both)).expect("an aim");
+        assert!(aimed.cell_axes().is_err());
+        let random = json!({"pattern": "random-write-by-block", "read_pct": 0});
+        assert_eq!(aim(Metric::Mbps, random, Axes::new().number(Axis::Bs, 4096)).1.rd, Some(0));
+        let mix = json!({"pattern": "file-server", "block": "512..64K mix", "read_pct": 80, "qd": "1..256"});
+        assert_eq!(aim(Metric::Iops, mix, Axes::new().number(Axis::Qd, 4)).1.rd, None);
+    }
+
+    #[test]
+    fn metrics_with_a_method_of_their_own_use_it() {
+        let load =
+            json!({"pattern": "multithreaded", "block": 65536, "read_pct": 0, "qd": 1, "cycle": 2, "streams": 3});
+        let (pattern, axes) = aim(Metric::Mbps, load.clone(), Axes::new());
+        assert_eq!((pattern, axes.th, axes.cyc), (Pattern::MultiThreaded, Some(3), Some(cell::Cycle::Second)));
+        let (pattern, axes) = aim(Metric::Lin, load.clone(), Axes::new().word(Axis::Pos, "end"));
+        assert_eq!((pattern, axes.bs, axes.th), (Pattern::TransferGraph, None, None));
+        let copy = Axes::new().word(Axis::Op, "copy_same").word(Axis::Set, "iso");
+        let (pattern, axes) = aim(Metric::Fct, load.clone(), copy);
+        assert_eq!((pattern, axes.step, axes.rd), (Pattern::FcTest, Some(cell::FileStep::CopySame), None));
+        let (pattern, _) = aim(Metric::PctlUs, load.clone(), Axes::new());
+        assert_eq!(pattern, Pattern::Latency);
+        let (pattern, axes) = aim(Metric::M4, load, Axes::new().number(Axis::Rd, 100));
+        assert_eq!((pattern, axes.rd, axes.fresh), (Pattern::SsdRandom, Some(100), Some(true)));
+        let still = json!({"pattern": "static-property"});
+        assert!(Aim::of(&call(Metric::Iops, still.clone(), Axes::new())).is_err());
+        assert!(Aim::of(&call(Metric::Capacity, still, Axes::new())).is_ok());
+    }
+
+    #[test]
+    fn peaks_are_looked_for_among_sizes_or_depths() {
+        let of = |pattern: &str, axes: Axes| {
+            Aim::of(&call(Metric::PeakMbps, json!({"pattern": pattern, "qd": "1..64"}), axes))
+                .expect("an aim")
+                .peak_aims(&[1, 2])
+        };
+        assert_eq!(of("sequential", Axes::new()).len(), 12);
+        assert_eq!(of("random-read-by-block", Axes::new()).len(), 13);
+        assert_eq!(of("sequential", Axes::new().number(Axis::Bs, 4096)).len(), 1);
+        assert_eq!(of("rst-sequential", Axes::new()).len(), 2);
+        assert_eq!(of("rst-sequential", Axes::new().number(Axis::Qd, 4)).len(), 1);
+        assert_eq!(of("file-server", Axes::new()).len(), 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! The metrics of the language, answered by the simulated laboratory.
+//!
+//! ```text
+//!  MetricCall --> aim: pattern and axes --> cells --> Reading (kept in the store) --> the metric's formula
+//! ```
+//!
+//! A cell is run once, whoever asks for it. It must never answer from anything but a cell and the profiles: no
+//! figure of a claim comes in here.
+
+mod aim;
+mod reading;
+
+use crate::axes::Axis;
+use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Target};
+use crate::pure::{self, Manner};
+use crate::store::Store;
+use crate::subject::{Level, Subject};
+use crate::workload::{Method, Scheme};
+use aim::Aim;
+use openraid_lab::cell::{self, CellSpec, Effort, Pattern};
+use openraid_lab::metrics as lab;
+use openraid_lab::target::{SimTarget, Target as _};
+use openraid_models::{ArrayLevel, ControllerKind, ControllerProfile, Library};
+use reading::Reading;
+
+/// The laboratory of claims.
+pub struct Simulated {
+    library: Library,
+    store: Store,
+    effort: Effort,
+    seed: u64,
+}
+
+/// Depths over which an RST method looks for its peak: 1 to 64 for each worker.
+const RST_DEPTHS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Cache sizes that `gain` compares, MiB.
+const GAIN_CACHES: (u64, u64) = (256, 128);
+
+impl Simulated {
+    /// A laboratory with these profiles; what it measures is kept in the store.
+    #[must_use]
+    pub const fn new(library: Library, store: Store, effort: Effort, seed: u64) -> Self {
+        Self { library, store, effort, seed }
+    }
+
+    /// Why values are no longer kept, if that is so.
+    #[must_use]
+    pub fn store_lost(&self) -> Option<String> {
+        self.store.lost()
+    }
+
+    fn controller(&self, name: &str) -> Result<&ControllerProfile, NotApplicable> {
+        self.library.controller(&name.to_ascii_lowercase()).map_err(|error| NotApplicable::new(error.to_string()))
+    }
+
+    /// The cell of an aim.
+    fn cell(&self, call: &MetricCall, aim: &Aim) -> Result<CellSpec, NotApplicable> {
+        let subject = call
+            .subject()?
+            .to_string()
+            .parse()
+            .map_err(|error: cell::SubjectError| NotApplicable::new(error.to_string()))?;
+        let system = self.controller(&call.system)?.head.name.clone();
+        let mut cell = CellSpec::new(&system, subject, aim.pattern()).with(aim.cell_axes()?);
+        // Tails and shares of members take more requests than means.
+        cell.effort = if matches!(aim.pattern(), Pattern::Latency) { Effort::FULL } else { self.effort };
+        cell.seed = self.seed;
+        Ok(cell)
+    }
+
+    /// Run a cell, or take it from the store. `percentile` is read off its histogram.
+    fn read(&self, call: &MetricCall, aim: &Aim, percentile: f64) -> Result<Reading, NotApplicable> {
+        let cell = self.cell(call, aim)?;
+        let key = match aim.pattern() {
+            Pattern::Latency => format!("{}|{percentile}", cell.identity()),
+            _ => cell.identity(),
+        };
+        let value = self.store.get_or(&key, || match cell::run_cell(&self.library, &cell) {
+            Ok(result) => Reading::of(&result, percentile).to_json(),
+            Err(error) => Reading::absent(&error.to_string()),
+        });
+        Reading::from_json(&value)
+    }
+
+    /// The figure of one cell: of the array, or of one member.
+    fn figure(&self, call: &MetricCall, aim: &Aim, of: Figure) -> Result<f64, NotApplicable> {
+        let reading = self.read(call, aim, MEDIAN)?;
+        let member = aim.axes.whole(Axis::Member);
+        match (member, of) {
+            (None, Figure::Iops) => Ok(reading.iops),
+            (None, Figure::Mbps) => Ok(reading.mbps),
+            (Some(member), _) => {
+                let index = usize::try_from(member).unwrap_or(usize::MAX);
+                // A JBOD has a worker for each drive; an array's member has its commands.
+                let parts =
+                    if matches!(call.subject()?, Subject::Jbod(_)) { &reading.workers } else { &reading.members };
+                let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
+                Ok(if of == Figure::Iops { part.iops } else { part.mbps })
+            }
+        }
+    }
+
+    fn peak(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let mut best = f64::MIN;
+        for aim in aim.peak_aims(&RST_DEPTHS) {
+            best = best.max(self.figure(call, &aim, Figure::Mbps)?);
+        }
+        Ok(best)
+    }
+
+    /// The pattern's own metric, for ratios.
+    fn own(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        match aim.method {
+            Method::Sequential | Method::MultiThreaded | Method::RstSequential | Method::FcTest => {
+                self.figure(call, aim, Figure::Mbps)
+            }
+            Method::Applications => self.score(call, aim),
+            Method::TransferGraph => self.linear(call, aim),
+            _ => self.figure(call, aim, Figure::Iops),
+        }
+    }
+
+    fn rating(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let pattern = aim.pattern();
+        let scheme = call.workload.scheme.unwrap_or(match aim.method {
+            Method::Workstation => Scheme::R2,
+            _ => Scheme::R1,
+        });
+        let scheme = match scheme {
+            Scheme::R1 => lab::Scheme::R1,
+            Scheme::R2 => lab::Scheme::R2,
+            Scheme::R3 => lab::Scheme::R3,
+            Scheme::R4 => lab::Scheme::R4,
+            Scheme::R5 => lab::Scheme::R5,
+        };
+        let mut measured = Vec::new();
+        for depth in scheme.depths(&pattern) {
+            let at = aim.clone().at(Axis::Qd, u64::from(depth));
+            measured.push((depth, self.figure(call, &at, Figure::Iops)?));
+        }
+        let iops = |depth: u32| measured.iter().find(|(known, _)| *known == depth).map(|(_, iops)| *iops);
+        scheme.rate(&pattern, iops).map_err(|error| NotApplicable::new(error.to_string()))
+    }
+
+    /// The score of an application, or of one of the suite's two totals: Business is the office program's own trace,
+    /// High-End the harmonic mean of the others, which the suite runs one after the other.
+    fn score(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let parts: &[&str] = match aim.axes.text(Axis::App) {
+            Some("business") => &["winmark99"],
+            Some("highend") => &["photoshop40", "soundforge40", "visualcpp50"],
+            Some(_) => &[],
+            None => return Err(NotApplicable::new("app is missing: no application is named")),
+        };
+        let one = |aim: &Aim| {
+            let reading = self.read(call, aim, MEDIAN)?;
+            reading.score.ok_or_else(|| NotApplicable::new("the laboratory gave no score"))
+        };
+        if parts.is_empty() {
+            return one(aim);
+        }
+        let mut sum = 0.0;
+        for app in parts {
+            sum += 1.0 / one(&aim.clone().word(Axis::App, app))?;
+        }
+        #[allow(clippy::cast_precision_loss)] // three
+        Ok(parts.len() as f64 / sum)
+    }
+
+    fn linear(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let reading = self.read(call, aim, MEDIAN)?;
+        let place = match aim.axes.text(Axis::Pos) {
+            Some("end") => reading.curve.last(),
+            Some(_) => reading.curve.first(),
+            None => return Ok(reading.mbps),
+        };
+        place.copied().ok_or_else(|| NotApplicable::new("the laboratory drew no graph"))
+    }
+
+    /// Reads of members that its writes caused, for each write of the host: what the host's own reads took is left out.
+    fn reads_per_write(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let reading = self.read(call, aim, MEDIAN)?;
+        if reading.writes == 0.0 {
+            return Err(NotApplicable::new("the load does not write; give rd or op"));
+        }
+        Ok((reading.member_reads - reading.reads).max(0.0) / reading.writes)
+    }
+
+    fn capacity(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        let cell = self.cell(call, aim)?;
+        let spec = cell::machine_spec(&self.library, &cell).map_err(|error| NotApplicable::new(error.to_string()))?;
+        let target = SimTarget::new("capacity", &spec, &self.library);
+        let target = target.map_err(|error| NotApplicable::new(error.to_string()))?;
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        Ok(target.facts().capacity.get() as f64 / 1e9)
+    }
+
+    /// The controller of a call: the system's, or the one of `ctl`.
+    fn controller_of(&self, call: &MetricCall) -> Result<&ControllerProfile, NotApplicable> {
+        let other = call.axes.text(Axis::Ctl).or_else(|| call.workload.defaults.text(Axis::Ctl));
+        self.controller(other.unwrap_or(&call.system))
+    }
+
+    fn min_members(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
+        let Target::Level(level) = &call.target else {
+            return Err(NotApplicable::new("min_members is asked of a level"));
+        };
+        let controller = self.controller_of(call)?;
+        let level = array_level(*level);
+        let rule = controller
+            .level(level)
+            .ok_or_else(|| NotApplicable::new(format!("{} has no {level}", controller.head.title)))?;
+        Ok(MetricValue::Count(rule.members_min.into()))
+    }
+
+    fn small_write(&self, call: &MetricCall) -> Result<pure::SmallWrite, NotApplicable> {
+        let controller = self.controller_of(call)?;
+        let (level, members) = match call.subject()? {
+            Subject::Array { level, members } => (level, members),
+            _ => (Level::Raid0, 1),
+        };
+        // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
+        let manner = match controller.kind {
+            ControllerKind::Hardware => Manner::ReadModifyWrite,
+            ControllerKind::Software => Manner::Cheapest,
+        };
+        pure::small_write(level, members, manner)
+    }
+}
+
+/// Where nobody asks for a percentile.
+const MEDIAN: f64 = 50.0;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    Iops,
+    Mbps,
+}
+
+fn no_member(member: u64, count: usize) -> NotApplicable {
+    NotApplicable::new(format!("there is no member {member} of {count}; they count from 0"))
+}
+
+const fn array_level(level: Level) -> ArrayLevel {
+    match level {
+        Level::Raid0 => ArrayLevel::Raid0,
+        Level::Raid1 => ArrayLevel::Raid1,
+        Level::Raid1e => ArrayLevel::Raid1e,
+        Level::Raid10 => ArrayLevel::Raid10,
+        Level::Raid5 => ArrayLevel::Raid5,
+        Level::Raid6 => ArrayLevel::Raid6,
+        Level::Raid50 => ArrayLevel::Raid50,
+        Level::Raid60 => ArrayLevel::Raid60,
+    }
+}
+
+impl Metrics for Simulated {
+    fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
+        let aim = || Aim::of(call);
+        let number = match call.metric {
+            Metric::Iops => self.figure(call, &aim()?, Figure::Iops)?,
+            Metric::Mbps | Metric::Fct => self.figure(call, &aim()?, Figure::Mbps)?,
+            Metric::PeakMbps => self.peak(call, &aim()?)?,
+            Metric::Lat => self.read(call, &aim()?, MEDIAN)?.mean_ns / 1e6,
+            Metric::MeanUs => self.read(call, &aim()?, MEDIAN)?.mean_ns / 1e3,
+            Metric::PctlUs => {
+                let percentile = call.axes.real(Axis::P).unwrap_or(MEDIAN);
+                self.read(call, &aim()?, percentile)?.percentile_ns / 1e3
+            }
+            Metric::Rating => self.rating(call, &aim()?)?,
+            Metric::Score => self.score(call, &aim()?)?,
+            Metric::Gain => {
+                let (large, small) = GAIN_CACHES;
+                let at = |mib| Ok(aim()?.at(Axis::CacheMib, mib));
+                self.score(call, &at(large)?)? / self.score(call, &at(small)?)? - 1.0
+            }
+            Metric::Lin => self.linear(call, &aim()?)?,
+            Metric::Wbwt => {
+                let with = |word| Ok(aim()?.word(Axis::Cache, word));
+                self.own(call, &with("wb")?)? / self.own(call, &with("wt")?)?
+            }
+            Metric::M4 => {
+                let mut best = f64::MIN;
+                for oio in crate::language::names::OIO {
+                    let at = aim()?.at(Axis::Oio, u64::from(oio.unsigned_abs()));
+                    best = best.max(self.figure(call, &at, Figure::Iops)?);
+                }
+                best
+            }
+            Metric::Count => self.read(call, &aim()?, MEDIAN)?.requests,
+            Metric::Cpu => {
+                let cpu = self.read(call, &aim()?, MEDIAN)?.cpu;
+                cpu.ok_or_else(|| NotApplicable::new("the target does not tell what its host did"))?
+            }
+            Metric::Util => {
+                let member = call.axes.whole(Axis::Member).unwrap_or(0);
+                let members = self.read(call, &aim()?, MEDIAN)?.members;
+                let index = usize::try_from(member).unwrap_or(usize::MAX);
+                members.get(index).ok_or_else(|| no_member(member, members.len()))?.busy
+            }
+            Metric::Capacity => self.capacity(call, &aim()?)?,
+            Metric::ReadsPerWrite => self.reads_per_write(call, &aim()?)?,
+            Metric::MinMembers => return self.min_members(call),
+            Metric::MemberOps => return self.small_write(call).map(|cost| MetricValue::Operations(cost.operations)),
+            Metric::MemberDisks => return self.small_write(call).map(|cost| MetricValue::Count(cost.members.into())),
+            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => return pure::answer(call),
+        };
+        Ok(MetricValue::Number(number))
+    }
+}

@@ -1,0 +1,152 @@
+//! What is kept of a cell's result: the figures that metrics are made of.
+//!
+//! It must never keep a result whose cell had no result: the reason is kept instead.
+
+use crate::metric::NotApplicable;
+use openraid_lab::cell::CellResult;
+use serde_json::{json, Value};
+
+/// A member, or a worker.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Part {
+    /// Share of the time that it worked.
+    pub busy: f64,
+    /// Commands, or requests, each second.
+    pub iops: f64,
+    /// MB each second.
+    pub mbps: f64,
+}
+
+/// The figures of a cell.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Reading {
+    /// Requests each second.
+    pub iops: f64,
+    /// MB each second.
+    pub mbps: f64,
+    /// Mean latency.
+    pub mean_ns: f64,
+    /// The percentile that was asked for.
+    pub percentile_ns: f64,
+    /// Requests.
+    pub requests: f64,
+    /// Of these, reads.
+    pub reads: f64,
+    /// Of these, writes.
+    pub writes: f64,
+    /// Reads of all members.
+    pub member_reads: f64,
+    /// Share of the host's processor.
+    pub cpu: Option<f64>,
+    /// Thousand bytes each second.
+    pub score: Option<f64>,
+    /// Each member.
+    pub members: Vec<Part>,
+    /// Each worker.
+    pub workers: Vec<Part>,
+    /// Rates over the array, from begin to end.
+    pub curve: Vec<f64>,
+}
+
+const SECTOR: f64 = 512.0;
+
+#[allow(clippy::cast_precision_loss)] // counts of a measurement are far below 2^53
+impl Reading {
+    /// Of a result.
+    pub fn of(result: &CellResult, percentile: f64) -> Self {
+        let seconds = result.elapsed_ns.max(1) as f64 / 1e9;
+        let member = |member: &openraid_lab::cell::MemberShare| Part {
+            busy: member.busy,
+            iops: (member.reads + member.writes) as f64 / seconds,
+            mbps: member.sectors as f64 * SECTOR / 1e6 / seconds,
+        };
+        Self {
+            iops: result.iops,
+            mbps: result.mbps,
+            mean_ns: result.latency.mean_ns,
+            percentile_ns: result.histogram().percentile(percentile) as f64,
+            requests: result.requests as f64,
+            reads: result.reads.requests as f64,
+            writes: result.writes.requests as f64,
+            member_reads: result.members.iter().map(|member| member.reads as f64).sum(),
+            cpu: result.host_cpu,
+            score: result.score,
+            members: result.members.iter().map(member).collect(),
+            workers: result
+                .workers
+                .iter()
+                .map(|worker| Part { busy: 0.0, iops: worker.iops, mbps: worker.mbps })
+                .collect(),
+            curve: result.curve.iter().map(|sample| sample.value).collect(),
+        }
+    }
+
+    /// In place of a reading: why there is none.
+    pub fn absent(reason: &str) -> Value {
+        json!({ "absent": reason })
+    }
+
+    pub fn to_json(&self) -> Value {
+        let parts =
+            |parts: &[Part]| -> Vec<[f64; 3]> { parts.iter().map(|part| [part.busy, part.iops, part.mbps]).collect() };
+        json!({
+            "iops": self.iops, "mbps": self.mbps, "mean_ns": self.mean_ns, "percentile_ns": self.percentile_ns,
+            "requests": self.requests, "reads": self.reads, "writes": self.writes, "member_reads": self.member_reads,
+            "cpu": self.cpu, "score": self.score, "members": parts(&self.members), "workers": parts(&self.workers),
+            "curve": self.curve,
+        })
+    }
+
+    /// # Errors
+    /// There is none, and why.
+    pub fn from_json(value: &Value) -> Result<Self, NotApplicable> {
+        if let Some(reason) = value.get("absent") {
+            return Err(NotApplicable::new(reason.as_str().unwrap_or("no reason was kept")));
+        }
+        let number = |name: &str| value.get(name).and_then(Value::as_f64);
+        let figure =
+            |name: &str| number(name).ok_or_else(|| NotApplicable::new(format!("the value kept has no {name}")));
+        let list = |name: &str| value.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let part = |value: &Value| {
+            let at = |index: usize| value.get(index).and_then(Value::as_f64).unwrap_or(0.0);
+            Part { busy: at(0), iops: at(1), mbps: at(2) }
+        };
+        Ok(Self {
+            iops: figure("iops")?,
+            mbps: figure("mbps")?,
+            mean_ns: figure("mean_ns")?,
+            percentile_ns: figure("percentile_ns")?,
+            requests: figure("requests")?,
+            reads: figure("reads")?,
+            writes: figure("writes")?,
+            member_reads: figure("member_reads")?,
+            cpu: number("cpu"),
+            score: number("score"),
+            members: list("members").iter().map(part).collect(),
+            workers: list("workers").iter().map(part).collect(),
+            curve: list("curve").iter().filter_map(Value::as_f64).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_comes_back_from_json_as_it_went() {
+        let reading = Reading {
+            iops: 1.5,
+            mean_ns: 0.1,
+            score: Some(2.0),
+            members: vec![Part { busy: 0.5, iops: 3.0, mbps: 4.0 }],
+            curve: vec![9.0, 8.0],
+            ..Reading::default()
+        };
+        let text = reading.to_json().to_string();
+        let back = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(Reading::from_json(&back), Ok(reading));
+        assert_eq!(Reading::from_json(&Reading::absent("why")), Err(NotApplicable::new("why")));
+        assert!(Reading::from_json(&json!({})).is_err());
+    }
+}
