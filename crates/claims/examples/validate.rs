@@ -22,15 +22,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let total = claims.len();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|count, outcome| {
-        eprintln!("{count}/{total} {} {}", outcome.id, outcome.verdict.name());
-    });
-    for (claim, outcome) in claims.iter().zip(&outcomes).filter(|(_, outcome)| outcome.verdict != Verdict::Pass) {
-        println!("{} {} [{}] T={}", claim.id, outcome.verdict.name(), Basis::of(claim).title(), claim.tolerance);
-        println!("  {}\n  {}\n  {}", claim.statement, claim.check, outcome.reason);
+        let claim = claims.iter().find(|claim| claim.id == outcome.id);
+        let Some(claim) = claim.filter(|_| outcome.verdict != Verdict::Pass) else { return };
         let values: Vec<String> =
             outcome.measured.iter().map(|measured| format!("{}={}", measured.call, measured.value)).collect();
-        println!("  {}", values.join("; "));
-    }
+        println!(
+            "{count}/{total} {} {} [{}] T={}\n  {}\n  {}\n  {}\n  {}",
+            claim.id,
+            outcome.verdict.name(),
+            Basis::of(claim).title(),
+            claim.tolerance,
+            claim.statement,
+            claim.check,
+            outcome.reason,
+            values.join("; ")
+        );
+    });
     for (basis, tally) in tally_by(&claims, &outcomes, Basis::of) {
         println!("{}: {tally:?}", basis.title());
     }

@@ -39,11 +39,11 @@ pub const OPERATORS: &[(&str, &str)] = &[
 
 /// An error of the check's own making.
 pub fn wrong(text: impl Into<String>) -> starlark::Error {
-    starlark::Error::new_other(anyhow_free(text.into()))
+    starlark::Error::new_other(error_of(text.into()))
 }
 
 /// Starlark's errors carry any standard error.
-fn anyhow_free(text: String) -> impl std::error::Error + Send + Sync + 'static {
+fn error_of(text: String) -> impl std::error::Error + Send + Sync + 'static {
     #[derive(Debug)]
     struct Text(String);
     impl std::fmt::Display for Text {
@@ -130,8 +130,14 @@ fn extreme<'v>(name: &str, args: Vec<Value<'v>>, wanted: Ordering, heap: Heap<'v
 }
 
 /// The guarded operators and functions.
-#[starlark_module]
 pub fn guards(builder: &mut GlobalsBuilder) {
+    arithmetic(builder);
+    comparisons(builder);
+    sequences(builder);
+}
+
+#[starlark_module]
+fn arithmetic(builder: &mut GlobalsBuilder) {
     fn _product<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         match (number(one), number(other)) {
             (Some(a), Some(b)) => match (i64::unpack_value(one)?, i64::unpack_value(other)?) {
@@ -168,7 +174,10 @@ pub fn guards(builder: &mut GlobalsBuilder) {
         }
         one.left_shift(other, heap)
     }
+}
 
+#[starlark_module]
+fn comparisons(builder: &mut GlobalsBuilder) {
     fn _equal<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<bool> {
         weigh(one)?;
         weigh(other)?;
@@ -208,7 +217,10 @@ pub fn guards(builder: &mut GlobalsBuilder) {
         weigh(other)?;
         other.is_in(one).map(|found| !found)
     }
+}
 
+#[starlark_module]
+fn sequences(builder: &mut GlobalsBuilder) {
     fn range<'v>(#[starlark(args)] args: UnpackTuple<i32>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         let (start, stop, step) = match args.items.as_slice() {
             [stop] => (0, *stop, 1),

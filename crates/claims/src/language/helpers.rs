@@ -75,8 +75,13 @@ fn pairs<'v>(name: &str, xs: Value<'v>, ys: Value<'v>, heap: Heap<'v>) -> starla
 }
 
 /// The helpers, for checks.
-#[starlark_module]
 pub fn helpers(builder: &mut GlobalsBuilder) {
+    numbers(builder);
+    series(builder);
+}
+
+#[starlark_module]
+fn numbers(builder: &mut GlobalsBuilder) {
     fn approx(x: UnpackFloat, y: UnpackFloat, t: UnpackFloat) -> starlark::Result<bool> {
         Ok(is_near(x.0, y.0, t.0))
     }
@@ -109,7 +114,10 @@ pub fn helpers(builder: &mut GlobalsBuilder) {
             (None, None) => Err(wrong("abs is for numbers")),
         }
     }
+}
 
+#[starlark_module]
+fn series(builder: &mut GlobalsBuilder) {
     fn spread<'v>(xs: Value<'v>, heap: Heap<'v>) -> starlark::Result<f64> {
         let values = floats("spread", xs, heap)?;
         spread_of(&values).ok_or_else(|| wrong("spread of nothing, or of values around zero"))
