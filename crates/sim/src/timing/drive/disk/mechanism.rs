@@ -21,6 +21,9 @@ struct Times {
     data: u64,
 }
 
+/// Waiting for so long counts as much as being one unit of time nearer, against written data that is to go out.
+const PATIENCE: u64 = 16;
+
 /// What was chosen.
 enum Choice {
     Command(usize),
@@ -34,11 +37,9 @@ impl Disk {
             return;
         }
         self.timer = None;
-        if self.hold > now && !self.window.is_empty() {
-            self.timer = Some(self.hold);
+        if !self.window.is_empty() && self.reads_on(now) {
             return;
         }
-        self.answer_reached(now);
         match self.choose(now) {
             Some(Choice::Command(index)) => self.start_command(now, index),
             Some(Choice::Extent(index)) => self.start_destage(now, index),
@@ -46,12 +47,27 @@ impl Disk {
         }
     }
 
+    /// Behind a stream the disk reads on for a little although others wait, and answers those that it meets.
+    fn reads_on(&mut self, now: u64) -> bool {
+        let least = self.tables.ahead_least;
+        if least == 0 {
+            return false;
+        }
+        let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
+        // Who goes on with the stream itself is not to wait for it.
+        if self.window.iter().any(|waiting| !waiting.write && waiting.lba == self.last) {
+            return false;
+        }
+        if hold > now {
+            self.timer = Some(hold);
+            return true;
+        }
+        self.answer_reached(now);
+        false
+    }
+
     /// Commands that wait may have been read by reading on.
     fn answer_reached(&mut self, now: u64) {
-        if self.hold == 0 {
-            return;
-        }
-        self.hold = 0;
         let Some(reached) = self.segments.position(&self.tables.geometry, now) else { return };
         let mut index = 0;
         while index < self.window.len() {
@@ -71,17 +87,37 @@ impl Disk {
         let wanted = self.destage_wanted(now);
         if self.window.is_empty() {
             return if wanted || self.destage_time().is_some_and(|time| time <= now) {
-                self.nearest_extent(now).map(Choice::Extent)
+                self.nearest_extent(now).map(|(_, index)| Choice::Extent(index))
             } else {
                 None
             };
         }
-        if wanted && !self.destaged_last {
-            if let Some(index) = self.nearest_extent(now) {
-                return Some(Choice::Extent(index));
+        if !wanted && self.window.len() == 1 {
+            return Some(Choice::Command(0));
+        }
+        let (way, command) = self.nearest_command(now);
+        if wanted {
+            if let Some((other, extent)) = self.nearest_extent(now) {
+                if u64::from(other) < self.worth(now, way, command) {
+                    return Some(Choice::Extent(extent));
+                }
             }
         }
-        Some(Choice::Command(self.nearest_command(now)))
+        Some(Choice::Command(command))
+    }
+
+    /// How short the way to written data must be for it to go before a command. A host waits for the command, and so
+    /// it is preferred, the more the longer it has waited; where a host waits for room, too, the two are equal but
+    /// for their age.
+    fn worth(&self, now: u64, way: u32, command: usize) -> u64 {
+        let waited = now.saturating_sub(self.window[command].arrived);
+        match self.blocked.front() {
+            Some(blocked) => {
+                let longer = waited.saturating_sub(now.saturating_sub(blocked.arrived));
+                u64::from(way).saturating_sub(longer / PATIENCE)
+            }
+            None => u64::from(way / 2).saturating_sub(waited / PATIENCE),
+        }
     }
 
     /// Must written data go out even though others wait?
@@ -104,7 +140,6 @@ impl Disk {
     fn start_command(&mut self, now: u64, index: usize) {
         let in_order = self.tables.sorting_window < self.tables.queue_depth;
         let waiting = if in_order { self.window.remove(index) } else { self.window.swap_remove(index) };
-        self.destaged_last = false;
         let Waiting { tag, write, lba, len, .. } = waiting;
         let kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, len } };
         let begin = waiting.ready.max(now);
@@ -115,7 +150,6 @@ impl Disk {
     fn start_destage(&mut self, now: u64, index: usize) {
         let most = DESTAGE_SECTORS.min(self.dirty.capacity().div_ceil(8)).max(self.tables.physical);
         let extent = self.dirty.take(&self.tables.geometry, index, most);
-        self.destaged_last = true;
         let range = (extent.start, extent.end - extent.start);
         let place = self.tables.geometry.place(extent.start);
         self.move_to(Times { now, begin: now, data: now }, &place, range, true, WorkKind::Destage { extent });
@@ -184,10 +218,8 @@ impl Disk {
         (self.rotation(now) % u64::from(self.tables.geometry.turn())) as u32
     }
 
-    fn nearest_command(&self, now: u64) -> usize {
-        if self.window.len() == 1 {
-            return 0;
-        }
+    /// The command that is next, and its way; none at all for one that has waited for too long.
+    fn nearest_command(&self, now: u64) -> (u32, usize) {
         let angle = self.angle(now);
         let mut best = (u32::MAX, 0);
         let mut oldest = (u64::MAX, 0);
@@ -204,22 +236,23 @@ impl Disk {
             }
         }
         if now.saturating_sub(oldest.0) > self.tables.queue_age {
-            oldest.1
+            (0, oldest.1)
         } else {
-            best.1
+            best
         }
     }
 
-    fn nearest_extent(&mut self, now: u64) -> Option<usize> {
+    /// The piece that is next, and its way; none at all for one that has waited for too long.
+    fn nearest_extent(&mut self, now: u64) -> Option<(u32, usize)> {
         let (since, oldest) = self.dirty.oldest()?;
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age {
-            return Some(oldest);
+            return Some((0, oldest));
         }
         let angle = self.angle(now);
-        let way = |index: &usize| {
-            let extent = self.dirty.extent(*index);
-            self.way(angle, 0, &extent.spot, true, extent.start == self.last)
+        let way = |index: usize| {
+            let extent = self.dirty.extent(index);
+            (self.way(angle, 0, &extent.spot, true, extent.start == self.last), index)
         };
-        self.dirty.near(self.last, NEAR_EXTENTS).min_by_key(way)
+        self.dirty.near(self.last, NEAR_EXTENTS).map(way).min()
     }
 }

@@ -177,12 +177,9 @@ pub struct Disk {
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
     work: Option<Work>,
-    /// Reading on is not to be interrupted before.
-    hold: u64,
     timer: Option<u64>,
     segments: Segments,
     dirty: Dirty,
-    destaged_last: bool,
     cylinder: u32,
     head: u32,
     last: u64,
@@ -208,11 +205,9 @@ impl Disk {
             beyond: VecDeque::new(),
             flushes: Vec::new(),
             work: None,
-            hold: 0,
             timer: None,
             segments,
             dirty,
-            destaged_last: false,
             cylinder: 0,
             head: 0,
             last: u64::MAX,
@@ -339,10 +334,7 @@ impl Disk {
                 let end = now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1);
                 self.link_free = end;
                 self.outbox.push(Instant(end), tag);
-                let continued = self.segments.filled(&self.tables.geometry, now, work.media, lba, lba + len);
-                if continued && self.tables.ahead_least > 0 && !self.window.is_empty() {
-                    self.hold_for_stream(now, lba + len);
-                }
+                self.segments.filled(&self.tables.geometry, now, work.media, lba, lba + len);
             }
             WorkKind::Write { tag } => self.outbox.push(Instant(now), tag),
             WorkKind::Destage { extent } => {
@@ -350,16 +342,6 @@ impl Disk {
                 self.unblock(now);
             }
         }
-    }
-
-    /// Reads in order are read on for a little before another command gets the mechanism.
-    fn hold_for_stream(&mut self, now: u64, end: u64) {
-        if self.window.iter().any(|waiting| !waiting.write && self.segments.continues(waiting.lba)) {
-            return;
-        }
-        let geometry = &self.tables.geometry;
-        let least = (end + self.tables.ahead_least).min(geometry.sectors());
-        self.hold = now + geometry.media_end(least) - geometry.media_end(end);
     }
 
     fn unblock(&mut self, now: u64) {

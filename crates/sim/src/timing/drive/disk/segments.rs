@@ -13,6 +13,10 @@ struct Running {
     media: u64,
     at: u64,
     limit: u64,
+    /// Where the host's last request ended.
+    asked: u64,
+    /// Requests followed each other.
+    stream: bool,
 }
 
 impl Running {
@@ -109,6 +113,8 @@ impl Segments {
         } else {
             running.limit = running.limit.max(wanted);
         }
+        running.asked = running.asked.max(end);
+        running.stream = true;
         self.running = Some(running);
         Lookup::Hit { ready: ready.max(now) }
     }
@@ -119,8 +125,8 @@ impl Segments {
     }
 
     /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, at media time `media`, and
-    /// reading on begins. True where they continue what was there.
-    pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) -> bool {
+    /// reading on begins.
+    pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
         let known = self.ends.iter().position(|known| *known == start).filter(|index| self.starts[*index] < start);
         let index = known.unwrap_or_else(|| {
             let oldest = self.used.iter().copied().min().unwrap_or_default();
@@ -132,9 +138,17 @@ impl Segments {
         self.touch(index);
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
-            self.running = Some(Running { segment: index, from: now, media, at: end, limit });
+            let stream = known.is_some();
+            self.running = Some(Running { segment: index, from: now, media, at: end, limit, asked: end, stream });
         }
-        known.is_some()
+    }
+
+    /// Behind a stream, reading on is to go on until it is `least` sectors ahead: when that will be.
+    #[must_use]
+    pub fn hold(&self, geometry: &Geometry, least: u64) -> Option<u64> {
+        let running = self.running.filter(|running| running.stream)?;
+        let end = (running.asked + least).min(running.limit);
+        Some(running.from + geometry.media_end(end).saturating_sub(running.media))
     }
 
     /// Does a range of a continued stream begin at its end, or in it?

@@ -352,6 +352,54 @@ fn a_flush_ends_when_everything_before_it_is_on_the_medium() {
 }
 
 #[test]
+fn a_cache_for_writes_never_makes_a_mixed_load_much_slower() {
+    for name in ["wd740gd", "mba3073rc", "hus728t8"] {
+        let profile = Library::builtin().drive(name).unwrap().clone();
+        let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+        for depth in [1, 16, 64] {
+            for writes in [10, 50, 90] {
+                let rate = |cache| {
+                    let options = DriveOptions { write_cache: Some(cache), seed: 5, ..DriveOptions::default() };
+                    let tables = Arc::new(DiskTables::new(parameters, profile.capacity.value));
+                    let mut disk = Disk::new(tables, &options, &mut Random::new(3));
+                    let (places, mut random) = (disk.sectors() / 16, Random::new(4));
+                    closed(&mut disk, depth, 2000, 6000, || {
+                        let write = random.chance(writes, 100);
+                        let op = if write { DriveOp::Write { fua: false } } else { DriveOp::Read };
+                        (op, random.below(places) * 16, 16)
+                    })
+                    .rate()
+                };
+                let (with, without) = (rate(true), rate(false));
+                assert!(with > 0.95 * without, "{name} depth {depth}, {writes} %: {with} against {without}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_streams_get_more_than_a_seek_for_each_request() {
+    let profile = Library::builtin().drive("mba3073rc").unwrap().clone();
+    let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+    let rate = |least: u64| {
+        let mut parameters = parameters.clone();
+        parameters.read_ahead_least = Sourced::exact(Bytes::kib(least));
+        let mut disk = disk(&parameters, profile.capacity.value, 3);
+        let mut at = [0, 60_000_000];
+        let mut turn = 0;
+        closed(&mut disk, 2, 100, 3000, || {
+            turn += 1;
+            let at = &mut at[turn % 2];
+            *at += 128;
+            (DriveOp::Read, *at - 128, 128)
+        })
+        .bytes_per_second()
+    };
+    let (none, some, more) = (rate(0), rate(128), rate(512));
+    assert!(none < some && some < more, "{none} {some} {more}");
+}
+
+#[test]
 fn forced_writes_wait_for_the_medium_and_others_do_not() {
     let (profile, capacity) = bare("mba3073rc");
     let time = |fua| {
