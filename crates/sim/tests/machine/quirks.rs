@@ -32,6 +32,15 @@ fn random_loads_teach_one_controller_to_distrust_streams() {
     // One chunk at a time: two reads, then two writes, each 500 us, and what the controller itself takes.
     assert!(rate(&taught) < 65.6 && rate(&taught) > 40.0, "{}", rate(&taught));
     assert!(rate(&fresh) > 5.0 * rate(&taught), "{}", rate(&fresh));
+    // Its own first requests teach it as well.
+    let mut machine = Machine::in_library(&fresh, &library).unwrap_or_else(|error| panic!("{error}"));
+    let mut random = openraid_sim::Random::new(9);
+    let next = |id: u64| HostIo { id, kind: IoKind::Read, offset: random.below(1 << 20) << 12, len: 4096, worker: 0 };
+    closed_loop(&mut machine, 4, 1_000, next);
+    let begun = machine.now();
+    let next = |id: u64| HostIo { id, kind: IoKind::Write, offset: id << 20, len: 1 << 20, worker: 0 };
+    closed_loop(&mut machine, 1, 10, next);
+    assert!(machine.now().since(begun) > Nanos::from_millis(10 * 16), "sixteen chunks of a millisecond each");
     // Others have nothing to learn.
     let other = spec(&library, "8708em2", ArrayLevel::Raid5, 8);
     let same = MachineSpec { history: LoadHistory::Random, ..other.clone() };

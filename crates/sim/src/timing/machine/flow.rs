@@ -105,7 +105,7 @@ impl<D: DriveModel> Machine<D> {
         }
         self.entered += 1;
         let io = self.inside[slot as usize].io;
-        if self.plant.serial_streams && io.kind == IoKind::Write && self.gate.holds(&io) {
+        if self.gate.holds(&io) {
             if self.gate.arrive(slot) {
                 self.next_part();
             }

@@ -1,9 +1,12 @@
-//! The gate of a controller that random loads have taught to distrust streams: long writes, and writes that go on
-//! with others, pass one at a time, a chunk after the other, and wait for the medium each time.
+//! A controller that adapts to its load: what the first requests were decides how it takes writes from then on, until
+//! the power is cut.
+//!
+//! Where they came in order, nothing changes. Random ones teach it to distrust streams: long writes, and writes that go
+//! on with others, pass a gate one at a time, a chunk after the other, and wait for the medium each time.
 
 use std::collections::VecDeque;
 
-use super::HostIo;
+use super::{HostIo, IoKind};
 
 /// A write of so many bytes is long: two chunks of the usual size.
 const LONG_BYTES: u32 = 128 << 10;
@@ -12,15 +15,30 @@ const STREAM_AFTER: u32 = 4;
 /// Streams that are told apart.
 const STREAMS_MAX: usize = 16;
 
+/// Requests that go on with each other.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     next: u64,
-    writes: u32,
+    length: u32,
+}
+
+/// What a controller has learned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lesson {
+    /// Nothing yet: requests seen, and those of them that went on with others.
+    Listening { seen: u32, in_order: u32 },
+    /// Loads come in order.
+    Trust,
+    /// Loads are random.
+    Distrust,
 }
 
 /// See the module header.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gate {
+    /// Requests after which it has made up its mind; zero is a controller that does not adapt.
+    after: u32,
+    lesson: Lesson,
     streams: VecDeque<Stream>,
     waiting: VecDeque<u32>,
     /// The write at the gate, and the bytes of it that have gone in.
@@ -29,23 +47,41 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Must this write pass the gate? It is remembered as part of its stream.
+    /// A controller that makes up its mind after so many requests, or has learned already that loads are random.
+    pub fn new(after: u32, distrust: bool) -> Self {
+        let lesson = if distrust { Lesson::Distrust } else { Lesson::Listening { seen: 0, in_order: 0 } };
+        Self { after, lesson, streams: VecDeque::new(), waiting: VecDeque::new(), at: None, gone: 0 }
+    }
+
+    /// A request comes in: must it pass the gate?
     pub fn holds(&mut self, io: &HostIo) -> bool {
+        if self.after == 0 || self.lesson == Lesson::Trust || io.kind == IoKind::Flush {
+            return false;
+        }
+        let length = self.follow(io);
+        if let Lesson::Listening { seen, in_order } = &mut self.lesson {
+            *seen += 1;
+            *in_order += u32::from(length > 1);
+            if *seen >= self.after {
+                self.lesson = if *in_order * 2 >= *seen { Lesson::Trust } else { Lesson::Distrust };
+            }
+        }
+        let stream = io.len >= LONG_BYTES || length >= STREAM_AFTER;
+        self.lesson == Lesson::Distrust && io.kind == IoKind::Write && stream
+    }
+
+    /// How many requests, this one included, have gone on with each other.
+    fn follow(&mut self, io: &HostIo) -> u32 {
         let end = io.offset + u64::from(io.len);
-        let writes = match self.streams.iter_mut().find(|stream| stream.next == io.offset) {
-            Some(stream) => {
-                (stream.next, stream.writes) = (end, stream.writes.saturating_add(1));
-                stream.writes
-            }
-            None => {
-                if self.streams.len() == STREAMS_MAX {
-                    self.streams.pop_front();
-                }
-                self.streams.push_back(Stream { next: end, writes: 1 });
-                1
-            }
-        };
-        io.len >= LONG_BYTES || writes >= STREAM_AFTER
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.next == io.offset) {
+            (stream.next, stream.length) = (end, stream.length.saturating_add(1));
+            return stream.length;
+        }
+        if self.streams.len() == STREAMS_MAX {
+            self.streams.pop_front();
+        }
+        self.streams.push_back(Stream { next: end, length: 1 });
+        1
     }
 
     /// A write comes to the gate; true if it is its turn at once.
@@ -87,7 +123,6 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::machine::IoKind;
 
     fn write(offset: u64, len: u32) -> HostIo {
         HostIo { id: 0, kind: IoKind::Write, offset, len, worker: 0 }
@@ -95,7 +130,7 @@ mod tests {
 
     #[test]
     fn long_writes_and_streams_pass_one_after_the_other() {
-        let mut gate = Gate::default();
+        let mut gate = Gate::new(100, true);
         assert!(gate.holds(&write(1 << 30, LONG_BYTES)));
         let held: Vec<bool> = (0..6).map(|number| gate.holds(&write(number * 4096, 4096))).collect();
         assert_eq!(held, [false, false, false, true, true, true]);
@@ -107,5 +142,19 @@ mod tests {
         assert_eq!(gate.at_gate(), Some((2, 0)));
         gate.leave();
         assert_eq!(gate.at_gate(), None);
+    }
+
+    #[test]
+    fn the_first_requests_decide() {
+        let mut random = Gate::new(10, false);
+        let mut ordered = Gate::new(10, false);
+        for number in 0..10 {
+            random.holds(&write(number * 999_424, 4096));
+            ordered.holds(&write(number * 4096, 4096));
+        }
+        let long = write(1 << 40, LONG_BYTES);
+        assert!(random.holds(&long) && !ordered.holds(&long));
+        // Nobody who does not adapt holds anything.
+        assert!(!Gate::new(0, false).holds(&long));
     }
 }

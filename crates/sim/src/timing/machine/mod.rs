@@ -240,7 +240,7 @@ impl<D: DriveModel> Machine<D> {
             free: Vec::new(),
             entered: 0,
             door: VecDeque::new(),
-            gate: Gate::default(),
+            gate: Gate::new(plant.adapts_after, plant.taught),
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.legs()),
             flights: Vec::new(),

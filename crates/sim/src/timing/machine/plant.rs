@@ -101,9 +101,10 @@ pub struct Plant {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once.
     pub destage_units: u32,
-    /// Long writes and writes in order go past the cache, one chunk after the other: the state in which random loads
-    /// leave a controller that adapts.
-    pub serial_streams: bool,
+    /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
+    pub adapts_after: u32,
+    /// It has learned before that its loads are random.
+    pub taught: bool,
     /// What is dirty is written after this time.
     pub destage_delay: Nanos,
     /// What the engine is told.
@@ -145,7 +146,8 @@ impl Default for Plant {
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
             destage_units: 32,
-            serial_streams: false,
+            adapts_after: 0,
+            taught: false,
             destage_delay: Nanos::from_secs(5),
             policy: Policy::default(),
             clean_delay: NEVER_CLEAN,

@@ -35,11 +35,11 @@ pub struct CachePolicy {
     pub drives: bool,
 }
 
-/// What a controller that adapts to its load has learned before, and kept: it matters only where the profile has the
-/// quirk `adapt_mode_state`.
+/// What a controller that adapts to its load (quirk `adapt_mode_state`) has learned before, and kept. A machine learns
+/// by itself from its first requests; a new machine is one that was switched on just now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum LoadHistory {
-    /// It was switched on just now, or its loads came in order.
+    /// Nothing.
     #[default]
     Fresh,
     /// Random loads.
@@ -190,9 +190,10 @@ impl MachineSpec {
             plant.destage_units = self.destage_units(depth);
         }
         // A drive by itself keeps its order anyway.
-        plant.serial_streams = self.history == LoadHistory::Random
-            && self.array.level != ArrayLevel::Single
-            && controller.quirk_text("adapt_mode_state").is_some();
+        if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
+            plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
+            plant.taught = self.history == LoadHistory::Random;
+        }
         Ok(plant)
     }
 
