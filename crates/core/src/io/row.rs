@@ -380,7 +380,7 @@ impl Controller {
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        if !self.begin_write(index) || !self.is_logged(index, actions) {
+        if !self.is_in_session(index) || !self.begin_write(index) || !self.is_logged(index, actions) {
             return;
         }
         if !self.may_issue() {

@@ -29,6 +29,20 @@ struct Logged {
 }
 
 impl Controller {
+    /// May an operation that is about to write go on to say so? A session that has ended begins anew first, when
+    /// nobody writes without it; otherwise the operation is called again.
+    pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        let ended = self.set(op.set).journal.session == Session::Off;
+        if !ended || op.is_destage() || !self.wants_journal(op.set) {
+            return true;
+        }
+        self.end_write(index);
+        self.is_journal_ready(op.set);
+        self.wait_set.push(index);
+        false
+    }
+
     /// May an operation that is about to write do so, as far as the journal is concerned? Otherwise it is called
     /// again.
     pub(crate) fn is_logged(&mut self, index: u32, actions: &mut Actions) -> bool {
@@ -37,13 +51,6 @@ impl Controller {
             return op.log_durable;
         }
         match self.set(op.set).journal.session {
-            Session::Off if !op.is_destage() && self.wants_journal(op.set) => {
-                // The session begins when nobody writes without it.
-                self.end_write(index);
-                self.is_journal_ready(op.set);
-                self.wait_set.push(index);
-                false
-            }
             Session::Off => true,
             Session::On if !self.journal.is_live() => true,
             Session::On if op.is_destage() || self.wants_journal(op.set) => match op.kind {
