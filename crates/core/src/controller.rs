@@ -481,7 +481,10 @@ impl Controller {
         let set = op.set;
         let key = self.ops.insert(op).expect("asked for room");
         self.pieces[piece].ops += 1;
-        self.set_mut(set).ops += 1;
+        let direct = op.is_direct_write();
+        let entry = self.set_mut(set);
+        entry.ops += 1;
+        entry.direct_writes += u32::from(direct);
         self.ready.push(key.index);
         true
     }

@@ -345,6 +345,7 @@ impl Controller {
             policy: Policy::default(),
             reasons: ReasonCounts::default(),
             ops: 0,
+            direct_writes: 0,
             writers: 0,
             last_write: Instant::ZERO,
             dirty: DirtyCount::default(),

@@ -165,8 +165,9 @@ pub(crate) struct Set {
     pub repairing: u32,
     pub policy: Policy,
     pub reasons: ReasonCounts,
-    /// Operations in work, and those that count as writes.
+    /// Operations in work, those that write past the cache, and those that count as writes.
     pub ops: u32,
+    pub direct_writes: u32,
     pub writers: u32,
     pub last_write: Instant,
     /// Its dirty units in the cache.

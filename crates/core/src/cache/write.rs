@@ -14,10 +14,12 @@ use crate::admin::WriteCache;
 use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::events::RequestKind;
+use crate::geometry::Geometry;
+use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{Op, OpKind};
 use crate::io::split::narrow;
 use crate::journal::session::Session;
-use crate::limits::FRAME_BYTES;
+use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
 
@@ -166,6 +168,9 @@ impl Controller {
                 break;
             }
             let whole = last - first == LINE_SECTORS;
+            if promise == Promise::Journal && self.meets_direct_write(set, line_number) {
+                break;
+            }
             if count == LINES_AT_ONCE || (count > 0 && !whole) || !self.may_dirty(set, line_number) {
                 break;
             }
@@ -200,6 +205,33 @@ impl Controller {
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.explain(set, reason, at.get(), narrow(taken));
         Cached::Taken
+    }
+
+    /// Is a write past the cache under way where this line is? What it writes of the sectors beside its own may be
+    /// older than what would be promised here, and the journal would take that for newer.
+    fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
+        let set = self.set(id);
+        if set.direct_writes == 0 {
+            return false;
+        }
+        let at = SetLba(number * LINE_SECTORS);
+        let (unit, from) = match &set.geometry {
+            Geometry::Parity(parity) => {
+                let (stripe, _, row) = parity.locate(at);
+                (stripe.0, row.get())
+            }
+            _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
+        };
+        let lo = narrow(Sectors(from));
+        let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
+        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write())
+    }
+
+    /// A write past the cache has ended that promised writes may have waited for.
+    pub(crate) fn wake_promised_writes(&mut self, id: SetId) {
+        if self.set(id).journal.session == Session::On {
+            self.wake_cache_waiters();
+        }
     }
 
     /// How many sectors of an extent the open entry of the journal can take now.

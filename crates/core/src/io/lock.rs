@@ -89,6 +89,21 @@ impl Locks {
         (mixed >> 32) as usize & (self.heads.len() - 1)
     }
 
+    /// The operations that hold, or wait for, a range that conflicts with this one, in their order.
+    pub fn conflicting(&self, range: LockRange) -> impl Iterator<Item = u32> + '_ {
+        let mut at = self.heads[self.bucket(&range)];
+        core::iter::from_fn(move || {
+            while at != NONE {
+                let entry = self.entry(at);
+                let here = core::mem::replace(&mut at, entry.next);
+                if entry.range.conflicts(&range) {
+                    return Some(here);
+                }
+            }
+            None
+        })
+    }
+
     /// Ask for a range in the name of operation `op`; true where it is held at once. Otherwise the operation is
     /// named by a later [`Locks::release`].
     pub fn acquire(&mut self, op: u32, range: LockRange) -> bool {

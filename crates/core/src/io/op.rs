@@ -231,6 +231,11 @@ impl Op {
         }
     }
 
+    /// Does it write what a host gave, past the cache?
+    pub(crate) fn is_direct_write(&self) -> bool {
+        matches!(self.kind, OpKind::Write | OpKind::RowWrite)
+    }
+
     /// Does it write what is dirty in the cache?
     pub(crate) fn is_destage(&self) -> bool {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)

@@ -300,7 +300,12 @@ impl Controller {
             self.locks.release(index, |granted| ready.push(granted));
         }
         self.ops.remove(index);
-        self.set_mut(op.set).ops -= 1;
+        let set = self.set_mut(op.set);
+        set.ops -= 1;
+        if op.is_direct_write() {
+            set.direct_writes -= 1;
+            self.wake_promised_writes(op.set);
+        }
         if core::mem::take(&mut self.background_waits) {
             self.set_changed = true;
         }
