@@ -5,10 +5,11 @@ use crate::rig::RigOptions;
 use crate::shape::Shape;
 use crate::world::arrays::plan_new;
 use openraid_core::actions::{Actions, Direction, DriveCommand, JobKind};
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, Policy, WriteCache};
 use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::Controller;
+use openraid_format::{JournalSuperblock, Uuid};
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, Instant, Nanos, Sectors, Token};
 
 /// Time passes by this much for each turn, so that what waits for time comes to pass.
@@ -88,6 +89,26 @@ impl NullMachine {
         match machine.admin(command) {
             Ok(AdminOutcome::Started(array)) => (machine, array),
             other => panic!("{shape} does not start: {other:?}"),
+        }
+    }
+
+    /// Let a new journal on a drive of its own promise all writes of an array.
+    ///
+    /// # Panics
+    /// It cannot be made, or the array cannot use it.
+    pub fn promise_all(&mut self, array: ArrayId, capacity: Sectors) {
+        let drive = self.add_drive(capacity).unwrap_or_else(|error| panic!("{error}"));
+        let (journal, controller) = (Uuid([7; 16]), Uuid([1; 16]));
+        let made = JournalSuperblock::new(journal, controller, capacity, BlockSize::B512, (0, 1));
+        let superblock = made.unwrap_or_else(|error| panic!("{error}"));
+        let (tail, epoch) = (superblock.tail, superblock.epoch);
+        let found =
+            FoundJournal { devices: vec![(drive, 0)], superblock, tail, head: tail, epoch, entries: Vec::new() };
+        self.admin(AdminCommand::AttachJournal(found)).unwrap_or_else(|error| panic!("{error}"));
+        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+        self.admin(AdminCommand::SetPolicy { array, policy }).unwrap_or_else(|error| panic!("{error}"));
+        while self.controller.journal_protection(array).is_err() {
+            self.turn();
         }
     }
 
