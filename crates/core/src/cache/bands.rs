@@ -1,8 +1,8 @@
 //! Where a dirty unit is dirty: bands of a stripe, runs of a stretch.
 
-use openraid_units::{Sectors, SetId, SetLba, Slot};
+use openraid_units::{Sectors, SetLba, Slot};
 
-use super::lines::{lines_of, Line, Mask, LINE_SECTORS};
+use super::lines::{Line, LINE_SECTORS};
 use super::units::DirtyUnit;
 use super::Cache;
 use crate::slab::NONE;
@@ -90,24 +90,36 @@ impl Cache {
         }
     }
 
-    /// The first run of dirty sectors of an extent, from its sector `from` on: both ends.
-    pub(crate) fn dirty_run(&self, set: SetId, at: SetLba, len: Sectors, from: u64) -> Option<(u64, u64)> {
-        let rest = (at + Sectors(from), len - Sectors(from));
-        let mut start = None;
-        for (number, first, last) in lines_of(rest.0, rest.1) {
-            let dirty = self.lines.find(set, number).map_or(Mask::NONE, |index| self.lines.get(index).dirty);
-            let mut sector = first;
-            while sector < last {
-                let (inside, to) = dirty.run(sector);
-                let here = number * LINE_SECTORS + sector - at.get();
-                match (inside, start) {
-                    (true, None) => start = Some(here),
-                    (false, Some(start)) => return Some((start, here)),
-                    _ => {}
-                }
-                sector = to;
+    /// The first run of dirty sectors of a unit that begins at `start`, from its sector `from` on: both ends.
+    pub(crate) fn dirty_run(&self, unit: &DirtyUnit, start: SetLba, from: u64) -> Option<(u64, u64)> {
+        let cursor = start.get() + from;
+        let first = |line: &Line| {
+            let base = line.number * LINE_SECTORS;
+            let skip = cursor.saturating_sub(base).min(LINE_SECTORS);
+            let left = u16::from(line.dirty.0) >> skip;
+            (left != 0).then(|| base + skip + u64::from(left.trailing_zeros()))
+        };
+        let begin = self.lines_of_unit(unit).filter_map(first).min()?;
+        let mut end = begin;
+        loop {
+            let line = self.lines.find(unit.set, end / LINE_SECTORS).map(|index| self.lines.get(index));
+            // Of the same unit, and dirty here?
+            let Some(line) = line.filter(|line| line.unit == self.unit_of(unit)) else { break };
+            let within = end % LINE_SECTORS;
+            let (dirty, to) = line.dirty.run(within);
+            if !dirty {
+                break;
+            }
+            end += to - within;
+            if to < LINE_SECTORS {
+                break;
             }
         }
-        start.map(|start| (start, len.get()))
+        Some((begin - start.get(), end - start.get()))
+    }
+
+    /// The number of a dirty unit, as its lines have it.
+    fn unit_of(&self, unit: &DirtyUnit) -> u32 {
+        self.lines.get(unit.lines.head).unit
     }
 }

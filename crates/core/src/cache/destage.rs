@@ -163,9 +163,9 @@ impl Controller {
 
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let number = self.cache.units.get(op.cache_unit).number;
-        let (start, len) = unit_extent(&self.set(op.set).geometry, number);
-        let run = self.cache.dirty_run(op.set, start, len, u64::from(op.cursor));
+        let unit = self.cache.units.get(op.cache_unit);
+        let (start, _) = unit_extent(&self.set(op.set).geometry, unit.number);
+        let run = self.cache.dirty_run(unit, start, u64::from(op.cursor));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
         if !self.take_work(index, Sectors(to - from).bytes().get()) {
             return;

@@ -30,19 +30,21 @@ pub(crate) struct Log {
     pub used: u64,
     /// Lines that all their host data would take.
     pub lines: u32,
+    /// Nobody needs entries before this one.
+    needed: u64,
     capacity: usize,
 }
 
 impl Log {
     pub(crate) fn new(capacity: u32) -> Self {
         let capacity = capacity as usize;
-        Self { entries: VecDeque::with_capacity(capacity), first: 1, used: 0, lines: 0, capacity }
+        Self { entries: VecDeque::with_capacity(capacity), first: 1, used: 0, lines: 0, needed: 1, capacity }
     }
 
     /// Forget everything; the next entry is number `next`.
     pub(crate) fn clear(&mut self, next: u64) {
         self.entries.clear();
-        (self.first, self.used, self.lines) = (next, 0, 0);
+        (self.first, self.used, self.lines, self.needed) = (next, 0, 0, next);
     }
 
     /// The number that the next entry gets.
@@ -129,10 +131,23 @@ impl Log {
         }
     }
 
-    /// The first entry that somebody needs, or the one behind `end`.
-    pub(crate) fn first_needed(&self, end: u64) -> u64 {
-        let needed = self.entries.iter().position(|entry| entry.pins > 0 || entry.waiting != 0);
-        needed.map_or(end, |at| (self.first + at as u64).min(end))
+    /// The first entry from the last answer on that somebody needs, or `end`. Only the newest entries are pinned, so
+    /// that what was not needed once is not needed later.
+    pub(crate) fn first_needed(&mut self, end: u64) -> u64 {
+        self.needed = self.needed.max(self.first);
+        while self.needed < end.min(self.next()) {
+            let entry = self.get(self.needed);
+            if entry.pins > 0 || entry.waiting != 0 {
+                break;
+            }
+            self.needed += 1;
+        }
+        self.needed.min(end)
+    }
+
+    /// Is there an entry at the tail that nobody needs?
+    pub(crate) fn may_shrink(&self) -> bool {
+        self.entries.front().is_some_and(|entry| entry.pins == 0 && entry.waiting == 0 && entry.sectors > 0)
     }
 
     /// The tail has passed everything below this entry.

@@ -15,6 +15,9 @@ use crate::slab::NONE;
 /// After a flush has failed the next one is tried this much later.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
+/// A round that nobody waits for takes away at least this share of the log.
+const ROUND_SHARE: u64 = 4;
+
 /// How far a round is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum RoundState {
@@ -42,7 +45,7 @@ pub(crate) struct Round {
 
 impl Controller {
     /// How far the tail could go.
-    fn tail_target(&self) -> u64 {
+    fn tail_target(&mut self) -> u64 {
         let end = self.journal.durable + 1;
         let stuck = |set: &crate::array::set::Set| {
             set.journal.session != Session::Off && (set.life == Life::Failed || set.is_in_doubt())
@@ -52,7 +55,7 @@ impl Controller {
     }
 
     /// Is it worth a round?
-    fn is_round_due(&self) -> bool {
+    fn is_round_due(&mut self) -> bool {
         let journal = &self.journal;
         if journal.log.is_empty() || self.now < journal.round.retry_at {
             return false;
@@ -60,7 +63,13 @@ impl Controller {
         let full =
             journal.log.used * 2 > journal.ring().sectors.get() || journal.log.lines > self.cache.lines.len() / 2;
         let waited = journal.short;
-        full || waited || !journal.log.has_room(journal.log.len() / 2) || self.now >= self.idle_round_at()
+        let many = full || !journal.log.has_room(journal.log.len() / 2);
+        if waited || self.now >= self.idle_round_at() {
+            return true;
+        }
+        // A round costs flushes and superblocks: it has to be worth them.
+        let (first, len) = (self.journal.log.first, self.journal.log.len() as u64);
+        many && self.tail_target() - first >= len / ROUND_SHARE
     }
 
     fn idle_round_at(&self) -> Instant {
@@ -70,8 +79,8 @@ impl Controller {
     /// When a round is due although nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
-        let idle = journal.is_live() && journal.round.state == RoundState::Idle && !journal.log.is_empty();
-        (idle && self.tail_target() > journal.log.first).then(|| self.idle_round_at())
+        let idle = journal.is_live() && journal.round.state == RoundState::Idle && journal.log.may_shrink();
+        idle.then(|| self.idle_round_at())
     }
 
     /// Move a round on; true where something moved.
