@@ -38,8 +38,13 @@ fn random_loads_teach_one_controller_to_distrust_streams() {
     let next = |id: u64| HostIo { id, kind: IoKind::Read, offset: random.below(1 << 20) << 12, len: 4096, worker: 0 };
     closed_loop(&mut machine, 4, 1_000, next);
     let begun = machine.now();
-    let next = |id: u64| HostIo { id, kind: IoKind::Write, offset: id << 20, len: 1 << 20, worker: 0 };
-    closed_loop(&mut machine, 1, 10, next);
+    let mut place = 0;
+    let next = |id: u64| {
+        place += 1 << 20;
+        HostIo { id, kind: IoKind::Write, offset: place, len: 1 << 20, worker: 0 }
+    };
+    // Four reads of before end first.
+    closed_loop(&mut machine, 4, 4 + 10, next);
     assert!(machine.now().since(begun) > Nanos::from_millis(10 * 16), "sixteen chunks of a millisecond each");
     // Others have nothing to learn.
     let other = spec(&library, "8708em2", ArrayLevel::Raid5, 8);
