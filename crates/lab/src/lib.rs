@@ -18,11 +18,14 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod compare;
 pub mod imitation;
 pub mod load;
 pub mod method;
 pub mod metrics;
+pub mod plan;
 pub mod reader;
 pub mod report;
+pub mod review;
 pub mod run;
 pub mod target;

@@ -15,6 +15,7 @@ mod demo;
 mod exit;
 #[cfg(test)]
 mod hostile;
+mod laboratory;
 mod making;
 mod members;
 mod model;

@@ -15,6 +15,7 @@ use super::spec::CellSpec;
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
 use crate::metrics::Recorder;
+use crate::reader::Trace;
 use crate::target::{Counters, Target};
 use openraid_units::{Instant, Nanos};
 
@@ -103,7 +104,7 @@ fn pattern<T: Target + ?Sized>(
     }
     let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed());
     let mut closed = ClosedLoop::new(options(cell, plan.workers, plan.depth));
-    warm(target, cell, &mut closed, &mut source, plan.outstanding(), plan.spec.writes(), &mut notes)?;
+    warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
     let mut requests = cell.effort.requests;
     if plan.spec.random_percent() == 0.0 {
         let fits = SEQUENTIAL_BYTES_MAX / u64::from(plan.spec.bytes_max());
@@ -137,14 +138,13 @@ fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
     CellError::NotApplicable(reason)
 }
 
-/// Run until the load is steady.
+/// Run until the load is steady: its rate stands still, and the amount of dirty data either does or goes up and down.
 fn warm<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
     closed: &mut ClosedLoop,
     source: &mut dyn Source,
     outstanding: u32,
-    writes: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), CellError> {
     let begun = target.now();
@@ -156,26 +156,77 @@ fn warm<T: Target + ?Sized>(
     let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
     let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
     let dirty = |target: &T| target.counters().and_then(|counters| counters.dirty).map_or(0, |dirty| dirty.get());
-    let (mut steady, mut total, mut before) = (0, 0, dirty(target));
-    let mut rate_before = 0;
-    while steady < STEADY_WINDOWS && total < WARM_REQUESTS_MAX && target.now() < end {
+    let mut steadiness = Steadiness::new(dirty(target));
+    let mut total = 0;
+    while !steadiness.reached() && total < WARM_REQUESTS_MAX && target.now() < end {
         let from = target.now();
-        total += closed.run(target, source, Stop { requests: window, at: end }, None)?;
-        let rate = window * 1_000_000_000 / target.now().since(from).get().max(1);
-        let level = dirty(target);
-        let still = level.abs_diff(before) <= level / DIRTY_CHANGE_SHARE || !writes;
-        let alike = rate.abs_diff(rate_before) <= rate / 4;
-        steady = if still && alike { steady + 1 } else { 0 };
-        (before, rate_before) = (level, rate);
+        let ended = closed.run(target, source, Stop { requests: window, at: end }, None)?;
+        total += ended;
+        if ended == 0 {
+            break;
+        }
+        let rate = ended * 1_000_000_000 / target.now().since(from).get().max(1);
+        steadiness.window(dirty(target), rate);
     }
     let took = target.now().since(begun);
-    let words = if steady >= STEADY_WINDOWS { "steady" } else { "NOT steady" };
-    notes.push(format!("warm-up: {words} after {total} requests and {took}, {before} bytes dirty"));
+    let words = if steadiness.reached() { "steady" } else { "NOT steady" };
+    notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.dirty));
     Ok(())
 }
 
+/// Whether a load has become steady, window by window.
+struct Steadiness {
+    dirty: u64,
+    rate: u64,
+    /// Windows in a row in which the dirty data stood still, and in which the rate did.
+    still: u32,
+    alike: u32,
+    /// Windows in which the dirty data grew and shrank, since its level changed for good.
+    ups: u32,
+    downs: u32,
+}
+
+impl Steadiness {
+    const fn new(dirty: u64) -> Self {
+        Self { dirty, rate: 0, still: 0, alike: 0, ups: 0, downs: 0 }
+    }
+
+    fn window(&mut self, dirty: u64, rate: u64) {
+        let stood = dirty.abs_diff(self.dirty) <= self.dirty.max(dirty) / DIRTY_CHANGE_SHARE;
+        self.still = if stood { self.still + 1 } else { 0 };
+        self.alike = if rate.abs_diff(self.rate) <= rate / 4 { self.alike + 1 } else { 0 };
+        self.ups += u32::from(dirty > self.dirty);
+        self.downs += u32::from(dirty < self.dirty);
+        (self.dirty, self.rate) = (dirty, rate);
+    }
+
+    const fn reached(&self) -> bool {
+        let level = self.still >= STEADY_WINDOWS || (self.ups >= STEADY_WINDOWS && self.downs >= STEADY_WINDOWS);
+        level && self.alike >= STEADY_WINDOWS
+    }
+}
+
+/// A trace, played again at its own times. The cell says only which machine; the caller has checked that the trace fits.
+///
+/// # Errors
+/// See [`CellError`].
+pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+    if trace.writes() && !target.facts().writable {
+        return Err(read_only(target));
+    }
+    let measured = Measured::begin(target);
+    let mut recorder = Recorder::new(0);
+    let end = trace.length() + Nanos(1);
+    let late = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, &mut recorder)?;
+    let mut notes = vec![format!("{} requests of a trace of {}", trace.records().len(), trace.length())];
+    if late > 0 {
+        notes.push(format!("more than {} were outstanding at times; the target is too slow for it", load::OUTSTANDING_MAX));
+    }
+    measured.end(target, cell, recorder, notes)
+}
+
 /// The file-copy test on two partitions of 32 GB, smaller where the target is.
-fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
+fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<String>) -> Result<CellResult, CellError> {
     let step = cell.axes.step.unwrap_or(match cell.axes.op {
         Some(Direction::Read) => FileStep::Read,
         _ => FileStep::Create,
@@ -196,6 +247,9 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>
     if step == FileStep::CopySame {
         to.skip(bytes + bytes / 8);
     }
+    if step != FileStep::Read && target.facts().simulated {
+        files_before(target, cell, partition, &mut notes)?;
+    }
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(1);
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
@@ -206,6 +260,23 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>
     result.mbps = bytes as f64 * 1e3 / result.elapsed_ns.max(1) as f64;
     result.notes.push(format!("{bytes} bytes of files"));
     Ok(result)
+}
+
+/// The sets before this one have left the write cache as full as it gets: sets follow each other without a pause. Files
+/// are written in pieces at the end of the first partition until that is so.
+fn files_before<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    partition: u64,
+    notes: &mut Vec<String>,
+) -> Result<(), CellError> {
+    let spec = load::one_size("files", crate::imitation::PIECE_BYTES, 0, 0);
+    let zone = load::Zone { start: partition / 4 * 3, len: partition / 4 };
+    let mut source = Mixed::new(&spec, 1, zone, false, cell.load_seed());
+    let mut closed = ClosedLoop::new(options(cell, 1, 1));
+    warm(target, cell, &mut closed, &mut source, 1, notes)?;
+    closed.drain(target, None)?;
+    Ok(())
 }
 
 /// Places of the transfer graph, each measured apart.

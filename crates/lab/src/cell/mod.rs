@@ -14,7 +14,7 @@ pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
 pub use error::CellError;
-pub use measure::{builtin, footprint, measure, writes};
+pub use measure::{builtin, footprint, measure, replay, writes};
 pub use pattern::{Defaults, Pattern};
 pub use plan::Plan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};

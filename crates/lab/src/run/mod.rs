@@ -1,9 +1,11 @@
 //! Many cells: on all cores, kept in files, taken up again after an interruption.
 
+mod fill;
 mod outcome;
 mod store;
 mod threads;
 
+pub use fill::fill;
 pub use outcome::{Absence, Outcome};
 pub use store::{fingerprint, write_atomically, Store, StoreError, CELL_SCHEMA};
 pub use threads::run_all;

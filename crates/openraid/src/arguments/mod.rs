@@ -1,11 +1,15 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
 mod create;
+mod lab;
 mod manage;
 mod offline;
 mod serve;
 
 pub use create::{BitmapWord, CreateArguments};
+pub use lab::{
+    CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, ReviewArguments, SimulateArguments, WayWord,
+};
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, MemberArguments, RepairArguments, ReplaceArguments, SetArguments,
     ShowArguments, SpareArguments, SpareVerb, StopArguments,
@@ -116,6 +120,14 @@ pub enum Verb {
     Explain(ArrayArgument),
     /// Show it all: an array of eight drives, a client, a drive that is pulled, a rebuild
     Demo(DemoArguments),
+    /// Predict what one load gets from one array, in virtual time
+    Simulate(Box<SimulateArguments>),
+    /// Measure or simulate with the methods of storage reviews, and write a report
+    Review(Box<ReviewArguments>),
+    /// Two reviews side by side
+    Compare(CompareArguments),
+    /// Levels side by side for given drives and a given load
+    Plan(Box<PlanArguments>),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -157,6 +169,10 @@ impl Verb {
             Self::CopyIn(_) => "copy-in",
             Self::Explain(_) => "explain",
             Self::Demo(_) => "demo",
+            Self::Simulate(_) => "simulate",
+            Self::Review(_) => "review",
+            Self::Compare(_) => "compare",
+            Self::Plan(_) => "plan",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
         }

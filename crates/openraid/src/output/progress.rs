@@ -24,6 +24,25 @@ impl Progress {
         Self { bar }
     }
 
+    /// A bar for so many things, with a word in front.
+    pub fn counting(what: &str, total: u64) -> Self {
+        let progress = Self::new(what, total);
+        let template = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
+        progress.bar.set_style(style.progress_chars("=> "));
+        progress
+    }
+
+    /// So many things are done; the time left is told at the average pace so far.
+    pub fn counted(&self, done: u64) {
+        let total = self.bar.length().unwrap_or(0);
+        let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let left = millis.checked_mul(total.saturating_sub(done)).and_then(|all| all.checked_div(done));
+        let words = left.map_or_else(String::new, |left| format!("{} left", human_seconds(left.div_ceil(1000))));
+        self.bar.set_message(words);
+        self.bar.set_position(done);
+    }
+
     /// So many bytes are done; the rate is the average since the start.
     pub fn at(&self, done: u64) {
         let total = self.bar.length().unwrap_or(0);

@@ -3,6 +3,7 @@
 pub mod add;
 pub mod assemble;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod copy_in;
 pub mod copy_out;
@@ -16,14 +17,17 @@ pub mod fail;
 pub mod list;
 pub mod man;
 pub mod pause;
+pub mod plan;
 pub mod remove;
 pub mod repair;
 pub mod replace;
 pub mod resume;
+pub mod review;
 pub mod scan;
 pub mod serve;
 pub mod set;
 pub mod show;
+pub mod simulate;
 pub mod spare;
 pub mod stop;
 
@@ -77,6 +81,10 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::CopyIn(arguments) => copy_in::run(arguments, context),
         Verb::Explain(arguments) => explain::run(arguments, context),
         Verb::Demo(arguments) => demo::run(arguments, context),
+        Verb::Simulate(arguments) => simulate::run(arguments, context),
+        Verb::Review(arguments) => review::run(arguments, context),
+        Verb::Compare(arguments) => compare::run(arguments, context),
+        Verb::Plan(arguments) => plan::run(arguments, context),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder, context),
     }

@@ -1,0 +1,108 @@
+//! A review: several methods over several subjects, as results that can be kept and as a report that can be read.
+
+mod figures;
+mod page;
+mod perform;
+mod tables;
+
+pub use page::{absent_words, to_report};
+pub use perform::Performance;
+
+use crate::cell::CellSpec;
+use crate::method::{rules, Method, Suite};
+use crate::run::Outcome;
+use crate::target::TargetFacts;
+use serde::{Deserialize, Serialize};
+
+/// The form of a review's results.
+pub const REVIEW_SCHEMA: &str = "openraid/lab-review/1";
+
+/// A cell and what came of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CellOutcome {
+    /// The cell.
+    pub cell: CellSpec,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A method and its cells.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MethodOutcome {
+    /// `M01`.
+    pub id: String,
+    /// `database`.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// What it answers.
+    pub question: String,
+    /// Why it was not done, if it was not.
+    pub refusal: Option<String>,
+    /// Its cells.
+    pub cells: Vec<CellOutcome>,
+}
+
+impl MethodOutcome {
+    /// A method that was not done.
+    #[must_use]
+    pub fn refused(method: &Method, reason: String) -> Self {
+        Self { refusal: Some(reason), ..Self::new(method, Vec::new()) }
+    }
+
+    /// A method with its cells.
+    #[must_use]
+    pub fn new(method: &Method, cells: Vec<CellOutcome>) -> Self {
+        Self {
+            id: method.id.into(),
+            name: method.name.into(),
+            title: method.title.into(),
+            question: method.question.into(),
+            refusal: None,
+            cells,
+        }
+    }
+}
+
+/// The results of a review.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ReviewResults {
+    /// [`REVIEW_SCHEMA`].
+    pub schema: String,
+    /// The version of this program and of the profiles.
+    pub stamp: String,
+    /// The target, as it was named.
+    pub target: String,
+    /// The description of the test bed.
+    pub bed: Vec<String>,
+    /// Simulated, or measured by a clock.
+    pub simulated: bool,
+    /// The run's seed.
+    pub seed: u64,
+    /// Rules that held for all methods: number and text.
+    pub rules: Vec<(String, String)>,
+    /// The methods.
+    pub methods: Vec<MethodOutcome>,
+}
+
+impl ReviewResults {
+    /// A review without methods so far.
+    #[must_use]
+    pub fn new(suite: &Suite, facts: &TargetFacts, stamp: &str) -> Self {
+        Self {
+            schema: REVIEW_SCHEMA.into(),
+            stamp: stamp.into(),
+            target: facts.name.clone(),
+            bed: facts.bed.clone(),
+            simulated: facts.simulated,
+            seed: suite.seed,
+            rules: rules().iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect(),
+            methods: Vec::new(),
+        }
+    }
+
+    /// All results there are.
+    pub fn results(&self) -> impl Iterator<Item = &crate::cell::CellResult> {
+        self.methods.iter().flat_map(|method| &method.cells).filter_map(|cell| cell.outcome.result())
+    }
+}

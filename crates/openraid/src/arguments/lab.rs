@@ -1,0 +1,225 @@
+//! `openraid simulate`, `review`, `compare` and `plan`: arrays before they are bought, and measured when they are there.
+
+use crate::quantity;
+use clap::{Args, ValueEnum};
+use openraid_units::Bytes;
+use std::path::PathBuf;
+
+/// How much is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum EffortWord {
+    /// A look: thousands of requests a cell
+    Quick,
+    /// Means within about one percent
+    Normal,
+    /// For tails: hundreds of thousands of requests a cell
+    Full,
+}
+
+/// A write cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum CacheWord {
+    /// Writes are acknowledged from the controller's memory
+    Wb,
+    /// Writes are acknowledged from the drives
+    Wt,
+}
+
+/// A direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum WayWord {
+    /// From the array
+    Read,
+    /// To the array
+    Write,
+}
+
+/// What the load is, for verbs that take one.
+#[derive(Args, Debug, Clone)]
+pub struct LoadArguments {
+    /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
+    /// latency, streaming, or a file: a fio job, an Iometer .icf; for simulate also a trace (fio iolog, MSR CSV, SPC)
+    #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
+    pub load: String,
+    /// Percent of reads
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub reads: Option<u8>,
+    /// Requests that each worker keeps outstanding
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Workers
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u16>,
+    /// Bytes of a request
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub block: Option<Bytes>,
+    /// Only read, or only write
+    #[arg(long, value_name = "WAY")]
+    pub way: Option<WayWord>,
+    /// Use the first 32 GB only
+    #[arg(long)]
+    pub first_32_gb: bool,
+    /// Write cache of controller and drives [default: what the controller has]
+    #[arg(long, value_name = "MODE")]
+    pub cache: Option<CacheWord>,
+    /// Size of the controller's cache, MiB
+    #[arg(long, value_name = "MIB")]
+    pub cache_mib: Option<u32>,
+    /// Another host bus: a profile's name
+    #[arg(long, value_name = "BUS")]
+    pub bus: Option<String>,
+    /// Chunk
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub chunk: Option<Bytes>,
+    /// How much is measured
+    #[arg(long, value_name = "HOW", default_value = "normal")]
+    pub effort: EffortWord,
+    /// The same seed gives the same figures, byte by byte
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// A folder with profiles of your own: drives/, buses/, controllers/, hosts/
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+}
+
+/// What `simulate` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The engine that serves arrays runs unchanged, in virtual time, on models of drives, buses, controller and host. \
+Nothing is read or written. `--list` shows the profiles there are; a file NAME.toml in a folder given by --models \
+adds one.
+
+Examples:
+  openraid simulate --list
+  openraid simulate raid5x8 --system openraid --drive exos_x18_18tb --load file-server --depth 16
+  openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1
+  openraid simulate raid6x8 --load trace.csv --json")]
+pub struct SimulateArguments {
+    /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
+    #[arg(value_name = "ARRAY", required_unless_present = "list")]
+    pub array: Option<String>,
+    /// The controller: a profile's name
+    #[arg(long, value_name = "PROFILE", default_value = "openraid")]
+    pub system: String,
+    /// The drives: a profile's name [default: those that the controller's profile names]
+    #[arg(long, value_name = "PROFILE")]
+    pub drive: Option<String>,
+    /// The load
+    #[command(flatten)]
+    pub load: LoadArguments,
+    /// So many members are missing
+    #[arg(long, value_name = "N", conflicts_with = "rebuilding")]
+    pub degraded: Option<u16>,
+    /// One member is being filled
+    #[arg(long)]
+    pub rebuilding: bool,
+    /// List the profiles of controllers, drives and buses instead
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// What `review` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Results are kept cell by cell in DIR/cells: a review that was interrupted goes on where it was, and one that was \
+extended measures only what is new. DIR/report.html is the report, DIR/results.json all figures, DIR/fio.json the same \
+in fio's shape.
+
+A real target (a file, a block device, an NBD address) is only read unless --destroy-data is given and its name is \
+typed, on the terminal or with --name. Methods that make no sense on it say why.
+
+Examples:
+  openraid review --methods list
+  openraid review --target sim:3ware-9650se --arrays single,raid0x2,raid5x4 --methods database,sequential --out review
+  openraid review --target /dev/sdx --methods web-server,transfer-graph --out sdx
+  openraid review --target /dev/sdx --methods all --destroy-data --out sdx")]
+pub struct ReviewArguments {
+    /// sim:PROFILE, a file, a block device, or an NBD address
+    #[arg(long, value_name = "TARGET", default_value = "sim:openraid")]
+    pub target: String,
+    /// Arrays of a simulated target, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "single,raid0x4,raid10x4,raid5x4", value_delimiter = ',')]
+    pub arrays: Vec<String>,
+    /// Methods by name or number, separated by commas; all; or list
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "response-time,sequential,database,file-server",
+        value_delimiter = ','
+    )]
+    pub methods: Vec<String>,
+    /// Folder of the results; it is made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "review")]
+    pub out: PathBuf,
+    /// How much is measured of each cell of a simulated target
+    #[arg(long, value_name = "HOW", default_value = "normal")]
+    pub effort: EffortWord,
+    /// Seconds that each cell of a real target is measured
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// The same seed gives the same figures, byte by byte, on a simulated target
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Threads for simulated targets [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// A folder with profiles of your own
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+    /// Let methods write to a real target: ALL ITS DATA ARE LOST
+    #[arg(long)]
+    pub destroy_data: bool,
+    /// The target's name, instead of typing it on the terminal: the last part of a path, the name of an export
+    #[arg(long, value_name = "NAME", requires = "destroy_data")]
+    pub name: Option<String>,
+    /// Write a real target full twice before it is measured, so that an SSD shows its steady state
+    #[arg(long, requires = "destroy_data")]
+    pub precondition: bool,
+}
+
+/// What `compare` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Compared are cells with the same array, load, axes and state; system, seed and effort may differ.
+
+Example:
+  openraid compare review-of-today review-of-last-week")]
+pub struct CompareArguments {
+    /// The first review: its folder, or its results.json
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The second review
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Show so many cells, those with the largest changes
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+}
+
+/// What `plan` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+For each level: what it holds, which failures it survives (always - at most), requests a second and latency healthy, \
+with a drive missing and while its successor is filled, what holds it back, whether the write cache pays, and how far \
+uncertain values of the profiles can move the figure.
+
+Examples:
+  openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16
+  openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5")]
+pub struct PlanArguments {
+    /// How many drives
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub drives: u16,
+    /// The drives: a profile's name [default: those that the controller's profile names]
+    #[arg(long, value_name = "PROFILE")]
+    pub drive: Option<String>,
+    /// The controller: a profile's name
+    #[arg(long, value_name = "PROFILE", default_value = "openraid")]
+    pub system: String,
+    /// Levels, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "0,10,5,6,50,60", value_delimiter = ',')]
+    pub levels: Vec<String>,
+    /// The load
+    #[command(flatten)]
+    pub load: LoadArguments,
+}

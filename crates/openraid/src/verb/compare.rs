@@ -1,0 +1,78 @@
+//! `openraid compare`: two reviews side by side.
+
+use std::path::Path;
+
+use openraid_lab::compare::{Comparison, Pair};
+use openraid_lab::review::{ReviewResults, REVIEW_SCHEMA};
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::CompareArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::laboratory::figure;
+use crate::output::table::Table;
+
+#[derive(Serialize)]
+struct Body {
+    a: String,
+    b: String,
+    mean_ratio: Option<f64>,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
+/// Do it.
+///
+/// # Errors
+/// A review that cannot be read, or two without a cell in common.
+pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
+    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let mut comparison = Comparison::of(&a, &b);
+    if comparison.pairs.is_empty() {
+        return Err(Failure::usage("the two reviews have no cell in common; run the same methods over the same arrays"));
+    }
+    let size = |pair: &Pair| pair.change_percent.abs();
+    comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));
+    let body = Body { a: a.target, b: b.target, mean_ratio: comparison.mean_ratio(), comparison };
+    let text = text(&body, arguments.top);
+    Ok(context.output.answer(Exit::Fine, &body, &text))
+}
+
+fn read(path: &Path) -> Result<ReviewResults, Failure> {
+    let file = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
+    let wrong = |why: String| Failure::cannot_tell(format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let results: ReviewResults = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("no results of a review: {error}; name the folder of one")))?;
+    if results.schema != REVIEW_SCHEMA {
+        return Err(wrong(format!("its form is {:?}; only {REVIEW_SCHEMA:?} is understood", results.schema)));
+    }
+    Ok(results)
+}
+
+fn text(body: &Body, top: usize) -> String {
+    let pairs = &body.comparison.pairs;
+    let mut lines = vec![format!("{} against {}: {} cells in common", body.b, body.a, pairs.len())];
+    if let Some(ratio) = body.mean_ratio {
+        lines.push(format!("  the second is {ratio:.3} times as fast in the geometric mean"));
+    }
+    let alone = (body.comparison.only_a, body.comparison.only_b);
+    if alone != (0, 0) {
+        lines.push(format!("  {} cells are in the first only, {} in the second only", alone.0, alone.1));
+    }
+    let mut table = Table::new(&["METHOD", "ARRAY", "CELL", "FIRST", "SECOND", "", "CHANGE"]).indented(2);
+    for pair in pairs.iter().take(top) {
+        let axes = serde_json::to_string(&pair.cell.axes).unwrap_or_default();
+        table.row([
+            pair.method.clone(),
+            pair.cell.subject.to_string(),
+            axes.replace(['{', '}', '"'], "").replace(':', "=").replace(',', " "),
+            figure(pair.a),
+            figure(pair.b),
+            pair.unit.to_owned(),
+            format!("{:+.1} %", pair.change_percent),
+        ]);
+    }
+    lines.push(table.text().trim_end().into());
+    lines.join("\n")
+}

@@ -1,0 +1,149 @@
+//! `openraid simulate`: one load on one array, in virtual time.
+
+use openraid_lab::cell::{machine_spec, run_cell, ArrayState, CellError, CellResult, CellSpec};
+use openraid_lab::reader::Trace;
+use openraid_lab::target::{SimTarget, Target};
+use openraid_models::Library;
+use openraid_units::Bytes;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::SimulateArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::laboratory::{asked, effort, figure, library, Asked};
+use crate::output::table::Table;
+use crate::quantity::human;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    array: String,
+    iops: f64,
+    mbps: f64,
+    mean_ms: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+    capacity_bytes: u64,
+    bottleneck: Option<&'a str>,
+    result: &'a CellResult,
+}
+
+#[derive(Serialize)]
+struct ListBody {
+    controllers: Vec<Entry>,
+    drives: Vec<Entry>,
+    buses: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    title: String,
+}
+
+/// Do it.
+///
+/// # Errors
+/// No such array, profile or load; an array that cannot be.
+pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
+    let library = library(arguments.load.models.as_deref())?;
+    if arguments.list {
+        return Ok(list(&library, context));
+    }
+    let word = arguments.array.as_deref().unwrap_or_default();
+    let subject = word.parse().map_err(Failure::usage)?;
+    let (pattern, axes, trace) = match asked(&arguments.load)? {
+        Asked::Pattern(pattern, axes) => (pattern, *axes, None),
+        Asked::Trace(trace) => (openraid_lab::cell::Pattern::Database, openraid_lab::cell::Axes::default(), Some(trace)),
+    };
+    let state = match (arguments.degraded, arguments.rebuilding) {
+        (_, true) => ArrayState::Rebuilding,
+        (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
+        _ => ArrayState::Healthy,
+    };
+    let mut cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
+    cell.axes.drive = arguments.drive.clone();
+    cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
+    let result = match trace {
+        None => run_cell(&library, &cell),
+        Some(trace) => replay(&library, &cell, &trace),
+    };
+    let result = result.map_err(|error| match error {
+        CellError::Axis(_) | CellError::Unknown(_) => Failure::usage(error),
+        _ => Failure::failed(error),
+    })?;
+    let all = result.histogram();
+    let ms = |percent| all.percentile(percent) as f64 / 1e6;
+    let body = Body {
+        array: word.into(),
+        iops: result.iops,
+        mbps: result.mbps,
+        mean_ms: result.mean_ms(),
+        p50_ms: ms(50.0),
+        p99_ms: ms(99.0),
+        max_ms: ms(100.0),
+        capacity_bytes: result.capacity,
+        bottleneck: result.bottleneck().map(|part| part.name.as_str()),
+        result: &result,
+    };
+    Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
+}
+
+fn replay(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+    let spec = machine_spec(library, cell)?;
+    let mut target = SimTarget::new(&format!("sim:{}", cell.system), &spec, library)
+        .map_err(|error| CellError::Impossible(error.to_string()))?;
+    let capacity = target.facts().capacity;
+    trace.check(capacity).map_err(|error| CellError::Failed(format!("the trace does not fit: {error}")))?;
+    openraid_lab::cell::replay(&mut target, cell, trace)
+}
+
+fn text(body: &Body<'_>) -> String {
+    let result = body.result;
+    let spec = &result.spec;
+    let mut lines = vec![
+        format!(
+            "{} on {}, {}: {} requests/s, {} MB/s",
+            body.array,
+            spec.system,
+            spec.pattern.name(),
+            figure(body.iops),
+            figure(body.mbps)
+        ),
+        format!(
+            "  latency: mean {} ms, half below {} ms, 99 % below {} ms, longest {} ms",
+            figure(body.mean_ms),
+            figure(body.p50_ms),
+            figure(body.p99_ms),
+            figure(body.max_ms)
+        ),
+        format!("  capacity: {}", human(Bytes(body.capacity_bytes))),
+    ];
+    let mut table = Table::new(&["PART", "BUSY"]).indented(2);
+    for part in &result.components {
+        table.row([part.name.clone(), format!("{:.0} %", part.busy * 100.0)]);
+    }
+    lines.push(table.text().trim_end().into());
+    lines.extend(result.notes.iter().map(|note| format!("  {note}")));
+    lines.join("\n")
+}
+
+fn list(library: &Library, context: &Context) -> Exit {
+    let entry = |head: &openraid_models::Head| Entry { name: head.name.clone(), title: head.title.clone() };
+    let body = ListBody {
+        controllers: library.controllers().map(|known| entry(&known.head)).collect(),
+        drives: library.drives().map(|known| entry(&known.head)).collect(),
+        buses: library.buses().map(|known| known.name.clone()).collect(),
+    };
+    let mut text = String::new();
+    for (title, entries) in [("CONTROLLER", &body.controllers), ("DRIVE", &body.drives)] {
+        let mut table = Table::new(&[title, "WHAT IT IS"]);
+        for entry in entries {
+            table.row([entry.name.clone(), entry.title.clone()]);
+        }
+        text.push_str(&table.text());
+        text.push('\n');
+    }
+    text.push_str(&format!("buses: {}", body.buses.join(", ")));
+    context.output.answer(Exit::Fine, &body, &text)
+}
