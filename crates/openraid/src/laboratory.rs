@@ -4,9 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use openraid_lab::cell::{
-    builtin, Axes, CacheMode, Direction, Effort, Pattern, ZoneChoice,
-};
+use openraid_lab::cell::{builtin, Axes, CacheMode, Direction, Effort, Pattern, ZoneChoice};
 use openraid_lab::load::AccessSpec;
 use openraid_lab::reader::{read_fio_job, read_icf, read_trace, Trace, TraceFormat};
 use openraid_models::Library;
@@ -66,9 +64,8 @@ pub fn asked(arguments: &LoadArguments) -> Result<Asked, Failure> {
 
 fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
     let known = Pattern::from_axis(word).or_else(|| Pattern::from_workload(word));
-    let plain = known.filter(|(pattern, _)| {
-        !matches!(pattern, Pattern::FcTest | Pattern::TransferGraph | Pattern::Application)
-    });
+    let plain = known
+        .filter(|(pattern, _)| !matches!(pattern, Pattern::FcTest | Pattern::TransferGraph | Pattern::Application));
     plain.or_else(|| builtin(word).map(|spec| (Pattern::Custom(spec), None)))
 }
 
@@ -161,6 +158,9 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits_that_count() {
-        assert_eq!((figure(1234.5), figure(12.34), figure(1.234), figure(0.1234)), ("1234".into(), "12.3".into(), "1.23".into(), "0.123".into()));
+        assert_eq!(
+            (figure(1234.5), figure(12.34), figure(1.234), figure(0.1234)),
+            ("1234".into(), "12.3".into(), "1.23".into(), "0.123".into())
+        );
     }
 }

@@ -220,7 +220,10 @@ pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace
     let late = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, &mut recorder)?;
     let mut notes = vec![format!("{} requests of a trace of {}", trace.records().len(), trace.length())];
     if late > 0 {
-        notes.push(format!("more than {} were outstanding at times; the target is too slow for it", load::OUTSTANDING_MAX));
+        notes.push(format!(
+            "more than {} were outstanding at times; the target is too slow for it",
+            load::OUTSTANDING_MAX
+        ));
     }
     measured.end(target, cell, recorder, notes)
 }

@@ -29,7 +29,9 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let mut comparison = Comparison::of(&a, &b);
     if comparison.pairs.is_empty() {
-        return Err(Failure::usage("the two reviews have no cell in common; run the same methods over the same arrays"));
+        return Err(Failure::usage(
+            "the two reviews have no cell in common; run the same methods over the same arrays",
+        ));
     }
     let size = |pair: &Pair| pair.change_percent.abs();
     comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));

@@ -65,9 +65,9 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
 
 fn level(word: &str) -> Result<Level, Failure> {
     let lower = word.trim().to_ascii_lowercase();
-    let known = Level::ALL.into_iter().find(|known| {
-        known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower)
-    });
+    let known = Level::ALL
+        .into_iter()
+        .find(|known| known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower));
     known.ok_or_else(|| {
         Failure::usage(format!("{word:?} is no level; write 0, 1, 1e, 10, 5, 6, 50, 60, linear or jbod"))
     })
@@ -126,7 +126,11 @@ fn advice(levels: &[Planned]) -> Vec<String> {
     let mut advice = Vec::new();
     let safe = plans.iter().filter(|plan| plan.survives.0 > 0);
     if let Some(best) = safe.clone().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) {
-        advice.push(format!("fastest that survives a failure: {} ({} requests/s)", best.array, figure(best.healthy.iops)));
+        advice.push(format!(
+            "fastest that survives a failure: {} ({} requests/s)",
+            best.array,
+            figure(best.healthy.iops)
+        ));
     }
     if let Some(most) = safe.max_by_key(|plan| plan.capacity) {
         advice.push(format!("most room that survives a failure: {} ({})", most.array, human(Bytes(most.capacity))));
@@ -140,7 +144,10 @@ fn advice(levels: &[Planned]) -> Vec<String> {
                 advice.push(format!("{}: write-through is faster here (write-back x {ratio:.2})", plan.array));
             }
             Some(ratio) if ratio > 1.0 / CACHE_HARMS => {
-                advice.push(format!("{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal", plan.array));
+                advice.push(format!(
+                    "{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal",
+                    plan.array
+                ));
             }
             _ => {}
         }

@@ -93,12 +93,8 @@ fn chosen(words: &[String]) -> Result<Vec<&'static Method>, Failure> {
 }
 
 fn list(context: &Context) -> Exit {
-    let listed = |method: &Method| Listed {
-        id: method.id,
-        name: method.name,
-        title: method.title,
-        question: method.question,
-    };
+    let listed =
+        |method: &Method| Listed { id: method.id, name: method.name, title: method.title, question: method.question };
     let body = ListBody { methods: methods().iter().map(listed).collect() };
     let mut table = Table::new(&["NUMBER", "NAME", "QUESTION"]);
     for method in &body.methods {
@@ -145,11 +141,8 @@ fn on_real(
     methods: Vec<&'static Method>,
     context: &Context,
 ) -> Result<ReviewResults, Failure> {
-    let destroy = if arguments.destroy_data && choice.holds_data() {
-        Some(confirmed(choice, arguments, context)?)
-    } else {
-        None
-    };
+    let destroy =
+        if arguments.destroy_data && choice.holds_data() { Some(confirmed(choice, arguments, context)?) } else { None };
     let open = |bytes_max: u32, outstanding: u32| -> Result<Box<dyn Target>, TargetError> {
         let options = RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed };
         Ok(match choice {

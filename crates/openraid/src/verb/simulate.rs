@@ -54,7 +54,9 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let subject = word.parse().map_err(Failure::usage)?;
     let (pattern, axes, trace) = match asked(&arguments.load)? {
         Asked::Pattern(pattern, axes) => (pattern, *axes, None),
-        Asked::Trace(trace) => (openraid_lab::cell::Pattern::Database, openraid_lab::cell::Axes::default(), Some(trace)),
+        Asked::Trace(trace) => {
+            (openraid_lab::cell::Pattern::Database, openraid_lab::cell::Axes::default(), Some(trace))
+        }
     };
     let state = match (arguments.degraded, arguments.rebuilding) {
         (_, true) => ArrayState::Rebuilding,
