@@ -6,6 +6,7 @@
 use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Pattern, Subject};
 use crate::review::ReviewResults;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What makes cells of two reviews the same.
 type Key<'a> = (&'a Subject, &'a Pattern, &'a Axes, &'a ArrayState);
@@ -44,12 +45,18 @@ impl Comparison {
     pub fn of(a: &ReviewResults, b: &ReviewResults) -> Self {
         let mut pairs = Vec::new();
         let mut only_a = 0;
+        // A measured target is called single whatever it is.
+        let any_array = a.simulated != b.simulated && arrays(a) == 1 && arrays(b) == 1;
         for method in &a.methods {
             let other = b.methods.iter().find(|known| known.id == method.id);
             for known in &method.cells {
                 let Some(first) = known.outcome.result() else { continue };
                 let second = other.into_iter().flat_map(|method| &method.cells);
-                let second = second.filter(|candidate| key(&candidate.cell) == key(&known.cell));
+                let same = |cell: &CellSpec| {
+                    let subject = if any_array { &known.cell.subject } else { &cell.subject };
+                    (subject, &cell.pattern, &cell.axes, &cell.state) == key(&known.cell)
+                };
+                let second = second.filter(|candidate| same(&candidate.cell));
                 let second = second.filter_map(|candidate| candidate.outcome.result()).next();
                 match second {
                     Some(second) => pairs.push(pair(&method.id, first, second)),
@@ -77,6 +84,12 @@ impl Comparison {
             .collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
+}
+
+/// How many arrays a review is about.
+fn arrays(review: &ReviewResults) -> usize {
+    let cells = review.methods.iter().flat_map(|method| &method.cells);
+    cells.map(|known| known.cell.subject).collect::<BTreeSet<Subject>>().len()
 }
 
 fn key(cell: &CellSpec) -> Key<'_> {

@@ -1,15 +1,12 @@
-//! A review: several methods over several subjects, as results that can be kept and as a report that can be read.
+//! A review: several methods over several subjects, as results that can be kept. [`crate::report`] shows them.
 
-mod figures;
-mod page;
 mod perform;
-mod tables;
 
-pub use page::{absent_words, to_report};
 pub use perform::Performance;
 
 use crate::cell::CellSpec;
-use crate::method::{rules, Method, Suite};
+use crate::method::{find, rules, Method, Suite};
+use crate::report::assemble::{Chapter, Trial};
 use crate::run::Outcome;
 use crate::target::TargetFacts;
 use serde::{Deserialize, Serialize};
@@ -24,6 +21,12 @@ pub struct CellOutcome {
     pub cell: CellSpec,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+impl CellOutcome {
+    fn trial(&self) -> Trial {
+        Trial { spec: self.cell.clone(), outcome: self.outcome.clone() }
+    }
 }
 
 /// A method and its cells.
@@ -99,6 +102,24 @@ impl ReviewResults {
             rules: rules().iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect(),
             methods: Vec::new(),
         }
+    }
+
+    /// The methods as a report takes them. One that this version does not know is left out.
+    #[must_use]
+    pub fn chapters(&self) -> Vec<Chapter> {
+        let known = self.methods.iter().filter_map(|method| Some((find(&method.name)?, method)));
+        let chapters = known.map(|(known, method)| Chapter {
+            method: known,
+            trials: method.cells.iter().map(CellOutcome::trial).collect(),
+            refusal: method.refusal.clone().unwrap_or_default(),
+        });
+        chapters.collect()
+    }
+
+    /// All cells as a report takes them.
+    #[must_use]
+    pub fn trials(&self) -> Vec<Trial> {
+        self.methods.iter().flat_map(|method| &method.cells).map(CellOutcome::trial).collect()
     }
 
     /// All results there are.

@@ -180,7 +180,8 @@ pub struct ReviewArguments {
 /// What `compare` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Compared are cells with the same array, load, axes and state; system, seed and effort may differ.
+Compared are cells with the same array, load, axes and state; system, seed and effort may differ. A measured target has \
+one array, which is compared with whatever single array the other review has: so a prediction is held against service.
 
 Example:
   openraid compare review-of-today review-of-last-week")]
@@ -194,6 +195,9 @@ pub struct CompareArguments {
     /// Show so many cells, those with the largest changes
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// Write a page with both in one chart
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// What `plan` takes.

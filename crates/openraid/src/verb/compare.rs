@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use openraid_lab::compare::{Comparison, Pair};
+use openraid_lab::report;
 use openraid_lab::review::{ReviewResults, REVIEW_SCHEMA};
+use openraid_lab::run::write_atomically;
 use serde::Serialize;
 
 use super::Context;
@@ -35,7 +37,12 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     }
     let size = |pair: &Pair| pair.change_percent.abs();
     comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));
+    let (first, second) = (a.trials(), b.trials());
     let body = Body { a: a.target, b: b.target, mean_ratio: comparison.mean_ratio(), comparison };
+    if let Some(file) = &arguments.out {
+        let page = report::assemble::comparison((&body.a, &body.b), &first, &second);
+        write_atomically(file, report::render(&page).as_bytes()).map_err(Failure::failed)?;
+    }
     let text = text(&body, arguments.top);
     Ok(context.output.answer(Exit::Fine, &body, &text))
 }

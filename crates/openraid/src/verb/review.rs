@@ -8,7 +8,9 @@ use openraid_lab::cell::{CellSpec, Pattern, Subject};
 use openraid_lab::method::{find, methods, Method, Suite};
 use openraid_lab::metrics::fio;
 use openraid_lab::report;
-use openraid_lab::review::{to_report, Performance, ReviewResults};
+use openraid_lab::report::assemble;
+use openraid_lab::report::data::Fact;
+use openraid_lab::review::{Performance, ReviewResults};
 use openraid_lab::run::{fingerprint, write_atomically, Store};
 use openraid_lab::target::{
     BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, SimTarget, Target, TargetError, TargetFacts,
@@ -76,7 +78,7 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
         }
         real => on_real(real, arguments, methods, context)?,
     };
-    write(&arguments.out, &results)?;
+    write(&arguments.out, &results, &page(&choice, &library, &results)?)?;
     Ok(told(&results, &arguments.out, context))
 }
 
@@ -202,13 +204,35 @@ fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) ->
     Destruction::confirmed(choice, &typed).map_err(Failure::usage)
 }
 
-fn write(folder: &Path, results: &ReviewResults) -> Result<(), Failure> {
+/// The report as a page.
+fn page(choice: &Choice, library: &Library, results: &ReviewResults) -> Result<String, Failure> {
+    let (mut bed, ceilings) = match choice {
+        Choice::Simulated(system) => {
+            let cell = CellSpec { seed: results.seed, ..CellSpec::new(system, Subject::Single, Pattern::Database) };
+            let bed = assemble::bed(library, &cell).map_err(Failure::usage)?;
+            (bed, assemble::limits(library, system).map_err(Failure::usage)?)
+        }
+        _ => (results.bed.iter().map(|line| fact(line)).collect(), Vec::new()),
+    };
+    bed.extend(results.rules.iter().map(|(id, text)| Fact::new(id.clone(), text.clone())));
+    let title = format!("Review of {}", results.target);
+    let mut review = assemble::review(&title, bed, &results.chapters(), &ceilings);
+    review.files = vec![Fact::new("all results", "results.json"), Fact::new("in fio's shape", "fio.json")];
+    Ok(report::render(&review))
+}
+
+fn fact(line: &str) -> Fact {
+    match line.split_once(": ") {
+        Some((name, value)) => Fact::new(name, value),
+        None => Fact::new("note", line),
+    }
+}
+
+fn write(folder: &Path, results: &ReviewResults, page: &str) -> Result<(), Failure> {
     let json = serde_json::to_string(results).expect("results are words and numbers");
     let all: Vec<_> = results.results().collect();
     let fio = serde_json::to_string_pretty(&fio::document(&all)).expect("results are words and numbers");
-    let mut page = to_report(results);
-    report::findings::explain(&mut page);
-    for (name, text) in [("results.json", json), ("fio.json", fio), ("report.html", report::render(&page))] {
+    for (name, text) in [("results.json", json), ("fio.json", fio), ("report.html", page.to_owned())] {
         write_atomically(&folder.join(name), text.as_bytes()).map_err(Failure::failed)?;
     }
     Ok(())
