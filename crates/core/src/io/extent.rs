@@ -243,7 +243,8 @@ impl Controller {
         if self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
             return false;
         }
-        let (skip, op) = if self.set(set_id).journal.session == Session::Off {
+        let plain = self.set(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
+        let (skip, op) = if plain {
             self.discard_op(index, set_id, set_lba, len)
         } else {
             // A discard is advice, and the journal would have to remember it.
