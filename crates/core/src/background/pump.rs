@@ -236,9 +236,13 @@ impl Controller {
             return;
         }
         let set = self.set_mut(op.set);
+        let running = set.life == Life::Running;
         let Some(task) = set.task.as_mut().filter(|t| t.id == op.task) else { return };
         task.in_flight -= 1;
-        task.unit_done(op.unit);
+        // A stop cuts units short: what is saved then must not cover them.
+        if running {
+            task.unit_done(op.unit);
+        }
         self.checkpoint_task(op.set, actions);
     }
 
