@@ -287,6 +287,15 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
             "the array was not stopped cleanly and is degraded: stripes that were being written may be wrong; ",
         );
     }
+    if resync_from.is_some() {
+        // A write that was cut short may be on one of the two and not on the other: what was read from the member must
+        // not change when its replacement takes over.
+        for verdict in &mut verdicts {
+            if let Verdict::Replacement(_, done) = verdict {
+                *done = Sectors::ZERO;
+            }
+        }
+    }
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
         common,
