@@ -3,6 +3,7 @@
 
 use openraid_units::SetId;
 
+use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, Phase};
@@ -109,12 +110,20 @@ impl Controller {
     }
 
     /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others, and
-    /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits in [`Phase::Recording`].
+    /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits
+    /// in [`Phase::Recording`].
+    ///
+    /// An array that has failed records nothing any more: members may come back as good that lack the write, so that
+    /// it ends with an error.
     pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.set(set_id);
-        let recorded = set.life == Life::Failed
-            || (set.metadata.as_ref().is_none_or(|m| m.failures_recorded()) && !set.is_bad_urgent());
+        if set.life == Life::Failed {
+            let error = &mut self.ops[index].error;
+            *error = error.or(Some(ReplyStatus::IoError));
+            return true;
+        }
+        let recorded = set.metadata.as_ref().is_none_or(|m| m.failures_recorded()) && !set.is_bad_urgent();
         if !recorded {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;

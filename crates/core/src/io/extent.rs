@@ -101,14 +101,14 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if self.ops[index].error.is_some() {
+                if self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+                    return;
+                }
+                let op = &self.ops[index];
+                if op.kind == OpKind::Destage && op.error.is_none() {
+                    self.run_written(index, actions);
+                } else {
                     self.finish_op(index, actions);
-                } else if self.is_failure_recorded(index) {
-                    if self.ops[index].kind == OpKind::Destage {
-                        self.run_written(index, actions);
-                    } else {
-                        self.finish_op(index, actions);
-                    }
                 }
             }
             phase => unreachable!("a write is never in {phase:?}"),

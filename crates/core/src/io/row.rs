@@ -399,11 +399,11 @@ impl Controller {
     }
 
     fn row_written(&mut self, index: u32, actions: &mut Actions) {
+        if self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+            return;
+        }
         if self.ops[index].error.is_some() {
             return self.finish_op(index, actions);
-        }
-        if !self.is_failure_recorded(index) {
-            return;
         }
         if self.ops[index].kind == OpKind::RowDestage {
             self.band_written(index, actions);
