@@ -414,7 +414,12 @@ impl Controller {
         let array =
             self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, legs: pairs })?;
         for leg in legs {
-            self.arrays[leg.index()].as_mut().expect("just seen").outer += 1;
+            let entry = self.arrays[leg.index()].as_mut().expect("just seen");
+            entry.outer += 1;
+            // Requests are cut on the outer array's blocks: a leg that lacks its coarsest member takes them too.
+            entry.block = block;
+            let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
+            self.set_mut(set).block = block;
         }
         Ok(AdminOutcome::Started(array))
     }
