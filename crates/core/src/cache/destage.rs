@@ -286,7 +286,12 @@ impl Controller {
         let again = self.cache.units.get_mut(unit);
         (again.epoch, again.since) = (epoch, now);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
-        self.cache.units.set_state(unit, if at_once { UnitState::Ready } else { UnitState::Waiting });
+        let state = match (failed, at_once) {
+            (true, _) => UnitState::Resting,
+            (false, true) => UnitState::Ready,
+            (false, false) => UnitState::Waiting,
+        };
+        self.cache.units.set_state(unit, state);
     }
 
     /// The pieces that wait for a dirty unit go on; with an error where it could not be written.
@@ -313,5 +318,6 @@ impl Controller {
         }
         (dirty.failed, dirty.held) = (true, dirty.held + 1);
         self.release_waiters(unit, Some(ReplyStatus::IoError));
+        self.wake_cache_waiters();
     }
 }

@@ -281,6 +281,10 @@ impl Cache {
     /// The next dirty unit to be written, and why: those that are ready, then the oldest while memory is short or
     /// somebody waits, or when it has waited long enough.
     pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos) -> Option<u32> {
+        while let Some(rested) = self.units.first_resting().filter(|unit| self.units.get(*unit).since + delay <= now) {
+            self.counters.aged += 1;
+            self.units.set_state(rested, UnitState::Ready);
+        }
         if let Some(unit) = self.units.first_ready() {
             return Some(unit);
         }
@@ -299,13 +303,22 @@ impl Cache {
         Some(unit)
     }
 
+    /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
+    /// itself for some time.
+    pub(crate) fn is_held(&self) -> bool {
+        self.writing == 0 && self.units.first_ready().is_none() && self.units.first_waiting().is_none()
+    }
+
     /// When the oldest dirty unit has waited long enough.
     pub(crate) fn next_due(&self, now: Instant, delay: openraid_units::Nanos) -> Option<Instant> {
         if self.units.first_ready().is_some() {
             return Some(now);
         }
-        let unit = self.units.first_waiting()?;
-        Some(if self.syncs > 0 || self.draining { now } else { self.units.get(unit).since + delay })
+        let after_delay = |unit: u32| self.units.get(unit).since + delay;
+        let rested = self.units.first_resting().map(after_delay);
+        let hurried = self.syncs > 0 || self.draining;
+        let waited = self.units.first_waiting().map(|unit| if hurried { now } else { after_delay(unit) });
+        rested.into_iter().chain(waited).min()
     }
 
     /// A set is gone: its lines are free. Returns how many sectors were dirty.

@@ -7,6 +7,10 @@
 //!     | nothing dirty is left      | written to meanwhile                           | an operation takes it
 //!     +----------------------------+------------------ Writing <-------------------+
 //! ```
+//!
+//! A unit that could not be written rests before it is tried again, unless somebody waits for it by name: memory that
+//! is short, or a flush, would try it again and again at one instant. One of a set that has failed is held until the
+//! set is stopped.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, SetId};
@@ -25,6 +29,8 @@ pub(crate) enum UnitState {
     Ready,
     /// An operation writes it.
     Writing,
+    /// It could not be written.
+    Resting,
     /// Its set has failed.
     Held,
 }
@@ -67,6 +73,8 @@ pub(crate) struct Units {
     /// Those that wait, the oldest first; those that are ready.
     waiting: UnitList,
     ready: UnitList,
+    /// Those that rest, the longest first.
+    resting: UnitList,
 }
 
 impl Units {
@@ -92,7 +100,7 @@ impl Units {
         }
         let heads = alloc::vec![NONE; (count as usize).next_power_of_two()];
         let empty = UnitList { head: NONE, tail: NONE };
-        Self { units, heads, free: if count == 0 { NONE } else { 0 }, waiting: empty, ready: empty }
+        Self { units, heads, free: if count == 0 { NONE } else { 0 }, waiting: empty, ready: empty, resting: empty }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -179,6 +187,7 @@ impl Units {
         match state {
             UnitState::Waiting => Some(&mut self.waiting),
             UnitState::Ready => Some(&mut self.ready),
+            UnitState::Resting => Some(&mut self.resting),
             UnitState::Writing | UnitState::Held | UnitState::Free => None,
         }
     }
@@ -229,6 +238,10 @@ impl Units {
     /// The first that is ready.
     pub(crate) fn first_ready(&self) -> Option<u32> {
         Some(self.ready.head).filter(|index| *index != NONE)
+    }
+    /// The one that rests since longest.
+    pub(crate) fn first_resting(&self) -> Option<u32> {
+        Some(self.resting.head).filter(|index| *index != NONE)
     }
     /// The one that waits since longest.
     pub(crate) fn first_waiting(&self) -> Option<u32> {

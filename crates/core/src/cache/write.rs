@@ -75,11 +75,19 @@ impl Controller {
             }
             Promise::Through => {}
         }
-        if let Some(unit) = self.dirty_unit_below(set, at, len) {
-            self.pieces[piece].next_waiter = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, piece);
-            return Cached::Waits;
+        self.pass_cache(piece, set, at, len)
+    }
+
+    /// A write goes past the cache, when nothing dirty is in its way any more.
+    fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
+        match self.dirty_unit_below(set, at, len) {
+            Some(unit) => {
+                let waiters = &mut self.cache.units.get_mut(unit).waiters;
+                self.pieces[piece].next_waiter = core::mem::replace(waiters, piece);
+                Cached::Waits
+            }
+            None => Cached::Past(len),
         }
-        Cached::Past(len)
     }
 
     /// What keeps this piece of a write until the members have it? The cache takes only what fills blocks.
@@ -97,7 +105,12 @@ impl Controller {
 
     /// The first dirty unit that something which goes past the cache has to wait for; it is hurried. Where there is
     /// none the clean lines of these sectors have forgotten them.
+    ///
+    /// Of a set that has failed nothing is written any more, and whoever waited would wait for ever.
     fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
+        if self.set(set).life == Life::Failed {
+            return None;
+        }
         let geometry = &self.sets[set.index()].as_ref().expect("operations belong to sets").geometry;
         let unit = self.cache.dirty_unit_in(geometry, set, at, len);
         match unit {
@@ -110,8 +123,15 @@ impl Controller {
         unit
     }
 
-    /// May a discard of these sectors go past the cache now?
+    /// May a discard of these sectors go past the cache now? Where the members do not take what is dirty it is passed
+    /// on all the same: what a discarded sector reads as is not promised, and the discard would wait for ever.
     pub(crate) fn may_pass_cache(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
+        let geometry = &self.sets[set.index()].as_ref().expect("operations belong to sets").geometry;
+        let below = self.cache.dirty_unit_in(geometry, set, at, len);
+        if below.is_some_and(|unit| self.cache.units.get(unit).state == UnitState::Resting) {
+            self.cache.invalidate(set, at, len);
+            return true;
+        }
         self.dirty_unit_below(set, at, len).is_none()
     }
 
@@ -140,7 +160,7 @@ impl Controller {
     pub(crate) fn hurry_unit(&mut self, unit: u32) {
         let entry = self.cache.units.get_mut(unit);
         entry.urgent = true;
-        if entry.state == UnitState::Waiting {
+        if matches!(entry.state, UnitState::Waiting | UnitState::Resting) {
             self.cache.counters.urgent += 1;
             self.cache.units.set_state(unit, UnitState::Ready);
         }
@@ -191,6 +211,9 @@ impl Controller {
             }
         }
         if taken.is_zero() {
+            if promise == Promise::Volatile && self.cache.is_held() {
+                return self.pass_cache(piece, set, at, len);
+            }
             if promise == Promise::Journal && len.is_zero() {
                 self.explain(set, Reason::WaitedForJournal, at.get(), 0);
             }
