@@ -80,6 +80,8 @@ pub struct Faults {
     pub torn: Vec<(DriveLba, Sectors)>,
     /// What has gone wrong without a word.
     pub wrong: Vec<Wrong>,
+    /// Where writes went, if anybody wants to know; whoever does empties it.
+    pub written: Option<Vec<(DriveLba, Sectors)>>,
 }
 
 impl Faults {

@@ -313,6 +313,9 @@ impl MemoryDrive {
                 }
             }
         }
+        if let Some(places) = &mut self.faults.written {
+            places.push((command.lba, command.len));
+        }
         self.sequence += 1;
         written.apply(&mut self.current);
         if fua || !self.spec.volatile_cache {
@@ -442,6 +445,8 @@ impl MemoryDrive {
     /// The drive alone loses its power and is gone: what it had in flight and all that comes ends with an error.
     /// Returns the tags of what was stuck, to be finished.
     pub fn vanish(&mut self) -> Vec<Tag> {
+        let lost: Vec<_> = self.in_doubt().collect();
+        self.faults.torn.extend(lost);
         self.interrupt();
         self.pull()
     }

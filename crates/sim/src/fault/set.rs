@@ -4,10 +4,10 @@
 //! until a resync has made it fit. A column that is lost from such a row cannot be recovered: the write hole. The
 //! account is kept from what the drives say was on its way, never from what the engine believes.
 
-use openraid_core::admin::{ArrayStatus, MemberState, TaskKind};
+use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
-use openraid_format::Uuid;
+use openraid_format::{Role, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::rows::Rows;
@@ -57,8 +57,23 @@ pub struct Set {
     pub dirty: bool,
     /// It was started by force: no resync will make its rows fit.
     pub forced: bool,
-    /// Who was where when it last ran, and where its data begin.
-    places: Vec<(Slot, DriveId, DriveLba)>,
+    /// Who was where when it last ran.
+    places: Vec<Place>,
+    /// The drives that the newest superblock called members when the last controller ended.
+    current: Vec<DriveId>,
+}
+
+/// A member of a set.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its slot.
+    pub slot: Slot,
+    /// Its drive.
+    pub drive: DriveId,
+    /// Where its data begin.
+    pub start: DriveLba,
+    /// Is it a full member? Others are being filled, or are on their way out.
+    pub full: bool,
 }
 
 impl Set {
@@ -78,13 +93,14 @@ impl Set {
             dirty: false,
             forced: false,
             places: Vec::new(),
+            current: Vec::new(),
         };
         set.note_places(world);
         if world.status(array).is_some_and(|status| status.consistent_to != Sectors::MAX) {
             set.dirty = true;
             set.doubt.insert(MemberLba(0), end);
         }
-        let drive = set.places.first().map(|(_, drive, _)| *drive);
+        let drive = set.places.first().map(|place| place.drive);
         set.uuid = drive.and_then(|drive| superblock_on(world, drive)).map(|superblock| superblock.set_uuid);
         set
     }
@@ -103,20 +119,49 @@ impl Set {
     /// Remember who is where; while it runs.
     pub fn note_places(&mut self, world: &World) {
         let Some(status) = world.status(self.array) else { return };
-        let members = status.members.iter();
-        let here = members.filter_map(|member| member.slot.zip(member.drive));
-        self.places = here.map(|(slot, drive)| (slot, drive, data_offset(world, drive))).collect();
+        let members = status.members.iter().filter(|member| !member.replacement);
+        let here = members.filter_map(|member| Some((member.slot?, member.drive?, member.state)));
+        let failed = status.health == Health::Failed;
+        let place = |(slot, drive, state)| Place {
+            slot,
+            drive,
+            start: data_offset(world, drive),
+            full: match state {
+                MemberState::InSync | MemberState::Failing(_) => true,
+                // An array that has failed records nothing: what it lost last is a member to the next controller.
+                MemberState::Faulty(_) => failed,
+                MemberState::Missing | MemberState::Spare | MemberState::Rebuilding { .. } => false,
+            },
+        };
+        self.places = here.map(place).collect();
     }
 
-    /// Its drives by slot, as far as they are known.
-    pub fn places(&self) -> impl Iterator<Item = (Slot, DriveId, DriveLba)> + '_ {
+    /// Its members, as far as they are known.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.places.iter().copied()
     }
 
-    /// The drive of a slot.
+    /// The member in a slot.
     #[must_use]
-    pub fn drive_in(&self, slot: Slot) -> Option<(DriveId, DriveLba)> {
-        self.places().find(|(here, ..)| *here == slot).map(|(_, drive, start)| (drive, start))
+    pub fn place_of(&self, slot: Slot) -> Option<Place> {
+        self.places().find(|place| place.slot == slot)
+    }
+
+    /// Remember who is a member by what stands on the drives: when a controller ends.
+    pub fn note_current(&mut self, world: &World) {
+        let drives = (0..world.drives_len()).filter_map(|drive| u16::try_from(drive).ok()).map(DriveId);
+        let own = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
+        let own: Vec<_> = own.filter(|(_, superblock)| Some(superblock.set_uuid) == self.uuid).collect();
+        let Some((_, newest)) = own.iter().max_by_key(|(_, superblock)| superblock.events) else { return };
+        let member = |own: &Superblock| matches!(newest.roles.get(own.dev_number), Role::Active(_));
+        self.current = own.iter().filter(|(_, own)| member(own)).map(|(drive, _)| *drive).collect();
+    }
+
+    /// Is there a full member that was none when the last controller ended? Those that were are not there, and nobody
+    /// can tell.
+    #[must_use]
+    pub fn has_stale_members(&self) -> bool {
+        self.uuid.is_some() && self.places().any(|place| place.full && !self.current.contains(&place.drive))
     }
 
     /// Slots without a working member: missing, being filled, or with a drive that has a fault.
@@ -135,34 +180,33 @@ impl Set {
     /// Slots whose drives have bad sectors.
     #[must_use]
     pub fn scarred(&self, world: &World) -> SlotSet {
-        self.places().filter(|(_, drive, _)| world.drive(*drive).faults.defects() > 0).map(|(slot, ..)| slot).collect()
+        let scarred = self.places().filter(|place| world.drive(place.drive).faults.defects() > 0);
+        scarred.map(|place| place.slot).collect()
     }
 
     /// What the drives have on their way joins the rows in doubt: before the power goes. Where they keep it, only what
-    /// is in flight is.
+    /// is in flight is. What was written lately is too, where the drives were told to remember it: another member's
+    /// part of the same row may still have waited in the controller.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
-        let end = Sectors(u64::MAX / 2);
-        for (_, drive, start) in self.places.clone() {
-            let drive = world.drive(drive);
+        for place in self.places.clone().into_iter().filter(|place| place.full) {
+            let drive = world.drive(place.drive);
             let cached = drive.in_doubt().filter(|_| power_goes);
             let flying = drive.outstanding().map(|command| (command.lba, command.len));
-            let torn = drive.faults.torn.iter().copied();
-            for (lba, len) in cached.chain(flying).chain(torn) {
-                if lba >= start && len < end {
-                    self.doubt.insert(MemberLba((lba - start).get()), len);
-                    self.dirty = true;
-                }
+            let lately = drive.faults.torn.iter().chain(drive.faults.written.iter().flatten()).copied();
+            for (lba, len) in cached.chain(flying).chain(lately).filter(|(lba, _)| *lba >= place.start) {
+                self.doubt.insert(MemberLba((lba - place.start).get()), len);
+                self.dirty = true;
             }
         }
     }
 
     /// What drives got wrong so far joins the rows that are suspect.
     pub fn suspect_what_went_wrong(&mut self, world: &World) {
-        for (_, drive, start) in self.places.clone() {
-            let faults = &world.drive(drive).faults;
+        for place in self.places.clone() {
+            let faults = &world.drive(place.drive).faults;
             let wrong = faults.wrong.iter().map(|wrong| (wrong.lba, wrong.len));
-            for (lba, len) in wrong.chain(faults.torn.iter().copied()).filter(|(lba, _)| *lba >= start) {
-                self.suspect.insert(MemberLba((lba - start).get()), len);
+            for (lba, len) in wrong.chain(faults.torn.iter().copied()).filter(|(lba, _)| *lba >= place.start) {
+                self.suspect.insert(MemberLba((lba - place.start).get()), len);
             }
         }
     }
@@ -177,8 +221,8 @@ impl Set {
         if !resync && status.consistent_to == Sectors::MAX {
             self.dirty = false;
             self.doubt.clear();
-            for (_, drive, _) in self.places.clone() {
-                world.drive_mut(drive).faults.torn.clear();
+            for place in self.places.clone() {
+                world.drive_mut(place.drive).faults.torn.clear();
             }
         }
     }

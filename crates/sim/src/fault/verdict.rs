@@ -38,6 +38,8 @@ pub enum Excuse {
     Errors,
     /// The array is refused, or starts only by force.
     Refused,
+    /// The newest members were not there, and the others cannot know that they are stale.
+    Stale,
     /// Writes that were acknowledged and not flushed were lost with what a drive or the cache held, and a request or a
     /// notice said so.
     Unflushed,
@@ -50,6 +52,7 @@ impl fmt::Display for Excuse {
             Self::Silent => "silent corruption",
             Self::Errors => "honest errors",
             Self::Refused => "refused without force",
+            Self::Stale => "only stale members there",
             Self::Unflushed => "unflushed, and said so",
         })
     }

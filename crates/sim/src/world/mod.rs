@@ -58,6 +58,8 @@ pub struct WorldSpec {
     pub jobs: Latency,
     /// Keep a record of all events.
     pub record: bool,
+    /// A run of more events than this goes round in circles.
+    pub events_max: u64,
 }
 
 impl WorldSpec {
@@ -65,7 +67,7 @@ impl WorldSpec {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let quick = Latency { least: Nanos::ZERO, most: Nanos::from_micros(20), grain: Nanos::from_micros(5) };
-        Self { seed, limits: Limits::small(), transfers: quick, jobs: quick, record: false }
+        Self { seed, limits: Limits::small(), transfers: quick, jobs: quick, record: false, events_max: u64::MAX }
     }
 }
 
@@ -351,6 +353,7 @@ impl World {
             self.complete_due();
         }
         self.events += 1;
+        assert!(self.events <= self.spec.events_max, "more events than any run should have\n{}", self.dump());
         self.advance();
         self.check_patience();
         true
@@ -441,13 +444,19 @@ impl World {
         }
     }
 
+    /// Has everything come to rest: nothing in flight, and the controller waits for no time?
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.is_quiet() && self.controller.next_deadline().is_none()
+    }
+
     /// Until everything has come to rest: nothing in flight, and the controller waits for no time.
     ///
     /// # Panics
     /// No rest in [`IDLE_TIME_MAX`].
     pub fn run_until_idle(&mut self) {
         let begin = self.now;
-        while !self.is_quiet() || self.controller.next_deadline().is_some() {
+        while !self.is_idle() {
             self.must_step("requests have no answer");
             assert!(self.now.since(begin) <= IDLE_TIME_MAX, "no rest\n{}", self.dump());
         }

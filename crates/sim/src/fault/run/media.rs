@@ -11,6 +11,7 @@ use super::members::drive_of;
 use super::{Done, Run, Stop};
 use crate::drive::{Defect, Silent, Trap};
 use crate::fault::rows::Rows;
+use crate::fault::set::Place;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 
@@ -27,7 +28,7 @@ impl Run<'_> {
 
     /// A place of a member that belongs to the map.
     fn some_place(&mut self, set: usize, slot: Slot) -> Option<(DriveId, DriveLba, MemberLba)> {
-        let (drive, start) = self.sets[set].drive_in(slot)?;
+        let Place { drive, start, .. } = self.sets[set].place_of(slot)?;
         let spec = *self.world.drive(drive).spec();
         let end = superblock_on(&self.world, drive).map_or(spec.capacity, |superblock| superblock.data_size);
         let block = spec.block.sectors().get();

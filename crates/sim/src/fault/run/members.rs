@@ -92,7 +92,6 @@ impl Run<'_> {
         drive.faults.writes = None;
         drive.faults.flushes = false;
         drive.faults.clear_defects();
-        drive.faults.torn.clear();
     }
 
     /// A drive that was lost is there again, and nobody says so to the controller: the next one finds it.
@@ -116,7 +115,11 @@ impl Run<'_> {
         self.happen(20)?;
         let _ = self.admin(AdminCommand::Remove { array, drive });
         match self.world.re_add_member(array, drive) {
-            Ok(_) => self.lost.retain(|lost| *lost != drive),
+            Ok(_) => {
+                self.lost.retain(|lost| *lost != drive);
+                // Whatever it lacks, it gets.
+                self.world.drive_mut(drive).faults.torn.clear();
+            }
             Err(error) => self.tell(|| format!("  refused: {error}")),
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, Health, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
@@ -32,6 +32,10 @@ const DRIVES_MAX: usize = 30;
 const OUTER_CHUNK: Sectors = Sectors::kib(16);
 /// As much as a superblock can have.
 const OUTER_SUPERBLOCK_BYTES: u64 = 4096;
+/// Events of a run; the longest have a tenth of it.
+const EVENTS_MAX: u64 = 1_000_000;
+/// Time after which an array that has no rest is left alone: many rebuilds of small members.
+const REST_MOST: Nanos = Nanos::from_secs(120);
 /// Notices that a story keeps of each step.
 const NOTICES_TOLD_MAX: usize = 12;
 
@@ -95,7 +99,11 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, bug: Option<Bug>, account: Rc<RefCell<Account>>) -> Self {
-        let mut world = World::new(WorldSpec { limits: scenario.limits.clone(), ..WorldSpec::new(scenario.seed) });
+        let mut world = World::new(WorldSpec {
+            limits: scenario.limits.clone(),
+            events_max: EVENTS_MAX,
+            ..WorldSpec::new(scenario.seed)
+        });
         let mut random = Random::derived(scenario.seed, 12);
         let mut sets = Vec::new();
         for leg in 0..scenario.legs {
@@ -112,6 +120,10 @@ impl<'a> Run<'a> {
             };
             let array = world.create(&scenario.shape, &drives, &options);
             sets.push(Set::new(&world, array));
+        }
+        // In unbounded runs rows may be torn while a member is missing.
+        for drive in (0..world.drives_len()).map(drive_id).filter(|_| scenario.mode == Mode::Unbounded) {
+            world.drive_mut(drive).faults.written = Some(Vec::new());
         }
         let array = if scenario.legs > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
@@ -221,8 +233,14 @@ impl<'a> Run<'a> {
         self.dirty_lost |= notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. }));
     }
 
-    /// Where resyncs have ended, nothing is in doubt any more.
+    /// Where resyncs have ended, nothing is in doubt any more. Where nothing is in work, no row is half written.
     fn settle(&mut self) {
+        let at_rest = |status: ArrayStatus| status.ops == 0 && status.health != Health::Failed;
+        if !self.bounded() && self.sets.iter().all(|set| self.world.status(set.array).is_some_and(at_rest)) {
+            for drive in (0..self.world.drives_len()).map(drive_id) {
+                self.world.drive_mut(drive).faults.written.iter_mut().for_each(Vec::clear);
+            }
+        }
         for set in &mut self.sets {
             set.settle(&mut self.world);
         }
@@ -342,7 +360,15 @@ impl<'a> Run<'a> {
 
     fn rest(&mut self) -> Done {
         self.drain()?;
-        self.world.run_until_idle();
+        if self.bounded() {
+            self.world.run_until_idle();
+            return self.after();
+        }
+        // What no member takes is tried again and again: there is no rest then.
+        let end = self.world.now() + REST_MOST;
+        while self.world.now() < end && !self.world.is_idle() {
+            self.event()?;
+        }
         self.after()
     }
 
@@ -403,7 +429,9 @@ impl<'a> Run<'a> {
         let mut spec = drive_spec(self.scenario, largest, true, &mut self.random);
         // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
         spec.block = shape.block(0);
-        Some(self.world.add_drive(spec))
+        let drive = self.world.add_drive(spec);
+        self.world.drive_mut(drive).faults.written = (!self.bounded()).then(Vec::new);
+        Some(drive)
     }
 }
 

@@ -20,6 +20,9 @@ const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 impl Run<'_> {
     /// The controller ends, and the next one begins.
     pub(super) fn end(&mut self, end: End, again: Option<u64>) -> Done {
+        for set in &mut self.sets {
+            set.suspect_what_went_wrong(&self.world);
+        }
         if end == End::Stop {
             self.drain()?;
             if self.stop() {
@@ -104,6 +107,9 @@ impl Run<'_> {
             }
         }
         self.world.run_until_idle();
+        for set in &mut self.sets {
+            set.note_current(&self.world);
+        }
         if self.bounded() {
             self.session.versions_mut().end_flush(begun);
         }
@@ -116,6 +122,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.note_places(&self.world);
             set.doubt_what_is_on_its_way(&self.world, matches!(end, End::Cut | End::CutInPart));
+            set.note_current(&self.world);
         }
         match end {
             End::Cut => self.session.cut_power(&mut self.world),
@@ -163,6 +170,11 @@ impl Run<'_> {
     fn open_holes(&mut self) {
         for set in 0..self.sets.len() {
             self.sets[set].note_places(&self.world);
+            if !self.bounded() && self.sets[set].has_stale_members() {
+                self.excuse(Excuse::Stale);
+                let capacity = self.session.capacity();
+                self.session.versions_mut().give_up(0..capacity);
+            }
             let Some(status) = self.world.status(self.sets[set].array) else { continue };
             let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
             for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
