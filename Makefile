@@ -13,7 +13,7 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
-.PHONY: help run test soak bench lint
+.PHONY: help run test soak bench lint gallery
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,3 +38,7 @@ bench: ## ratios measured in one run, CPU time per I/O first
 lint: ## the checks of `test` that read the sources without running them, and cargo-deny (installed if missing)
 	@tools/need $(BUILD)
 	cargo xtask lint
+
+gallery: ## five reviews run again on simulated machines: pages in target/gallery (minutes; goes on where it was)
+	@tools/need $(BUILD)
+	cargo run --release -p openraid-lab --bin openraid-gallery -- target/gallery

@@ -19,6 +19,7 @@
 
 pub mod cell;
 pub mod compare;
+pub mod gallery;
 pub mod imitation;
 pub mod load;
 pub mod method;

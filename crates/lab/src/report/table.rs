@@ -61,7 +61,8 @@ fn cell(series: &Series, x: f64) -> Cell {
     match (found, absent) {
         (Some(point), _) => of_point(point),
         (None, Some(absent)) => Cell::NotApplicable(absent.reason.clone()),
-        (None, None) => Cell::NotApplicable("not measured".into()),
+        // A place of other lines only: nothing is missing here.
+        (None, None) => Cell::Text(String::new()),
     }
 }
 

@@ -151,7 +151,7 @@ pub fn evidence(result: &CellResult) -> Evidence {
 
 /// A decision of the engine as a noun in the plural: variants of one decision have one name.
 fn reason_words(reason: &str) -> String {
-    const KINDS: [(&str, &str); 9] = [
+    const KINDS: [(&str, &str); 13] = [
         ("FullStripe", "full-stripe writes"),
         ("ReadModifyWrite", "read-modify-writes"),
         ("Reconstruct", "reconstruct-writes"),
@@ -159,6 +159,10 @@ fn reason_words(reason: &str) -> String {
         ("WriteNoParity", "writes without parity"),
         ("Mirrored", "writes to every copy"),
         ("Direct", "writes to one place"),
+        ("WriteCached", "writes into the cache"),
+        ("ReadCached", "reads from the cache"),
+        ("ReadDirect", "reads from one place"),
+        ("WaitedForCache", "waits for room in the cache"),
         ("ReadRecovered", "reads recovered from other members"),
         ("ReadSequential", "reads that go on where a head is"),
     ];

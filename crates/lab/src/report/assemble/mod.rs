@@ -108,10 +108,15 @@ pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
 /// The answer of each section's first chart.
 fn summary(review: &Review) -> Vec<String> {
     let first = |section: &Section| {
-        let answer = section.panels.iter().map(|panel| &panel.answer).find(|answer| !answer.is_empty());
-        let name = section.method.split_once(' ').map_or(section.method.as_str(), |(_, name)| name).to_owned();
-        match (answer, section.findings.iter().find(|finding| finding.kind == FindingKind::Comparison)) {
-            (Some(answer), _) => Some(format!("{name}: {answer}")),
+        let name = section.method.split_once(' ').map_or(section.method.as_str(), |(_, name)| name);
+        if !section.answer.is_empty() {
+            return Some(format!("{name}: {}", section.answer));
+        }
+        let panel = section.panels.iter().find(|panel| !panel.answer.is_empty());
+        let finding = section.findings.iter().find(|finding| finding.kind == FindingKind::Comparison);
+        match (panel, finding) {
+            (Some(panel), _) if section.panels.len() == 1 => Some(format!("{name}: {}", panel.answer)),
+            (Some(panel), _) => Some(format!("{name}. {} {}", panel.question, panel.answer)),
             (None, Some(finding)) => Some(format!("{name}: {}", finding.text)),
             (None, None) => None,
         }
@@ -156,7 +161,9 @@ fn how(all: &[&Trial]) -> Vec<String> {
     let [(effort, seed)] = efforts.as_slice() else { return Vec::new() };
     vec![format!(
         "Each result is of at most {} requests or {} s, after at most {} s of warming up; seed {seed}.",
-        effort.requests, effort.seconds_max, effort.warm_seconds_max
+        super::format::fixed(effort.requests as f64, 0),
+        effort.seconds_max,
+        effort.warm_seconds_max
     )]
 }
 

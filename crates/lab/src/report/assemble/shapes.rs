@@ -75,6 +75,7 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
         for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
             let scheme = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
             push(section, format!("Which array is best rated{where_}?"), rating(&of_pattern, &pattern, scheme));
+            section.tables.extend(ratings(&of_pattern, &pattern, where_));
         }
     }
 }
@@ -95,6 +96,31 @@ fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
     }
     let value = Axis::new(format!("rating {scheme:?}"), Unit::None, Scale::Linear).better(Better::Higher);
     Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
+}
+
+/// The ratings of every scheme whose depths were measured, with their formulas.
+fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> {
+    let rated = |scheme: Scheme| -> Vec<Bar> {
+        let Chart::Bars(bars) = rating(trials, pattern, scheme) else { return Vec::new() };
+        bars.bars
+    };
+    let all: Vec<(Scheme, Vec<Bar>)> = Scheme::ALL.into_iter().map(|scheme| (scheme, rated(scheme))).collect();
+    let known: Vec<&(Scheme, Vec<Bar>)> = all.iter().filter(|(_, bars)| !bars.is_empty()).collect();
+    let rows = grouped(trials, subject).into_iter().map(|(name, _)| {
+        let cells = known.iter().map(|(_, bars)| {
+            let bar = bars.iter().find(|bar| bar.subject == name);
+            bar.map_or_else(|| Cell::NotApplicable("a depth is missing".into()), |bar| Cell::Number(bar.value.y))
+        });
+        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+    });
+    (!known.is_empty()).then(|| Table {
+        caption: format!("{}{where_}: ratings by all formulas", title(pattern)),
+        corner: "array".into(),
+        columns: known.iter().map(|(scheme, _)| format!("{scheme:?}")).collect(),
+        rows: rows.collect(),
+        formula: "qN is IOPS at depth N".into(),
+        notes: known.iter().map(|(scheme, _)| format!("{scheme:?} = {}", scheme.formula(pattern))).collect(),
+    })
 }
 
 /// M05: speed over clients at depth 1 as charts, other depths as tables.
@@ -266,12 +292,12 @@ pub fn scores(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// Outstanding requests of all workers.
+/// Outstanding requests of all workers; of each drive where every drive has a worker of its own.
 fn outstanding_of(spec: &CellSpec) -> Option<f64> {
-    let workers = match spec.subject.level() {
-        Some(Level::Jbod) => spec.subject.members(),
-        _ => spec.axes.workers.unwrap_or(spec.pattern.defaults().workers),
-    };
+    if let (Some(Level::Jbod), Some(depth)) = (spec.subject.level(), spec.axes.qd) {
+        return Some(f64::from(depth));
+    }
+    let workers = spec.axes.workers.unwrap_or(spec.pattern.defaults().workers);
     spec.axes.oio.or_else(|| Some(spec.axes.qd? * u32::from(workers))).map(f64::from)
 }
 
@@ -279,7 +305,13 @@ fn outstanding_of(spec: &CellSpec) -> Option<f64> {
 pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
         let figure = Figure::of_pattern(&pattern);
-        let mut drawn = lines(&trials, outstanding_axis(), outstanding_of, figure);
+        let alone = |trial: &&Trial| trial.spec.subject.level() == Some(Level::Jbod) && trial.spec.axes.oio.is_none();
+        let x = if trials.iter().all(alone) {
+            Axis::new("outstanding at each drive", Unit::None, Scale::Log2)
+        } else {
+            outstanding_axis()
+        };
+        let mut drawn = lines(&trials, x, outstanding_of, figure);
         let what = if figure == Figure::Mbps {
             drawn.guides = ceilings(limits, op);
             "large requests in sequence"

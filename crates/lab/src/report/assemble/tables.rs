@@ -2,7 +2,7 @@
 
 use super::super::data::{Bar, Bars, Cell, Chart, Finding, FindingKind, Row, Section, Subject, Table};
 use super::super::findings;
-use super::super::format::{percent, percent_range};
+use super::super::format::{list, percent, percent_range};
 use super::super::table::NOISE;
 use super::curve::{axes_words, grouped, reason, varying};
 use super::figure::{subject, title, Figure};
@@ -163,7 +163,9 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
             });
             let redundant = only(&of_kind, |spec| spec.state != ArrayState::Healthy);
             let kept = only(&of_kind, |spec| redundant.iter().any(|other| other.spec.subject == spec.subject));
-            if section.panels.is_empty() {
+            // The mixed load says most in one picture.
+            let mixed = of_kind.iter().any(|trial| trial.spec.axes.rd.is_some_and(|reads| reads > 0 && reads < 100));
+            if mixed && section.panels.is_empty() {
                 let mut bars = Vec::new();
                 for (name, of_subject) in grouped(&kept, subject) {
                     bars.extend(figure.point(0.0, &of_subject).map(|value| Bar { subject: name, value }));
@@ -173,10 +175,29 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
             }
         }
     }
+    section.answer = answer(&left);
     for (name, state, low, high) in left {
         let text = format!("{name}, {state}: {} of the healthy array's speed.", percent_range(low, high));
         section.findings.push(Finding::new(FindingKind::Comparison, text));
     }
+}
+
+/// The least and the most that any load keeps, by state.
+fn answer(left: &[(Subject, String, f64, f64)]) -> String {
+    let mut states: Vec<(&str, f64, f64)> = Vec::new();
+    for (_, state, low, high) in left {
+        match states.iter_mut().find(|(known, ..)| known == state) {
+            Some((_, least, most)) => (*least, *most) = (least.min(*low), most.max(*high)),
+            None => states.push((state, *low, *high)),
+        }
+    }
+    let words: Vec<String> =
+        states.iter().map(|(state, low, high)| format!("{} with {state}", percent_range(*low, *high))).collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    let words = list(&words).replace("with rebuilding", "while rebuilding");
+    format!("Arrays keep {words}, depending on level and load.")
 }
 
 fn state_rows(

@@ -1,7 +1,7 @@
 //! The answer of a chart as one sentence: who is best, where, and by how much.
 
 use super::super::bars::sorted;
-use super::super::data::{Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series};
+use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series};
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
@@ -108,6 +108,9 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
         let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
         format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
     };
+    if always.len() == many.len() {
+        return format!("All are level throughout, with {}.", figure(&always, last));
+    }
     if !always.is_empty() {
         let lead = factor(lines, many, &always, last);
         return format!("{} {} best throughout, with {}{lead}.", names(&always), verb(&always), figure(&always, last));
@@ -177,7 +180,11 @@ fn of_bars(bars: &Bars) -> String {
         return String::new();
     }
     let (unit, top) = (&bars.value.unit, first.value.y);
-    let level = known.iter().take_while(|bar| (bar.value.y - top).abs() <= TIE * top.abs());
+    let is_level = |bar: &&&Bar| (bar.value.y - top).abs() <= TIE * top.abs();
+    if is_level(&last) {
+        return format!("All are level, from {} to {}.", value(unit, top), value(unit, last.value.y));
+    }
+    let level = known.iter().take_while(is_level);
     let names: Vec<String> = level.map(|bar| bar.subject.to_string()).collect();
     let verb = if names.len() == 1 { "is" } else { "are" };
     format!(

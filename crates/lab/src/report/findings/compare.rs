@@ -1,16 +1,18 @@
 //! How results compare: more drives, the ideal, a degraded array with a healthy one, one order of tests with
 //! another, write-back with write-through.
 
-use super::super::data::{Better, Cell, Finding, FindingKind, GuideKind, Level, Lines, Mark, Point, Series, Table};
+use super::super::data::{
+    Better, Cell, Finding, FindingKind, GuideKind, Level, Lines, Mark, Part, Point, Series, Table,
+};
 use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
 use super::super::lines::spread;
 use super::super::table::{step, NOISE};
-use super::{best, cause, drawn, finite, load_axis, value_at};
+use super::{best, cause, drawn, finite, limit, load_axis, value_at};
 
 /// More drives bring less than this share of what they could: worth a sentence.
 const SCALING: f64 = 0.90;
 
-/// What more drives of the same level bring.
+/// What more drives of the same level bring: a sentence for each level, steps with the same cause together.
 pub fn scaling(lines: &Lines) -> Vec<Finding> {
     if !load_axis(lines) || lines.y.better != Better::Higher {
         return Vec::new();
@@ -20,14 +22,30 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
         let mut widths: Vec<&Series> =
             drawn(lines).filter(|one| one.subject.level == level && one.subject.variant.is_empty()).collect();
         widths.sort_by_key(|series| series.subject.members);
-        for pair in widths.windows(2) {
-            found.extend(step_up(lines, level, pair[0], pair[1]));
+        let steps: Vec<Step> = widths.windows(2).filter_map(|pair| step_up(lines, level, pair[0], pair[1])).collect();
+        for group in steps.chunk_by(|a, b| a.part == b.part) {
+            let mut words: Vec<String> = group.iter().map(|step| step.words.clone()).collect();
+            words[0] = format!("{} would be perfect)", words[0].trim_end_matches(')'));
+            let cause = group.last().and_then(|step| step.cause.as_ref());
+            let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+            let text = format!("{level}: the best speed grows {}{cause}.", list(&words));
+            found.push(Finding::new(FindingKind::Comparison, text));
         }
     }
     found
 }
 
-fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<Finding> {
+/// What a step to more drives brings.
+struct Step {
+    /// `from 3 to 4 drives 1.06 times (1.33)`.
+    words: String,
+    /// The part that is at its limit.
+    part: Option<Part>,
+    /// In words.
+    cause: Option<String>,
+}
+
+fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<Step> {
     let (less, more) = (few.subject.members, many.subject.members);
     let ideal = f64::from(data_drives(level, more)) / f64::from(data_drives(level, less).max(1));
     let (few_points, many_points) = (finite(few), finite(many));
@@ -36,13 +54,8 @@ fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<F
     if less >= more || !gain.is_finite() || ideal <= 1.0 || (gain - 1.0) >= (ideal - 1.0) * SCALING {
         return None;
     }
-    let brings = if gain < 1.0 - NOISE {
-        format!("is slower: {} instead of {}", value(&lines.y.unit, b.y), value(&lines.y.unit, a.y))
-    } else {
-        format!("brings {} times the best speed ({} would be perfect)", fixed(gain, 2), fixed(ideal, 2))
-    };
-    let cause = cause(b).map_or(String::new(), |cause| format!(": {cause}"));
-    Some(Finding::new(FindingKind::Comparison, format!("{level}: from {less} to {more} drives {brings}{cause}.")))
+    let words = format!("from {less} to {more} drives {} times ({})", fixed(gain, 2), fixed(ideal, 2));
+    Some(Step { words, part: limit(b).map(|load| load.part.clone()), cause: cause(b) })
 }
 
 /// Drives whose work adds up for a host, by level: all but the parities. Legs of nested levels have one parity

@@ -28,9 +28,11 @@ pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
             None => parts.push((load.part.clone(), vec![name], load.busy, load.busy)),
         }
     }
+    let all = drawn(lines).count();
     let told = |(part, names, low, high): (Part, Vec<String>, f64, f64)| {
+        let names = if names.len() == all && all > 2 { "all of them".into() } else { list(&names) };
         let busy = percent_range(low.min(1.0), high.min(1.0));
-        let text = format!("{} is the limit of {} at best ({busy} busy).", part, list(&names));
+        let text = format!("{part} is the limit of {names} at best ({busy} busy).");
         Finding::new(FindingKind::Limit, sentence(&text))
     };
     parts.into_iter().map(told).collect()

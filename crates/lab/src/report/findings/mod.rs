@@ -11,7 +11,7 @@ mod shape;
 pub use answer::answer;
 pub use compare::{order_effect, ratios};
 
-use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series};
+use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series, Unit};
 use super::format::percent;
 
 /// From this share of the time on a part is the limit.
@@ -73,9 +73,11 @@ fn finite(series: &Series) -> Vec<&Point> {
     series.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect()
 }
 
-/// Is x a load that grows: depth, block size, clients, drives?
+/// Is x a load that grows, so that y should grow with it: depth, clients, drives, block size? Larger blocks are
+/// fewer requests, which needs no explanation.
 fn load_axis(lines: &Lines) -> bool {
-    lines.x.scale == Scale::Log2 || lines.x.unit == super::data::Unit::None
+    let fewer = lines.x.unit == Unit::Bytes && lines.y.unit == Unit::named("IOPS");
+    !fewer && (lines.x.scale == Scale::Log2 || lines.x.unit == Unit::None)
 }
 
 /// The best of a series by the axis of y.
@@ -94,6 +96,15 @@ fn busiest(evidence: &Evidence) -> Option<&Load> {
     evidence.loads.iter().filter(real).rev().max_by(|a, b| a.busy.total_cmp(&b.busy))
 }
 
+/// The busiest of several parts below their limit, in words.
+fn working(load: &Load) -> String {
+    let busy = percent(load.busy.min(1.0));
+    match load.part {
+        Part::Drives => format!("the busiest drive works {busy} of the time"),
+        _ => format!("the busiest, {}, works {busy} of the time", load.part),
+    }
+}
+
 /// What limits a result, in words that follow a colon; `None` where the result carries no evidence.
 fn cause(point: &Point) -> Option<String> {
     let load = busiest(point.evidence.as_ref()?)?;
@@ -101,7 +112,7 @@ fn cause(point: &Point) -> Option<String> {
     Some(if load.busy >= BUSY_LIMIT {
         format!("{} is the limit ({busy} busy)", load.part)
     } else {
-        format!("no part is at its limit; the busiest, {}, works {busy} of the time", load.part)
+        format!("no part is at its limit; {}", working(load))
     })
 }
 

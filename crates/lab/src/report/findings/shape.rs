@@ -16,6 +16,9 @@ const DIP: f64 = 0.08;
 const RATE_STEP: f64 = 0.05;
 /// Share of the time by which a part's work must differ to explain a dip.
 const BUSY_STEP: f64 = 0.10;
+/// What happens to every request of its kind, and so is the cause of nothing.
+pub const ROUTINE: [&str; 4] =
+    ["writes into the cache", "writes to one place", "reads from one place", "writes to every copy"];
 /// Percentiles that tell about a tail: the usual and the rare.
 const TAIL: (f64, f64) = (50.0, 99.0);
 
@@ -196,6 +199,9 @@ fn rates(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     names.dedup();
     let mut most: Option<(f64, String)> = None;
     for what in names {
+        if ROUTINE.contains(&what) {
+            continue;
+        }
         let (now, then): (f64, Vec<f64>) = (rate(here, what), beside.iter().map(|other| rate(other, what)).collect());
         // It must differ from all of the others, in the same direction.
         let nearest = then.iter().copied().min_by(|a, b| (a - now).abs().total_cmp(&(b - now).abs()))?;

@@ -156,9 +156,21 @@ fn more_drives_that_bring_little_are_told_of_with_the_reason() {
     let all = vec![series("raid0x4", points(1200.0, 0.85)), series("raid0x6", points(1224.0, 0.99))];
     let told = texts(&lines(all));
     let wanted =
-        "RAID 0: from 4 to 6 drives brings 1.02 times the best speed (1.50 would be perfect): PCI 64/33 is the \
+        "RAID 0: the best speed grows from 4 to 6 drives 1.02 times (1.50 would be perfect): PCI 64/33 is the \
                   limit (99 % busy).";
     assert_eq!(told[1], wanted);
+}
+
+#[test]
+fn steps_with_the_same_cause_share_a_sentence() {
+    let drives =
+        |name: &str, y: f64| series(name, vec![Point::exact(1.0, y / 2.0), Point::exact(2.0, y).with(bus(0.99))]);
+    let all = vec![drives("jbodx3", 150.0), drives("jbodx4", 159.0), drives("jbodx5", 159.0)];
+    let told = texts(&lines(all));
+    let wanted =
+        "JBOD: the best speed grows from 3 to 4 drives 1.06 times (1.33 would be perfect) and from 4 to 5 drives \
+                  1.00 times (1.25): PCI 64/33 is the limit (99 % busy).";
+    assert_eq!(told, ["PCI 64/33 is the limit of all of them at best (99 % busy).", wanted]);
 }
 
 #[test]
@@ -201,7 +213,7 @@ fn answers_name_who_leads_and_by_how_much() {
         all(vec![plain("single", &[50.0, 60.0]), plain("raid0x4", &[100.0, 240.0]), plain("raid5x4", &[99.0, 200.0])]);
     assert_eq!(steady, "RAID 0 x4 is best throughout, with 240 MB/s at 2 outstanding, 4.0 times the single drive.");
     let level = all(vec![plain("raid0x4", &[100.0, 240.0]), plain("raid5x4", &[99.0, 238.0])]);
-    assert_eq!(level, "RAID 0 x4 and RAID 5 x4 are best throughout, with 240 MB/s at 2 outstanding.");
+    assert_eq!(level, "All are level throughout, with 240 MB/s at 2 outstanding.");
     let crossing =
         all(vec![plain("raid10x4", &[100.0, 110.0, 120.0, 130.0]), plain("raid0x4", &[80.0, 120.0, 170.0, 260.0])]);
     let wanted =

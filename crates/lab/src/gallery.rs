@@ -1,0 +1,168 @@
+//! The five reviews run again: which systems, arrays and methods make up each.
+//!
+//! Nothing of a review's results is here: what a page shows comes from the models alone.
+
+use crate::cell::{run_cell, CellSpec, Effort, Subject};
+use crate::method::{find, Method, Suite};
+use crate::report::assemble::{Chapter, Trial};
+use crate::run::{run_all, Outcome, Store};
+use openraid_models::Library;
+
+/// One review.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edition {
+    /// Name of its page, without the ending.
+    pub name: &'static str,
+    /// Profile of its controller, which names drives, bus and host.
+    pub system: &'static str,
+    /// What it measured.
+    pub subjects: &'static [&'static str],
+    /// How.
+    pub methods: &'static [&'static str],
+}
+
+/// Four drives and less, as the first two reviews have them.
+const FOUR: &[&str] = &["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
+/// Eight drives.
+const EIGHT: &[&str] = &["single", "raid0x8", "raid10x8", "raid5x8", "raid50x8", "raid6x8"];
+
+/// The reviews, in the order of the gallery.
+pub const EDITIONS: [Edition; 5] = [
+    Edition {
+        name: "3ware-9650se",
+        system: "3ware-9650se",
+        subjects: FOUR,
+        methods: &[
+            "database",
+            "response-time",
+            "random-by-block",
+            "sequential",
+            "multi-threaded",
+            "file-server",
+            "web-server",
+            "workstation",
+            "fc-subset",
+            "transfer-graph",
+            "degraded",
+        ],
+    },
+    Edition {
+        name: "3ware-8506-8",
+        system: "3ware-8506-8",
+        subjects: FOUR,
+        methods: &[
+            "database",
+            "wb-wt",
+            "sequential",
+            "file-server",
+            "web-server",
+            "workstation",
+            "winmarks",
+            "best-of-seven",
+            "transfer-graph",
+        ],
+    },
+    Edition {
+        name: "intel-rst",
+        system: "intel-rst",
+        subjects: &["single", "raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid0x6", "raid5x4"],
+        methods: &["rst-jbod", "rst-raid", "latency", "degraded"],
+    },
+    Edition {
+        name: "lsi-9260-8i",
+        system: "lsi-9260-8i",
+        subjects: EIGHT,
+        methods: &[
+            "response-time",
+            "random-by-block",
+            "sequential",
+            "multi-threaded",
+            "database",
+            "file-server",
+            "web-server",
+            "workstation",
+            "fc-test",
+            "two-cycles",
+            "repeatability",
+            "degraded",
+        ],
+    },
+    Edition {
+        name: "icp-9024ro",
+        system: "icp-9024ro",
+        subjects: &["raid0x8", "raid5x8"],
+        methods: &["applications", "cold-repetitions", "cache-sizes"],
+    },
+];
+
+impl Edition {
+    /// What all of its methods have in common.
+    ///
+    /// # Panics
+    /// Never: the subjects are tested.
+    #[must_use]
+    pub fn suite(&self, effort: Effort, seed: u64) -> Suite {
+        let subject = |word: &&str| word.parse::<Subject>().expect("tested");
+        Suite { system: self.system.into(), subjects: self.subjects.iter().map(subject).collect(), effort, seed }
+    }
+
+    /// Its methods.
+    ///
+    /// # Panics
+    /// Never: the names are tested.
+    pub fn methods(&self) -> impl Iterator<Item = &'static Method> + '_ {
+        self.methods.iter().map(|name| find(name).expect("tested"))
+    }
+
+    /// Run all of its cells. `ended` is told after each how many of how many are done.
+    #[must_use]
+    pub fn run(
+        &self,
+        library: &Library,
+        suite: &Suite,
+        threads: usize,
+        store: &Store,
+        ended: impl Fn(usize, usize) + Sync,
+    ) -> Vec<Chapter> {
+        let cells: Vec<(&'static Method, CellSpec)> =
+            self.methods().flat_map(|method| method.cells(suite).into_iter().map(move |cell| (method, cell))).collect();
+        let one = |(_, cell): &(&Method, CellSpec)| {
+            store.get(cell).unwrap_or_else(|| {
+                let outcome = Outcome::from(run_cell(library, cell));
+                // A cell that cannot be kept is run again next time: that is all that is lost.
+                drop(store.put(cell, &outcome));
+                outcome
+            })
+        };
+        let all = cells.len();
+        let outcomes = run_all(&cells, threads, one, |done| {
+            ended(done, all);
+            true
+        });
+        let mut chapters: Vec<Chapter> =
+            self.methods().map(|method| Chapter { method, trials: Vec::new(), refusal: String::new() }).collect();
+        for ((method, spec), outcome) in cells.into_iter().zip(outcomes) {
+            let chapter = chapters.iter_mut().find(|chapter| chapter.method.id == method.id);
+            if let (Some(chapter), Some(outcome)) = (chapter, outcome) {
+                chapter.trials.push(Trial { spec, outcome });
+            }
+        }
+        chapters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_edition_names_systems_arrays_and_methods_that_exist() {
+        let library = Library::builtin();
+        for edition in EDITIONS {
+            assert!(library.controller(edition.system).is_ok(), "{}", edition.system);
+            let suite = edition.suite(Effort::QUICK, 1);
+            assert_eq!(suite.subjects.len(), edition.subjects.len());
+            assert!(edition.methods().all(|method| !method.cells(&suite).is_empty()));
+        }
+    }
+}
