@@ -107,6 +107,8 @@ pub struct Plant {
     pub taught: bool,
     /// What is dirty is written after this time.
     pub destage_delay: Nanos,
+    /// A command that has waited so long for its member goes before all others.
+    pub queue_age: Nanos,
     /// What the engine is told.
     pub policy: Policy,
     /// An array is marked clean after this time; most controllers keep such marks in memory of their own.
@@ -149,6 +151,7 @@ impl Default for Plant {
             adapts_after: 0,
             taught: false,
             destage_delay: Nanos::from_secs(5),
+            queue_age: Nanos::from_secs(2),
             policy: Policy::default(),
             clean_delay: NEVER_CLEAN,
             metadata_in_front: false,
@@ -171,6 +174,7 @@ impl Plant {
             dirty_low_percent,
             destage_delay: self.destage_delay,
             destage_units_max: self.destage_units,
+            queue_age_max: self.queue_age,
             requests_max: REQUESTS_MAX,
             drive_depth_max: self.depth_max,
             command_timeout: COMMAND_TIMEOUT,

@@ -186,10 +186,16 @@ impl MachineSpec {
             policy: self.policy(cache),
             ..Plant::default()
         };
+        if !software {
+            (plant.destage_delay, plant.queue_age) = (CARD_DESTAGE_DELAY, CARD_QUEUE_AGE);
+        }
         if let Some(depth) = quirk(controller, "write_pipeline_depth") {
             plant.destage_units = self.destage_units(depth);
         }
         // A drive by itself keeps its order anyway.
+        if let (true, Some(stripes)) = (self.array.level.has_parity(), quirk(controller, "parity_open_stripes")) {
+            plant.destage_units = plant.destage_units.min(whole(stripes).max(1));
+        }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
             plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
             plant.taught = self.history == LoadHistory::Random;
@@ -362,6 +368,10 @@ impl MachineSpec {
     }
 }
 
+/// Cards begin to write what is dirty soon, and let it wait for reads no longer than some of them take: firmware of the
+/// time flushed within seconds, and its queues had deadlines of tenths of a second. Estimates for all of them.
+const CARD_DESTAGE_DELAY: Nanos = Nanos::from_secs(1);
+const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
 /// The engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
 /// The engine collects what is dirty of sets without parity in stretches of this many bytes.
