@@ -113,9 +113,11 @@ impl Controller {
             .as_ref()
             .filter(|b| quiet() && b.has_clearable_bits() && set.bitmap_flushes == 0)
             .map(|_| (set.bitmap_next_look, Wake::Bitmap));
-        let task = (self.may_make_background_op() && set.may_begin_unit())
-            .then(|| set.task.as_ref().map(|t| (t.next_unit_at, Wake::Background)))
-            .flatten();
+        let task = set
+            .task
+            .as_ref()
+            .filter(|_| self.may_make_background_op() && set.may_begin_unit())
+            .map(|t| (t.next_unit_at, Wake::Background));
         let checkpoint = set
             .task
             .as_ref()

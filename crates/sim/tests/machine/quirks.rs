@@ -1,6 +1,6 @@
 //! Quirks are causes: what becomes of them.
 
-use openraid_models::{ArrayLevel, Library};
+use openraid_models::{ArrayLevel, Library, Quirk, QuirkValue};
 use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, LoadHistory, Machine, MachineSpec};
 use openraid_units::{Bytes, Nanos};
 
@@ -55,14 +55,29 @@ fn random_loads_teach_one_controller_to_distrust_streams() {
 #[test]
 fn a_stream_that_begins_anew_on_each_member_is_not_read_ahead() {
     let library = Library::builtin();
-    let rate = |controller, members, depth| {
-        let level = if members == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 };
-        stream(&spec(&library, controller, level, members), &library, IoKind::Read, depth)
+    let rate = |anew: bool, depth| {
+        let mut spec = spec(&library, "areca1220", ArrayLevel::Raid0, 4);
+        spec.controller.quirks.push(Quirk {
+            name: "ra_restart_on_stripe_hop".into(),
+            value: QuirkValue::Truth(anew),
+            explains: "a test".into(),
+            source: "a test".into(),
+        });
+        stream(&spec, &library, IoKind::Read, depth)
     };
     // 64 KiB in at least 500 us: 131 MB/s. More than that needs more than one drive at work.
-    assert!(rate("9650se", 4, 1) < 190.0, "{}", rate("9650se", 4, 1));
-    assert!(rate("areca1220", 4, 1) > 200.0, "{}", rate("areca1220", 4, 1));
-    assert!(rate("9650se", 4, 4) > 300.0, "{}", rate("9650se", 4, 4));
+    assert!(rate(true, 1) < 131.1 && rate(false, 1) > 200.0, "{} {}", rate(true, 1), rate(false, 1));
+    assert!(rate(true, 4) > 300.0, "{}", rate(true, 4));
+}
+
+#[test]
+fn a_window_of_one_chunk_keeps_two_members_at_work() {
+    let library = Library::builtin();
+    let rate = |members| stream(&spec(&library, "9650se", ArrayLevel::Raid0, members), &library, IoKind::Read, 1);
+    // The chunk that is asked for and the next one: no more than two drives, however many there are.
+    let (two, four) = (rate(2), rate(4));
+    assert!(two > 140.0 && two < 2.0 * 131.1, "{two}");
+    assert!((four / two - 1.0).abs() < 0.1, "{two} {four}");
 }
 
 #[test]
