@@ -23,10 +23,11 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
+    Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
     Imports {
         package: "openraid-sim",
-        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity"],
-        external: &["serde", "toml"],
+        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-models"],
+        external: &[],
     },
     Imports {
         package: "openraid-lab",

@@ -268,6 +268,16 @@ impl fmt::Display for JournalError {
                 "the journal's two superblocks contradict each other in generation {generation}: another program wrote \
                  to the device; find out which before you use it"
             ),
+            Self::NotMirrors { .. } | Self::SameMirror(_) | Self::Damaged { .. } | Self::TableFull => self.fmt_whole(f),
+        }
+    }
+}
+impl core::error::Error for JournalError {}
+
+impl JournalError {
+    /// What is wrong with the journal as a whole, not with one superblock.
+    fn fmt_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Self::NotMirrors { one, other } => write!(
                 f,
                 "these devices carry different journals ({one} and {other}); attach the two of the same journal, or \
@@ -298,10 +308,10 @@ impl fmt::Display for JournalError {
                 f,
                 "{JOURNAL_ARRAYS_MAX} arrays use this journal already; detach one, or give this array another journal"
             ),
+            _ => unreachable!("the superblock's own faults are told elsewhere"),
         }
     }
 }
-impl core::error::Error for JournalError {}
 
 const OTHER: &str = "; a newer openraid may have written it, or the device is failing; if the journal is mirrored, \
                      attach the other device";
