@@ -103,10 +103,10 @@ impl Controller {
         if set.life != Life::Running {
             return None;
         }
-        let held = self.journal_holds(set) || !set.journal.may_be_clean();
+        let held = || self.journal_holds(set) || !set.journal.may_be_clean();
         let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
-        let clean =
-            (idle && !held && !set.is_in_doubt()).then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
+        let clean = (idle && !held() && !set.is_in_doubt())
+            .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
         let quiet = || set.task.is_none() && !set.is_in_doubt() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap

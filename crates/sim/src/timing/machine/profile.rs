@@ -232,11 +232,14 @@ impl MachineSpec {
 
     fn processor_cost(&self) -> ProcessorCost {
         let cpu = &self.controller.cpu;
+        // A drive by itself needs no map.
+        let mapped = !matches!(self.array.level, ArrayLevel::Single | ArrayLevel::Jbod);
+        let map = if mapped { quirk_number(&self.controller, "stripe_map_overhead_us") } else { 0.0 };
         ProcessorCost {
             read: cpu.command.value,
             write: cpu.command.value,
             nested: micros(quirk_number(&self.controller, "nested_level_overhead_us")),
-            command: cpu.member_command.value + micros(quirk_number(&self.controller, "stripe_map_overhead_us")),
+            command: cpu.member_command.value + micros(map),
             kib: cpu.per_kib.value,
         }
     }
