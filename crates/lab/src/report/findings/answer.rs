@@ -83,6 +83,9 @@ fn at_rare(lines: &Lines, many: &[&Series]) -> String {
         many.iter().filter_map(|series| value_at(series, RARE).map(|y| (y, *series))).collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ([low, .., high], true) = (known.as_slice(), lines.y.better == Better::Lower) else { return String::new() };
+    if high.0 - low.0 <= TIE * high.0 {
+        return format!("99 of 100 requests take at most {} on all of them.", value(&lines.y.unit, high.0));
+    }
     format!(
         "99 of 100 requests take at most {} on {}, {} on {}.",
         value(&lines.y.unit, low.0),
