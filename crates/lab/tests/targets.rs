@@ -133,3 +133,68 @@ fn the_null_target_ends_everything_at_once() {
     let recorder = run(&mut target, 50, 10_000);
     assert!(recorder.requests() >= 10_000);
 }
+
+/// A server of the same protocol by other people, if it is at hand.
+struct Nbdkit {
+    child: std::process::Child,
+    socket: PathBuf,
+}
+
+impl Nbdkit {
+    fn start(folder: &Folder, arguments: &[&str]) -> Option<Self> {
+        let socket = folder.0.join("nbd.sock");
+        let mut command = std::process::Command::new("nbdkit");
+        let child = command.args(["-f", "-U"]).arg(&socket).args(arguments).spawn().ok()?;
+        let server = Self { child, socket };
+        while !server.socket.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Some(server)
+    }
+
+    fn uri(&self) -> openraid_nbd::NbdUri {
+        format!("nbd+unix:///?socket={}", self.socket.display()).parse().unwrap()
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_export_is_read_and_written_and_its_bytes_are_counted() {
+    let folder = Folder::new("nbd");
+    let Some(server) = Nbdkit::start(&folder, &["memory", "8M"]) else { return };
+    let uri = server.uri();
+    let mut target = NbdTarget::open(&uri, &options(None)).unwrap();
+    let recorder = run(&mut target, 100, 2000);
+    assert!(recorder.reads.requests >= 2000 && recorder.errors == 0 && !target.facts().writable);
+    drop(target);
+    let choice = Choice::Nbd(uri.clone());
+    let proof = Destruction::confirmed(&choice, &choice.short_name()).unwrap();
+    let mut target = NbdTarget::open(&uri, &options(Some(proof))).unwrap();
+    assert_eq!(target.facts().capacity, Bytes(SIZE));
+    let recorder = run(&mut target, 30, 2000);
+    assert!(recorder.writes.requests > 1000 && recorder.reads.requests > 400 && recorder.errors == 0);
+}
+
+#[test]
+fn an_export_that_is_read_only_or_disappears_says_so() {
+    let folder = Folder::new("nbd-gone");
+    let Some(server) = Nbdkit::start(&folder, &["-r", "memory", "8M"]) else { return };
+    let uri = server.uri();
+    let choice = Choice::Nbd(uri.clone());
+    let proof = Destruction::confirmed(&choice, &choice.short_name()).unwrap();
+    let error = NbdTarget::open(&uri, &options(Some(proof))).map(drop).unwrap_err().to_string();
+    assert!(error.contains("read-only"), "{error}");
+    let mut target = NbdTarget::open(&uri, &options(None)).unwrap();
+    drop(server);
+    let zone = Zone { start: 0, len: SIZE };
+    let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, false, 3);
+    let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: 4, jitter: Nanos::ZERO, seed: 1 });
+    let error = closed.run(&mut target, &mut source, Stop::NEVER, None).unwrap_err().to_string();
+    assert!(error.contains("gone in the middle"), "{error}");
+}
