@@ -91,7 +91,22 @@ fn life() -> Vec<Value> {
     let (_, events) = server.end();
     said.extend(events);
     said.push(lab.line("erase d9 --yes --json").json());
+    laboratory(&lab, &mut said);
     said
+}
+
+/// The verbs that predict, and those that show what they found.
+fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("simulate raid5x4 --system 3ware-9650se --load file-server --depth 4 --effort quick");
+    say("simulate --list");
+    say("plan --system 3ware-9650se --drives 4 --levels 5,6 --effort quick --reads 70");
+    say("review --methods list");
+    for seed in ["1", "2"] {
+        let arrays = "--target sim:3ware-9650se --arrays single,raid1x2 --methods response-time --effort quick";
+        say(&format!("review {arrays} --seed {seed} --out review{seed}"));
+    }
+    say("compare review1 review2");
 }
 
 type Forms = BTreeMap<String, BTreeMap<String, String>>;
