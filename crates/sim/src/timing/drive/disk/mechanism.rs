@@ -10,6 +10,9 @@ use super::{Disk, Place, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
 const NEAR_EXTENTS: usize = 32;
 /// Written data that is so many times older than it should be is written first of all.
 const OVERDUE: u64 = 4;
+/// One of so many works may be chosen by age alone. Were all of them, a disk with much to do would sort nothing any
+/// more, have ever older work, and never recover.
+const BY_AGE: u64 = 4;
 
 /// When a work can begin.
 #[derive(Clone, Copy)]
@@ -173,6 +176,7 @@ impl Disk {
             end += turn;
         }
         self.busy += end - now;
+        self.works += 1;
         self.work = Some(Work { end, media: place.media + span.time, span, last: lba + len, kind });
     }
 
@@ -235,7 +239,7 @@ impl Disk {
                 best = (way, index);
             }
         }
-        if now.saturating_sub(oldest.0) > self.tables.queue_age {
+        if now.saturating_sub(oldest.0) > self.tables.queue_age && self.works.is_multiple_of(BY_AGE) {
             (0, oldest.1)
         } else {
             best
@@ -245,7 +249,7 @@ impl Disk {
     /// The piece that is next, and its way; none at all for one that has waited for too long.
     fn nearest_extent(&mut self, now: u64) -> Option<(u32, usize)> {
         let (since, oldest) = self.dirty.oldest()?;
-        if now.saturating_sub(since) > OVERDUE * self.tables.destage_age {
+        if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(BY_AGE) {
             return Some((0, oldest));
         }
         let angle = self.angle(now);

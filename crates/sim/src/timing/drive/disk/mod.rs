@@ -188,6 +188,8 @@ pub struct Disk {
     link_free: u64,
     outbox: Outbox,
     busy: u64,
+    /// Works begun so far.
+    works: u64,
 }
 
 impl Disk {
@@ -216,6 +218,7 @@ impl Disk {
             link_free: 0,
             outbox: Outbox::default(),
             busy: 0,
+            works: 0,
             tables,
         }
     }

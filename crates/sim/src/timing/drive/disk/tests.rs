@@ -353,7 +353,7 @@ fn a_flush_ends_when_everything_before_it_is_on_the_medium() {
 
 #[test]
 fn a_cache_for_writes_never_makes_a_mixed_load_much_slower() {
-    for name in ["wd740gd", "mba3073rc", "hus728t8"] {
+    for name in ["wd740gd", "mba3073rc", "hus728t8", "exos_x18_18tb"] {
         let profile = Library::builtin().drive(name).unwrap().clone();
         let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
         for depth in [1, 16, 64] {
@@ -363,7 +363,7 @@ fn a_cache_for_writes_never_makes_a_mixed_load_much_slower() {
                     let tables = Arc::new(DiskTables::new(parameters, profile.capacity.value));
                     let mut disk = Disk::new(tables, &options, &mut Random::new(3));
                     let (places, mut random) = (disk.sectors() / 16, Random::new(4));
-                    closed(&mut disk, depth, 2000, 6000, || {
+                    closed(&mut disk, depth, 12_000, 6000, || {
                         let write = random.chance(writes, 100);
                         let op = if write { DriveOp::Write { fua: false } } else { DriveOp::Read };
                         (op, random.below(places) * 16, 16)
