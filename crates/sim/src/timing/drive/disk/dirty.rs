@@ -90,7 +90,8 @@ impl Dirty {
     }
 
     /// Pieces that begin at or before a sector.
-    fn index(&self, lba: u64) -> usize {
+    #[must_use]
+    pub fn index(&self, lba: u64) -> usize {
         self.starts.partition_point(|start| *start <= lba)
     }
 

@@ -10,9 +10,11 @@ use super::{Disk, Place, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
 const NEAR_EXTENTS: usize = 32;
 /// Written data that is so many times older than it should be is written first of all.
 const OVERDUE: u64 = 4;
-/// One of so many works may be chosen by age alone. Were all of them, a disk with much to do would sort nothing any
-/// more, have ever older work, and never recover.
+/// One of so many works may be a command that was chosen by age alone. Were all of them, a disk with much to do would
+/// sort nothing any more, have ever older work, and never recover.
 const BY_AGE: u64 = 4;
+/// One of so many works may be written data that was chosen by age alone.
+const OVERDUE_EVERY: u64 = 16;
 
 /// When a work can begin.
 #[derive(Clone, Copy)]
@@ -90,7 +92,7 @@ impl Disk {
         let wanted = self.destage_wanted(now);
         if self.window.is_empty() {
             return if wanted || self.destage_time().is_some_and(|time| time <= now) {
-                self.nearest_extent(now).map(|(_, index)| Choice::Extent(index))
+                self.nearest_extent(now, u32::MAX).map(|(_, index)| Choice::Extent(index))
             } else {
                 None
             };
@@ -100,10 +102,8 @@ impl Disk {
         }
         let (way, command) = self.nearest_command(now);
         if wanted {
-            if let Some((other, extent)) = self.nearest_extent(now) {
-                if u64::from(other) < self.worth(now, way, command) {
-                    return Some(Choice::Extent(extent));
-                }
+            if let Some((_, extent)) = self.nearest_extent(now, self.worth(now, way, command)) {
+                return Some(Choice::Extent(extent));
             }
         }
         Some(Choice::Command(command))
@@ -112,15 +112,13 @@ impl Disk {
     /// How short the way to written data must be for it to go before a command. A host waits for the command, and so
     /// it is preferred, the more the longer it has waited; where a host waits for room, too, the two are equal but
     /// for their age.
-    fn worth(&self, now: u64, way: u32, command: usize) -> u64 {
+    fn worth(&self, now: u64, way: u32, command: usize) -> u32 {
         let waited = now.saturating_sub(self.window[command].arrived);
-        match self.blocked.front() {
-            Some(blocked) => {
-                let longer = waited.saturating_sub(now.saturating_sub(blocked.arrived));
-                u64::from(way).saturating_sub(longer / PATIENCE)
-            }
-            None => u64::from(way / 2).saturating_sub(waited / PATIENCE),
-        }
+        let (way, waited) = match self.blocked.front() {
+            Some(blocked) => (way, waited.saturating_sub(now.saturating_sub(blocked.arrived))),
+            None => (way / 2, waited),
+        };
+        way.saturating_sub(u32::try_from(waited / PATIENCE).unwrap_or(u32::MAX))
     }
 
     /// Must written data go out even though others wait?
@@ -190,6 +188,7 @@ impl Disk {
     }
 
     /// Time of the arm and of the heads.
+    #[inline]
     fn travel(&self, to: &Spot, write: bool) -> u32 {
         let distance = self.cylinder.abs_diff(to.cylinder);
         if distance == 0 {
@@ -202,6 +201,7 @@ impl Disk {
     /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves.
     /// What follows the sector that was last under the head is done at once: a way that seems shorter would break a
     /// stream for a turn or two.
+    #[inline]
     fn way(&self, angle: u32, delay: u32, to: &Spot, write: bool, follows: bool) -> u32 {
         if follows {
             return delay;
@@ -246,17 +246,32 @@ impl Disk {
         }
     }
 
-    /// The piece that is next, and its way; none at all for one that has waited for too long.
-    fn nearest_extent(&mut self, now: u64) -> Option<(u32, usize)> {
+    /// The piece with the shortest way below `bound`, and that way; none at all for one that has waited for too long.
+    /// Pieces are looked at outwards from the head, as far as the arm alone is not too long.
+    fn nearest_extent(&mut self, now: u64, bound: u32) -> Option<(u32, usize)> {
         let (since, oldest) = self.dirty.oldest()?;
-        if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(BY_AGE) {
+        if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some((0, oldest));
         }
         let angle = self.angle(now);
-        let way = |index: usize| {
+        let near = self.dirty.near(self.last, NEAR_EXTENTS);
+        let middle = self.dirty.index(self.last).clamp(near.start, near.end);
+        let (mut best, mut found) = (bound, None);
+        let mut look = |index: usize| {
             let extent = self.dirty.extent(index);
-            (self.way(angle, 0, &extent.spot, true, extent.start == self.last), index)
+            let follows = extent.start == self.last;
+            let far = extent.spot.cylinder != self.cylinder;
+            if far && !follows && self.travel(&extent.spot, true) >= best {
+                return false;
+            }
+            let way = self.way(angle, 0, &extent.spot, true, follows);
+            if way < best {
+                (best, found) = (way, Some(index));
+            }
+            true
         };
-        self.dirty.near(self.last, NEAR_EXTENTS).map(way).min()
+        let _ = (middle..near.end).all(&mut look);
+        let _ = (near.start..middle).rev().all(&mut look);
+        found.map(|index| (best, index))
     }
 }

@@ -44,6 +44,7 @@ impl SeekCurve {
 
     /// Time in nanoseconds over so many cylinders; nothing for none.
     #[must_use]
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // between two entries of 32 bits
     pub fn time(&self, distance: u32) -> u32 {
         if distance < NEAR {
