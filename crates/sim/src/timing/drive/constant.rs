@@ -124,6 +124,8 @@ mod tests {
         for number in 0..1_000_000 {
             let unit = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
             clock += -(1.0 - unit).ln() / arrivals * 1e6;
+            // Up to some thousand seconds of nanoseconds.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let now = Instant(clock as u64);
             while let Some(next) = drive.next().filter(|next| *next <= now) {
                 drive.advance(next, &mut done);
