@@ -57,6 +57,7 @@ const TABLE: &[Imports] = &[
             "openraid-sim",
             "openraid-models",
             "openraid-lab",
+            "openraid-claims",
             "openraid-runtime",
         ],
         external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => Store::open(Path::new(path), "example")?,
         None => Store::in_memory(),
     };
-    let metrics = Simulated::new(Library::builtin(), store, Effort::QUICK, 1);
+    let metrics = Simulated::new(Library::builtin(), store, Effort::NORMAL, 1);
     let total = claims.len();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|count, outcome| {

@@ -85,6 +85,7 @@ fn man_pages_and_completions_cover_every_verb() {
         "copy-in",
         "explain",
         "demo",
+        "validate",
         "completions",
         "man",
     ];

@@ -5,6 +5,7 @@ mod lab;
 mod manage;
 mod offline;
 mod serve;
+mod validate;
 
 pub use create::{BitmapWord, CreateArguments};
 pub use lab::{
@@ -19,6 +20,7 @@ pub use offline::{
     ScanArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
+pub use validate::ValidateArguments;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -128,6 +130,8 @@ pub enum Verb {
     Compare(CompareArguments),
     /// Levels side by side for given drives and a given load
     Plan(Box<PlanArguments>),
+    /// Hold claims about arrays against the simulation: what passes, what fails, and the values
+    Validate(ValidateArguments),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -173,6 +177,7 @@ impl Verb {
             Self::Review(_) => "review",
             Self::Compare(_) => "compare",
             Self::Plan(_) => "plan",
+            Self::Validate(_) => "validate",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
         }

@@ -30,6 +30,7 @@ pub mod show;
 pub mod simulate;
 pub mod spare;
 pub mod stop;
+pub mod validate;
 
 use crate::arguments::{Common, Verb};
 use crate::control::{Answer, Command, Servers};
@@ -85,6 +86,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Review(arguments) => review::run(arguments, context),
         Verb::Compare(arguments) => compare::run(arguments, context),
         Verb::Plan(arguments) => plan::run(arguments, context),
+        Verb::Validate(arguments) => validate::run(arguments, context),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder, context),
     }

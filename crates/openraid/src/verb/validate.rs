@@ -1,0 +1,170 @@
+//! `openraid validate`: claims about arrays, held against the simulation.
+//!
+//! It must never change a model to make a claim come out, and never hide one that does not.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use openraid_claims::claim::FILE_BYTES_MAX;
+use openraid_claims::summary::{tally_by, to_json, Basis, Tally};
+use openraid_claims::{
+    read, run as evaluate_all, Claim, Outcome as Found, RunOptions, Simulated, Store, Verdict, REVIEWS,
+};
+use openraid_lab::run::fingerprint;
+
+use super::Context;
+use crate::arguments::ValidateArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::laboratory::{effort, library};
+use crate::output::progress::Progress;
+use crate::output::table::Table;
+use crate::output::{print, warn};
+
+/// The file of kept values within the cache folder.
+const CACHE_FILE: &str = "claims.jsonl";
+/// Values of one claim that are shown; all are in the JSON.
+const VALUES_SHOWN: usize = 12;
+
+/// Do it.
+///
+/// # Errors
+/// A claim file that is none, an id that no claim has, a wrong profile, a cache that cannot be written.
+pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
+    let claims = chosen(arguments)?;
+    let library = library(arguments.models.as_deref())?;
+    let stamp = format!("{} {:016x}", fingerprint(&library), own_digest());
+    let store = match cache_folder(arguments) {
+        None => Store::in_memory(),
+        Some(folder) => Store::open(&folder.join(CACHE_FILE), &stamp).map_err(Failure::failed)?,
+    };
+    let metrics = Simulated::new(library, store, effort(arguments.effort), arguments.seed);
+    let jobs = arguments.jobs.map(usize::from);
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let progress = Mutex::new(Progress::counting("claims", claims.len() as u64));
+    let ended = |count: usize, _: &Found| {
+        progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner).counted(count as u64);
+    };
+    let outcomes = evaluate_all(&claims, &metrics, RunOptions { jobs }, &ended);
+    drop(progress);
+    if let Some(error) = metrics.store_lost() {
+        warn(&format!("values are no longer kept: {error}"));
+    }
+    if context.output.json {
+        let list: Vec<serde_json::Value> = outcomes.iter().map(to_json).collect();
+        print(&serde_json::Value::Array(list).to_string());
+    } else {
+        print(&text(&claims, &outcomes));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The claims that were asked for.
+fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
+    let (name, content) = match &arguments.claims {
+        None => ("the built-in claims".to_owned(), REVIEWS.to_owned()),
+        Some(path) => (path.display().to_string(), file(path)?),
+    };
+    let found = read(&content).map_err(|error| Failure::usage(format!("{name}:\n{error}")))?;
+    for warning in &found.warnings {
+        warn(&format!("{name}: {warning}"));
+    }
+    for id in &arguments.only {
+        if !found.claims.iter().any(|claim| claim.id.starts_with(id)) {
+            return Err(Failure::usage(format!("{name} has no claim whose id is or begins with '{id}'")));
+        }
+    }
+    let wanted = |claim: &Claim| arguments.only.is_empty() || arguments.only.iter().any(|id| claim.id.starts_with(id));
+    Ok(found.claims.into_iter().filter(wanted).collect())
+}
+
+fn file(path: &Path) -> Result<String, Failure> {
+    let wrong = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    let mut content = String::new();
+    // One byte more than is taken, so that a longer file is seen to be longer.
+    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path).and_then(|file| file.take(limit).read_to_string(&mut content)).map_err(wrong)?;
+    Ok(content)
+}
+
+/// Where values are kept; nowhere if that is wanted, or if the user has no home.
+fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
+    if arguments.no_cache {
+        return None;
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    arguments.cache.clone().or_else(|| base().map(|base| base.join("openraid")))
+}
+
+/// A number of this program's own bytes (FNV-1a): values that another build has measured are not taken.
+fn own_digest() -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+    program.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+fn text(claims: &[Claim], outcomes: &[Found]) -> String {
+    let mut text = String::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<(&Claim, &Found)>> = BTreeMap::new();
+    for (claim, outcome) in claims.iter().zip(outcomes) {
+        groups.entry((&claim.system, &claim.kind)).or_default().push((claim, outcome));
+    }
+    for ((system, kind), members) in &groups {
+        text.push_str(&format!("{system}, {kind}\n"));
+        for (claim, outcome) in members {
+            one(claim, outcome, &mut text);
+        }
+        text.push('\n');
+    }
+    text.push_str(&counts(claims, outcomes));
+    text
+}
+
+fn one(claim: &Claim, outcome: &Found, text: &mut String) {
+    let word = match outcome.verdict {
+        Verdict::Pass => "passed",
+        Verdict::Fail => "FAILED",
+        Verdict::NotApplicable => "not applicable",
+    };
+    let statement = if claim.statement.is_empty() { &claim.check } else { &claim.statement };
+    text.push_str(&format!("  {word:<15} {:<12} {statement}\n", claim.id));
+    let mut values: Vec<String> =
+        outcome.measured.iter().map(|measured| format!("{} = {}", measured.call, measured.value)).collect();
+    if values.len() > VALUES_SHOWN {
+        let more = values.len() - VALUES_SHOWN;
+        values.truncate(VALUES_SHOWN);
+        values.push(format!("and {more} more"));
+    }
+    if !values.is_empty() {
+        text.push_str(&format!("{:18}measured: {}\n", "", values.join("; ")));
+    }
+    if outcome.verdict != Verdict::Pass {
+        text.push_str(&format!("{:18}{}: {}\n", "", outcome.reason, claim.check));
+    }
+}
+
+fn counts(claims: &[Claim], outcomes: &[Found]) -> String {
+    let mut table = Table::new(&["", "PASSED", "FAILED", "NOT APPLICABLE", "OF THOSE THAT APPLY"]);
+    let row = |table: &mut Table, name: &str, tally: &Tally| {
+        let share = tally.share().map_or_else(|| "-".into(), |share| format!("{}.{} %", share / 10, share % 10));
+        let counts = [tally.passed, tally.failed, tally.not_applicable].map(|count| count.to_string());
+        table.row([name.to_owned()].into_iter().chain(counts).chain([share]));
+    };
+    for (system, tally) in tally_by(claims, outcomes, |claim| claim.system.clone()) {
+        row(&mut table, &system, &tally);
+    }
+    for (kind, tally) in tally_by(claims, outcomes, |claim| claim.kind.clone()) {
+        row(&mut table, &kind, &tally);
+    }
+    for (basis, tally) in tally_by(claims, outcomes, Basis::of) {
+        row(&mut table, basis.title(), &tally);
+    }
+    for (_, tally) in tally_by(claims, outcomes, |_| ()) {
+        row(&mut table, "all", &tally);
+    }
+    table.text()
+}
