@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use openraid_format::{Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot, Token};
 
+use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
 use crate::events::DriveInfo;
 pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus};
@@ -99,6 +100,43 @@ pub struct Policy {
     pub split_section: Sectors,
     /// [`MirrorRead::TwinStor`]: do streams in order count as long, or long single requests only?
     pub split_streams: bool,
+    /// Are read-ahead, the rule for mirrors and the time that dirty data waits chosen by what hosts do? The settings are
+    /// where it begins. Of a nested array, the setting of its first leg counts.
+    pub adaptive: bool,
+}
+
+/// A set of settings with a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Profile {
+    /// Safety first: writes are acknowledged by the members, redundancy comes back as fast as it can.
+    Protection,
+    /// As an array is at first.
+    Balanced,
+    /// Speed first: writes are acknowledged by the cache, hosts go before rebuilds, the engine learns.
+    Performance,
+}
+
+impl Policy {
+    /// The settings of a profile.
+    #[must_use]
+    pub fn of(profile: Profile) -> Self {
+        let balanced = Self::default();
+        match profile {
+            Profile::Protection => {
+                Self { rebuild_rate: Sectors::ZERO, scrub_rate: Sectors::mib(200), background_depth: 16, ..balanced }
+            }
+            Profile::Balanced => balanced,
+            Profile::Performance => Self {
+                rebuild_rate: Sectors::mib(50),
+                scrub_rate: Sectors::mib(20),
+                background_depth: 4,
+                write_cache: WriteCache::Volatile,
+                mirror_read: MirrorRead::NearestHead,
+                adaptive: true,
+                ..balanced
+            },
+        }
+    }
 }
 
 impl Default for Policy {
@@ -117,6 +155,7 @@ impl Default for Policy {
             split_above: Sectors::mib(1),
             split_section: Sectors::mib(1),
             split_streams: true,
+            adaptive: false,
         }
     }
 }
@@ -236,6 +275,11 @@ pub enum AdminCommand {
         array: ArrayId,
         /// The new settings.
         policy: Policy,
+    },
+    /// Forget what the adaptive policy of an array has learned; it does what the settings say until it knows better.
+    ResetAdaptive {
+        /// Which array.
+        array: ArrayId,
     },
 }
 
@@ -456,6 +500,8 @@ pub struct ArrayStatus {
     pub policy: Policy,
     /// How far the journal's protection is; of a nested array, ask its legs.
     pub session: Session,
+    /// What the adaptive policy knows and did.
+    pub adaptive: AdaptiveStatus,
     /// Is it being stopped?
     pub stopping: bool,
     /// Rows that did not fit when it was last checked.

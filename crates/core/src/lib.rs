@@ -11,6 +11,7 @@
 extern crate alloc;
 
 pub mod actions;
+pub mod adaptive;
 pub mod admin;
 pub mod array;
 mod background;

@@ -118,6 +118,13 @@ reasons! {
     ReadAheadStopped = "read-ahead ended: the stream is over",
     /// The read waited for what was on its way already.
     WaitedForReadAhead = "waited for what read-ahead has asked for",
+    /// The adaptive policy changed read-ahead; the figure is the share of reads in order, in per cent.
+    AdaptiveReadAhead = "adaptive: read-ahead changed, by the share of reads in order",
+    /// The adaptive policy changed the rule for mirrors; the figure is the share of reads in order, in per cent, or the
+    /// mean depth in tenths.
+    AdaptiveMirror = "adaptive: the copy that is read changed, by order and depth of reads",
+    /// The adaptive policy changed how long dirty data waits; the figure is the share of writes in order, in per cent.
+    AdaptiveDestage = "adaptive: the time that dirty data waits changed, by order and size of writes",
     /// The write waited for room in the cache.
     WaitedForCache = "waited for room in the cache",
     /// A write past the cache waited until what it overlaps was on the members.

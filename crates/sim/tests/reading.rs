@@ -297,6 +297,7 @@ fn policy(rig: &mut Rig) -> Policy {
         split_above: Sectors::kib(rig.random.below(256)),
         split_section: Sectors::kib(4 * rig.random.between(1, 16)),
         sorting: rig.random.chance(2, 3),
+        adaptive: rig.random.chance(1, 2),
         ..rig.status().policy
     }
 }
@@ -407,4 +408,75 @@ fn an_array_stops_in_the_middle_of_reading_ahead() {
         rig.restart();
         rig.judge();
     }
+}
+
+#[test]
+fn the_adaptive_policy_follows_the_load_says_why_and_forgets_when_told() {
+    let shape = Shape { data: Sectors::mib(16), ..Shape::raid1(2) };
+    let mut rig = Rig::new(shape, options(2, 4 * MIB, WriteCache::Through));
+    let array = rig.array;
+    let set = Policy { adaptive: true, ..rig.status().policy };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy: set }).unwrap();
+    let blocks = rig.session.capacity() / (4 * KIB);
+    for _ in 0..300 {
+        let at = rig.random.below(blocks) * 4 * KIB;
+        rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4 * KIB);
+        rig.run_for(Nanos::from_millis(16));
+    }
+    let status = rig.status().adaptive;
+    assert_eq!((status.tuning.mirror_read, status.tuning.read_ahead), (MirrorRead::NearestHead, ReadAhead::None));
+    assert_eq!((status.on, status.switches, status.last.len()), (true, 1, 1));
+    assert_eq!((status.last[0].load.read_percent, status.last[0].load.depth_tenths), (100, 10));
+    for number in 0..300 {
+        let at = number % blocks * 4 * KIB;
+        rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4 * KIB);
+        rig.run_for(Nanos::from_millis(16));
+    }
+    let status = rig.status();
+    let tuning = status.adaptive.tuning;
+    assert_eq!((tuning.mirror_read, tuning.read_ahead), (MirrorRead::TwinStor, ReadAhead::Adaptive));
+    assert_eq!((reason(&status, Reason::AdaptiveMirror), reason(&status, Reason::AdaptiveReadAhead)), (2, 2));
+    assert_eq!(status.policy, set, "the settings stay as they were");
+    // Another setting does not make it forget, a reset does, and off is off.
+    let policy = Policy { rebuild_rate: Sectors::mib(1), ..set };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+    assert_eq!(rig.status().adaptive.tuning, tuning);
+    rig.world.admin(AdminCommand::ResetAdaptive { array }).unwrap();
+    let status = rig.status().adaptive;
+    assert_eq!((status.windows, status.switches, status.tuning.mirror_read), (0, 0, set.mirror_read));
+    rig.world.admin(AdminCommand::SetPolicy { array, policy: Policy::default() }).unwrap();
+    for number in 0..300 {
+        let at = rig.random.below(blocks) * 4 * KIB;
+        rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4 * KIB);
+        rig.run_for(Nanos::from_millis(16 + number % 2));
+    }
+    let status = rig.status().adaptive;
+    assert_eq!((status.on, status.switches, status.tuning.mirror_read), (false, 0, MirrorRead::LeastPending));
+    rig.restart();
+    assert_eq!(rig.status().adaptive.windows, 0, "gone with the array");
+}
+
+#[test]
+fn a_slow_drive_delays_only_those_who_need_it() {
+    let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Linear, 0, 3, Sectors(0)) };
+    let mut rig = Rig::new(shape, options(2, 0, WriteCache::Through));
+    rig.rest();
+    let third = rig.session.capacity() / 3;
+    rig.world.drive_mut(rig.drives[1]).faults.hang = true;
+    let begin = rig.world.now();
+    // More than the slow drive takes at once: the rest of them waits in the controller.
+    for number in 0..12 {
+        let at = third + 64 * KIB + number * 4 * KIB;
+        rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4 * KIB);
+    }
+    for number in 0..100 {
+        let at = (number % 2) * 2 * third + number * 4 * KIB;
+        let token = rig.world.submit(rig.array, RequestKind::Read, at, 4 * KIB, Vec::new());
+        rig.world.run_until(token);
+    }
+    assert!(rig.world.now().since(begin) < Nanos::from_millis(40), "each took what its own drive takes");
+    assert_eq!(rig.session.outstanding(), 12);
+    let slow = rig.drives[1];
+    rig.world.release(slow);
+    rig.rest();
 }

@@ -14,6 +14,7 @@ use super::metadata::Metadata;
 use super::set::{Counters, Intent, Life, Member, Place, Set, REPAIRS_MAX};
 use super::volume::{Array, Volume};
 use crate::actions::{Actions, NoticeKind};
+use crate::adaptive::{Adaptive, Tuning};
 use crate::admin::{
     AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind, WriteCache,
 };
@@ -92,6 +93,10 @@ impl Controller {
                 Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy),
+            AdminCommand::ResetAdaptive { array } => self.set_of(array).map(|set| {
+                self.reset_adaptive(set);
+                AdminOutcome::Done
+            }),
         };
         actions.admin.push(AdminReply { token, result });
     }
@@ -100,7 +105,12 @@ impl Controller {
         let id = self.set_of(array)?;
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
-        self.set_mut(id).policy = Policy { background_depth, split_section, ..policy };
+        let policy = Policy { background_depth, split_section, ..policy };
+        let delay = self.limits.destage_delay;
+        let old = core::mem::replace(&mut self.set_mut(id).policy, policy);
+        if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
+            self.reset_adaptive(id);
+        }
         self.sort_members(id);
         Ok(AdminOutcome::Done)
     }
@@ -181,6 +191,9 @@ impl Controller {
             requests: [0; 4],
             bytes: [0; 2],
             streams: Box::new(Streams::new()),
+            adaptive: Box::new(Adaptive::new(self.now)),
+            is_adaptive: false,
+            inside: 0,
         };
         if index == self.arrays.len() {
             self.arrays.push(Some(array));
@@ -343,6 +356,7 @@ impl Controller {
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
             repairing: 0,
             policy: Policy::default(),
+            tuning: Tuning::of(&Policy::default(), self.limits.destage_delay),
             reasons: ReasonCounts::default(),
             ops: 0,
             direct_writes: 0,
@@ -421,6 +435,11 @@ impl Controller {
             let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
             self.set_mut(set).block = block;
         }
+        let Some(Volume::Striped { legs: sets, .. }) = self.array(array).map(|array| &array.volume) else {
+            unreachable!("just made")
+        };
+        let first = sets[0].0;
+        self.reset_adaptive(first);
         Ok(AdminOutcome::Started(array))
     }
 

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_units::{BlockSize, Bytes, Sectors, SetId, SetLba};
 
+use crate::adaptive::Adaptive;
 use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Striped;
@@ -69,6 +70,11 @@ pub(crate) struct Array {
     pub bytes: [u64; 2],
     /// Reads that come in order.
     pub streams: Box<Streams>,
+    /// What it has learned of its hosts, whether it does, and how many requests of theirs came since it does and are
+    /// inside.
+    pub adaptive: Box<Adaptive>,
+    pub is_adaptive: bool,
+    pub inside: u32,
 }
 
 impl Array {

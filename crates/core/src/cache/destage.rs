@@ -4,7 +4,7 @@
 //! What a band writes is copied out of the lines when it is planned, so it stays as it is until it is written, or is
 //! copied again if it has to be planned again. Sectors that hosts write meanwhile stay dirty.
 
-use openraid_units::{Instant, PoolOffset, Sectors, SetLba, StripeIndex};
+use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetLba, StripeIndex};
 
 use super::bands::StripeRows;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -29,7 +29,7 @@ impl Controller {
         }
         let mut moved = false;
         while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
-            let Some(unit) = self.cache.pick(self.now, self.limits.destage_delay) else { break };
+            let Some(unit) = self.cache.pick(self.now, self.next_destage_delay()) else { break };
             moved = true;
             let entry = *self.cache.units.get(unit);
             if self.set(entry.set).life == Life::Failed {
@@ -54,7 +54,14 @@ impl Controller {
         if waits || self.journal.replay.is_active() {
             return None;
         }
-        self.cache.next_due(self.now, self.limits.destage_delay)
+        self.cache.next_due(self.now, self.next_destage_delay())
+    }
+
+    /// How long the dirty unit that waits since longest may wait. Units go in the order in which they became dirty, so
+    /// those of a set with a shorter delay wait for it.
+    fn next_destage_delay(&self) -> Nanos {
+        let unit = self.cache.units.first_waiting().map(|unit| self.cache.units.get(unit));
+        unit.map_or(self.limits.destage_delay, |unit| self.set(unit.set).tuning.destage_delay)
     }
 
     fn destage_op(&self, unit: u32) -> Op {

@@ -76,18 +76,19 @@ impl Controller {
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
         let set_id = array.volume.set(0);
-        let policy = &self.sets[set_id.index()].as_ref().expect("arrays have sets").policy;
-        if policy.read_ahead == ReadAhead::None {
+        let set = self.sets[set_id.index()].as_ref().expect("arrays have sets");
+        let mode = set.tuning.read_ahead;
+        if mode == ReadAhead::None {
             return;
         }
-        let limit = self.ahead.window_max(policy.read_ahead_max);
+        let limit = self.ahead.window_max(set.policy.read_ahead_max);
         if limit < LINE_SECTORS {
             return;
         }
         let mask = array.block.bytes().get() - 1;
         let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
         let last = Bytes((request.offset.get() + request.len + mask) & !mask).sectors_floor().get();
-        let event = array.streams.note((first, last), self.now, policy.read_ahead, limit);
+        let event = array.streams.note((first, last), self.now, mode, limit);
         self.ahead.wanted = true;
         let (reason, window) = match event {
             Event::None => return,

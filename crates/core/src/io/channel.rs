@@ -15,7 +15,7 @@ use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Ta
 use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
 use crate::frames::Run;
-use crate::io::elevator::Elevator;
+use crate::io::elevator::{Elevator, Node};
 use crate::limits::{Limits, METADATA_BYTES_MAX};
 use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
@@ -66,14 +66,11 @@ pub(crate) struct Command {
     /// Metadata of a command that waits.
     pub parked: u32,
     // The channel's own bookkeeping.
+    /// When it is overdue; while it waits, since when it does.
     pub deadline: Instant,
     pub issued: bool,
     pub previous: u32,
     pub next: u32,
-    /// While it waits: since when, and its neighbours in the elevator.
-    pub queued_at: Instant,
-    pub left: u32,
-    pub right: u32,
 }
 
 /// Frames that a quarantined command points at.
@@ -105,9 +102,6 @@ impl Command {
             issued: false,
             previous: NONE,
             next: NONE,
-            queued_at: Instant::ZERO,
-            left: NONE,
-            right: NONE,
         }
     }
 }
@@ -201,7 +195,7 @@ impl Channel {
     }
 
     /// Serve what waits by place, from the next command on? Drives that do not spin never are.
-    pub(crate) fn sort(&mut self, commands: &mut Slab<Command>, on: bool) {
+    fn sort(&mut self, commands: &Slab<Command>, nodes: &mut [Node], on: bool) {
         let on = on && self.info.rotational;
         if on == core::mem::replace(&mut self.sorting, on) {
             return;
@@ -210,43 +204,40 @@ impl Channel {
             queue.elevator = Elevator::EMPTY;
             let mut index = queue.list.head;
             while on && index != NONE {
-                queue.elevator.insert(commands, index);
+                queue.elevator.insert(nodes, index, commands[index].lba);
                 index = commands[index].next;
             }
         }
     }
 
-    fn enqueue(&mut self, commands: &mut Slab<Command>, index: u32) {
+    fn enqueue(&mut self, commands: &mut Slab<Command>, nodes: &mut [Node], index: u32) {
         let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
         queue.list.push(commands, index);
         if self.sorting {
-            queue.elevator.insert(commands, index);
+            queue.elevator.insert(nodes, index, commands[index].lba);
         }
         self.queued += 1;
     }
 
-    fn dequeue(&mut self, commands: &mut Slab<Command>, index: u32) {
+    fn dequeue(&mut self, commands: &mut Slab<Command>, nodes: &mut [Node], index: u32) {
         let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
         queue.list.remove(commands, index);
         if self.sorting {
-            queue.elevator.remove(commands, index);
+            queue.elevator.remove(nodes, index);
         }
         self.queued -= 1;
     }
 
     /// Whose turn it is.
-    fn next_waiting(&self, commands: &Slab<Command>, now: Instant, age_max: Nanos) -> Option<u32> {
-        if self.queued == 0 {
-            return None;
-        }
+    fn next_waiting(&self, commands: &Slab<Command>, nodes: &[Node], now: Instant, age_max: Nanos) -> Option<u32> {
         let heads = self.queues.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
-        let oldest = heads.min_by_key(|head| commands[*head].queued_at)?;
-        if commands[oldest].queued_at + age_max <= now {
+        let oldest = heads.min_by_key(|head| commands[*head].deadline)?;
+        if commands[oldest].deadline + age_max <= now {
             return Some(oldest);
         }
         let queue = self.queues.iter().find(|queue| queue.list.head != NONE)?;
         if self.sorting {
-            queue.elevator.next_from(commands, self.position)
+            queue.elevator.next_from(nodes, self.position)
         } else {
             Some(queue.list.head)
         }
@@ -267,6 +258,8 @@ struct Parked {
 pub(crate) struct Channels {
     pub drives: Vec<Option<Channel>>,
     pub commands: Slab<Command>,
+    /// By place in that table: what the elevators know of commands that wait.
+    nodes: Vec<Node>,
     /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
     parked: Slab<Parked>,
     depth_max: u32,
@@ -286,6 +279,7 @@ impl Channels {
         Self {
             drives,
             commands: Slab::new(limits.commands_max),
+            nodes: alloc::vec![Node::NEW; limits.commands_max as usize],
             parked: Slab::new(PARKED_PER_DRIVE * u32::from(limits.drives_max)),
             depth_max: limits.drive_depth_max,
             age_max: limits.queue_age_max,
@@ -333,7 +327,7 @@ impl Channels {
     /// Serve what waits for a drive by place?
     pub(crate) fn sort(&mut self, drive: DriveId, on: bool) {
         if let Some(channel) = self.drives[drive.index()].as_mut() {
-            channel.sort(&mut self.commands, on);
+            channel.sort(&self.commands, &mut self.nodes, on);
         }
     }
 
@@ -344,10 +338,10 @@ impl Channels {
             if let Data::Metadata(range) = command.data {
                 command.parked = self.park(range, actions);
             }
-            command.queued_at = now;
+            command.deadline = now;
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-            channel.enqueue(&mut self.commands, key.index);
+            channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
         } else {
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             self.issue(now, key.index, actions);
@@ -418,11 +412,11 @@ impl Channels {
     fn issue_next(&mut self, now: Instant, drive: DriveId, actions: &mut Actions) {
         loop {
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-            if channel.issued >= self.depth_max {
+            if channel.queued == 0 || channel.issued >= self.depth_max {
                 return;
             }
-            let Some(index) = channel.next_waiting(&self.commands, now, self.age_max) else { return };
-            channel.dequeue(&mut self.commands, index);
+            let Some(index) = channel.next_waiting(&self.commands, &self.nodes, now, self.age_max) else { return };
+            channel.dequeue(&mut self.commands, &mut self.nodes, index);
             self.issue(now, index, actions);
         }
     }
@@ -431,7 +425,7 @@ impl Channels {
     pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<Command> {
         let channel = self.drives[drive.index()].as_mut()?;
         let index = channel.queues.iter().map(|queue| queue.list.head).find(|head| *head != NONE)?;
-        channel.dequeue(&mut self.commands, index);
+        channel.dequeue(&mut self.commands, &mut self.nodes, index);
         let parked = self.commands[index].parked;
         if parked != NONE {
             self.parked.remove(parked);

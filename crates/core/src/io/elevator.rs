@@ -1,4 +1,4 @@
-//! Commands that wait for a drive, by where they go: a treap linked through the command table.
+//! Commands that wait for a drive, by where they go: a treap over places of the command table.
 //!
 //! The drive is served upwards, and from the lowest again when nothing is above (C-LOOK). All steps are of the order of
 //! the logarithm of the number of commands; the priorities that keep the tree flat are a hash of the place in the table,
@@ -6,8 +6,20 @@
 
 use openraid_units::DriveLba;
 
-use super::channel::Command;
-use crate::slab::{Slab, NONE};
+use crate::slab::NONE;
+
+/// What the trees know of a command, at its place in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    lba: DriveLba,
+    left: u32,
+    right: u32,
+}
+
+impl Node {
+    /// In no tree.
+    pub(crate) const NEW: Self = Self { lba: DriveLba::ZERO, left: NONE, right: NONE };
+}
 
 /// Commands in order of where they go.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +30,8 @@ pub(crate) struct Elevator {
 /// Order in the tree: place, then number, so that no two are the same.
 type Order = (DriveLba, u32);
 
-fn order(commands: &Slab<Command>, index: u32) -> Order {
-    (commands[index].lba, index)
+fn order(nodes: &[Node], index: u32) -> Order {
+    (nodes[index as usize].lba, index)
 }
 
 /// A hash whose values for neighbouring numbers have nothing in common.
@@ -31,87 +43,88 @@ fn priority(index: u32) -> u32 {
 impl Elevator {
     pub(crate) const EMPTY: Self = Self { root: NONE };
 
-    /// Put a command in.
-    pub(crate) fn insert(&mut self, commands: &mut Slab<Command>, index: u32) {
-        let new = order(commands, index);
+    /// Put a command in that goes to `lba`.
+    pub(crate) fn insert(&mut self, nodes: &mut [Node], index: u32, lba: DriveLba) {
+        let new = (lba, index);
         let mut above = NONE;
         let mut at = self.root;
         while at != NONE && priority(at) >= priority(index) {
             above = at;
-            at = if new < order(commands, at) { commands[at].left } else { commands[at].right };
+            let node = &nodes[at as usize];
+            at = if new < (node.lba, at) { node.left } else { node.right };
         }
-        let (left, right) = split(commands, at, new);
-        (commands[index].left, commands[index].right) = (left, right);
-        self.hang(commands, above, new, index);
+        let (left, right) = split(nodes, at, new);
+        nodes[index as usize] = Node { lba, left, right };
+        self.hang(nodes, above, new, index);
     }
 
     /// Take a command out that is in.
-    pub(crate) fn remove(&mut self, commands: &mut Slab<Command>, index: u32) {
-        let old = order(commands, index);
+    pub(crate) fn remove(&mut self, nodes: &mut [Node], index: u32) {
+        let old = order(nodes, index);
         let mut above = NONE;
         let mut at = self.root;
         while at != index {
             above = at;
-            at = if old < order(commands, at) { commands[at].left } else { commands[at].right };
+            let node = &nodes[at as usize];
+            at = if old < (node.lba, at) { node.left } else { node.right };
         }
-        let below = merge(commands, commands[index].left, commands[index].right);
-        self.hang(commands, above, old, below);
+        let Node { left, right, .. } = nodes[index as usize];
+        let below = merge(nodes, left, right);
+        self.hang(nodes, above, old, below);
     }
 
     /// Put a part of the tree below `above`, on the side where `place` belongs.
-    fn hang(&mut self, commands: &mut Slab<Command>, above: u32, place: Order, part: u32) {
+    fn hang(&mut self, nodes: &mut [Node], above: u32, place: Order, part: u32) {
         if above == NONE {
             self.root = part;
-        } else if place < order(commands, above) {
-            commands[above].left = part;
+        } else if place < order(nodes, above) {
+            nodes[above as usize].left = part;
         } else {
-            commands[above].right = part;
+            nodes[above as usize].right = part;
         }
     }
 
     /// The first command at or above a place, or the lowest of all.
-    pub(crate) fn next_from(&self, commands: &Slab<Command>, place: DriveLba) -> Option<u32> {
-        let mut best = NONE;
-        let mut lowest = NONE;
+    pub(crate) fn next_from(&self, nodes: &[Node], place: DriveLba) -> Option<u32> {
+        let above = self.lowest_from(nodes, place);
+        above.or_else(|| self.lowest_from(nodes, DriveLba::ZERO))
+    }
+
+    fn lowest_from(&self, nodes: &[Node], place: DriveLba) -> Option<u32> {
+        let mut best = None;
         let mut at = self.root;
         while at != NONE {
-            if commands[at].lba >= place {
-                best = at;
-                at = commands[at].left;
+            let node = &nodes[at as usize];
+            if node.lba >= place {
+                best = Some(at);
+                at = node.left;
             } else {
-                at = commands[at].right;
+                at = node.right;
             }
         }
-        if best == NONE {
-            at = self.root;
-            while at != NONE {
-                lowest = at;
-                at = commands[at].left;
-            }
-            best = lowest;
-        }
-        (best != NONE).then_some(best)
+        best
     }
 }
 
 /// The part of a tree below `place`, and the part above.
-fn split(commands: &mut Slab<Command>, root: u32, place: Order) -> (u32, u32) {
+fn split(nodes: &mut [Node], root: u32, place: Order) -> (u32, u32) {
     if root == NONE {
         return (NONE, NONE);
     }
-    if order(commands, root) < place {
-        let (left, right) = split(commands, commands[root].right, place);
-        commands[root].right = left;
-        (root, right)
+    let Node { left, right, .. } = nodes[root as usize];
+    if order(nodes, root) < place {
+        let (low, high) = split(nodes, right, place);
+        nodes[root as usize].right = low;
+        (root, high)
     } else {
-        let (left, right) = split(commands, commands[root].left, place);
-        commands[root].left = right;
-        (left, root)
+        let (low, high) = split(nodes, left, place);
+        nodes[root as usize].left = high;
+        (low, root)
     }
 }
 
 /// Two trees as one; everything in the first is below everything in the second.
-fn merge(commands: &mut Slab<Command>, low: u32, high: u32) -> u32 {
+fn merge(nodes: &mut [Node], low: u32, high: u32) -> u32 {
     if low == NONE {
         return high;
     }
@@ -119,10 +132,10 @@ fn merge(commands: &mut Slab<Command>, low: u32, high: u32) -> u32 {
         return low;
     }
     if priority(low) >= priority(high) {
-        commands[low].right = merge(commands, commands[low].right, high);
+        nodes[low as usize].right = merge(nodes, nodes[low as usize].right, high);
         low
     } else {
-        commands[high].left = merge(commands, low, commands[high].left);
+        nodes[high as usize].left = merge(nodes, low, nodes[high as usize].left);
         high
     }
 }
@@ -130,21 +143,22 @@ fn merge(commands: &mut Slab<Command>, low: u32, high: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::channel::Owner;
     use alloc::collections::BTreeSet;
-    use openraid_units::{DriveId, SetId, Slot};
+    use alloc::vec::Vec;
 
-    fn depth(commands: &Slab<Command>, root: u32) -> u32 {
+    fn depth(nodes: &[Node], root: u32) -> u32 {
         if root == NONE {
             return 0;
         }
-        1 + depth(commands, commands[root].left).max(depth(commands, commands[root].right))
+        let Node { left, right, .. } = nodes[root as usize];
+        1 + depth(nodes, left).max(depth(nodes, right))
     }
 
     /// Compared with a set that is sorted by the standard library.
     #[test]
     fn the_next_is_the_nearest_above_and_then_the_lowest() {
-        let mut commands = Slab::new(4096);
+        let mut nodes = [Node::NEW; 4096];
+        let mut free: Vec<u32> = (0..4096).rev().collect();
         let mut elevator = Elevator::EMPTY;
         let mut model: BTreeSet<Order> = BTreeSet::new();
         let mut state = 1_u64;
@@ -153,27 +167,24 @@ mod tests {
             (state >> 33) % below
         };
         for round in 0..20_000_u64 {
-            let full = commands.room() == 0;
-            if model.is_empty() || (!full && draw(if round < 12_000 { 3 } else { 5 }) != 0 && round < 15_000) {
-                let mut command = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
+            let grow = draw(3) != 0 && !free.is_empty() && round < 15_000;
+            if model.is_empty() || grow {
                 // Many of them go to the same place.
-                command.lba = DriveLba(draw(2000));
-                let lba = command.lba;
-                let Ok(key) = commands.insert(command) else { panic!("there is room") };
-                elevator.insert(&mut commands, key.index);
-                model.insert((lba, key.index));
+                let (lba, index) = (DriveLba(draw(2000)), free.pop().expect("it is not full"));
+                elevator.insert(&mut nodes, index, lba);
+                model.insert((lba, index));
             } else {
                 let place = DriveLba(draw(2100));
                 let expected = model.range((place, 0)..).next().or_else(|| model.first()).copied();
-                let next = elevator.next_from(&commands, place);
+                let next = elevator.next_from(&nodes, place);
                 assert_eq!(next, expected.map(|(_, index)| index));
                 let next = next.expect("not empty");
-                elevator.remove(&mut commands, next);
-                model.remove(&order(&commands, next));
-                commands.remove(next);
+                model.remove(&order(&nodes, next));
+                elevator.remove(&mut nodes, next);
+                free.push(next);
             }
             if round % 1000 == 0 {
-                let (count, deep) = (model.len().max(2) as u64, depth(&commands, elevator.root));
+                let (count, deep) = (model.len().max(2) as u64, depth(&nodes, elevator.root));
                 assert!(deep <= 3 * (64 - count.leading_zeros()) + 3, "{count} commands, {deep} deep");
             }
         }
@@ -181,14 +192,11 @@ mod tests {
 
     #[test]
     fn commands_that_come_in_order_of_place_do_not_make_a_list() {
-        let mut commands = Slab::new(32_768);
+        let mut nodes = alloc::vec![Node::NEW; 32_768];
         let mut elevator = Elevator::EMPTY;
-        for place in 0..32_768 {
-            let mut command = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
-            command.lba = DriveLba(place * 8);
-            let Ok(key) = commands.insert(command) else { panic!("there is room") };
-            elevator.insert(&mut commands, key.index);
+        for index in 0..32_768 {
+            elevator.insert(&mut nodes, index, DriveLba(u64::from(index) * 8));
         }
-        assert!(depth(&commands, elevator.root) <= 48, "{}", depth(&commands, elevator.root));
+        assert!(depth(&nodes, elevator.root) <= 48, "{}", depth(&nodes, elevator.root));
     }
 }

@@ -11,7 +11,7 @@ use openraid_units::{Sectors, SetLba, Slot};
 
 use crate::admin::MirrorRead;
 use crate::controller::Controller;
-use crate::geometry::{Fragment, Mirror};
+use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::op::Op;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
@@ -104,7 +104,7 @@ impl Controller {
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
-        let rule = set.policy.mirror_read;
+        let rule = set.tuning.mirror_read;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
             let len = copy.len.min(left);
@@ -179,17 +179,16 @@ impl Controller {
     /// A copy was chosen: remember it.
     pub(crate) fn copy_chosen(&mut self, op: &Op, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
         self.explain(op.set, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let rule = self.set(op.set).policy.mirror_read;
-        if rule == MirrorRead::RoundRobin {
-            let crate::geometry::Geometry::Mirror(mirror) = &self.set(op.set).geometry else { return };
-            let among = mirror.copies(at).map(|copy| copy.slot).collect();
-            self.set_mut(op.set).heads.take_turn(copy.slot, among);
+        let set = self.set_mut(op.set);
+        match set.tuning.mirror_read {
+            MirrorRead::RoundRobin => {
+                let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
+                set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
+            }
+            MirrorRead::TwinStor => set.heads.went_on(at, len, copy.slot),
+            MirrorRead::Primary | MirrorRead::LeastPending | MirrorRead::NearestHead => {}
         }
-        let heads = &mut self.set_mut(op.set).heads;
-        if rule == MirrorRead::TwinStor {
-            heads.went_on(at, len, copy.slot);
-        }
-        heads.moved(copy.slot, (copy.lba + len).get());
+        set.heads.moved(copy.slot, (copy.lba + len).get());
     }
 }
 

@@ -48,9 +48,12 @@ pub(crate) struct Request {
     pub sync: Sync,
     /// No host has asked: it reads ahead.
     pub ahead: bool,
+    /// It is among those inside its array.
+    pub counted: bool,
 }
 
 impl Request {
+    #[inline(always)]
     pub(crate) fn new(request: BlockRequest) -> Self {
         Self {
             request,
@@ -62,6 +65,7 @@ impl Request {
             queued: false,
             sync: Sync::Idle,
             ahead: false,
+            counted: false,
         }
     }
 }
@@ -124,6 +128,7 @@ pub(crate) struct Piece {
 
 impl Piece {
     /// A piece of a request without frames, to be filled in.
+    #[inline(always)]
     pub(crate) fn new(request: u32) -> Self {
         Self {
             request,
@@ -168,7 +173,13 @@ impl Controller {
             self.finish_request(key.index, actions);
             return;
         }
-        self.arrays[request.array.index()].as_mut().expect("checked").count(&request);
+        let array = self.arrays[request.array.index()].as_mut().expect("checked");
+        array.count(&request);
+        if array.is_adaptive {
+            array.inside += 1;
+            self.requests[key.index].counted = true;
+            self.watch_load(&request);
+        }
         match request.kind {
             RequestKind::Flush | RequestKind::Trim { .. } => {
                 // Held by one until all operations are made.
@@ -514,6 +525,9 @@ impl Controller {
         let entry = self.requests.remove(index);
         if entry.ahead {
             return self.ahead_ended(&entry.request);
+        }
+        if entry.counted {
+            self.arrays[entry.request.array.index()].as_mut().expect("it waits for its requests").inside -= 1;
         }
         let status = entry.error.unwrap_or(ReplyStatus::Ok);
         let answered_by_transfer =

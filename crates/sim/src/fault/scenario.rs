@@ -328,6 +328,7 @@ fn draw_policy(random: &mut Random) -> Policy {
         split_above: Sectors::kib(random.below(256)),
         split_streams: true,
         split_section: Sectors::kib(4 * random.between(1, 16)),
+        adaptive: random.chance(1, 2),
     }
 }
 

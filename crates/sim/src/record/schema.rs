@@ -50,7 +50,7 @@ fields! {
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
     Policy {
         partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
-        read_ahead_max, mirror_read, split_above, split_section, split_streams,
+        read_ahead_max, mirror_read, split_above, split_section, split_streams, adaptive,
     }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
@@ -168,6 +168,7 @@ choice!(AdminCommand {
     15 => AttachJournal(found),
     16 => DetachJournal,
     17 => DiscardJournalled { set_uuid },
+    18 => ResetAdaptive { array },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

@@ -1,0 +1,485 @@
+//! The adaptive policy of an array: it watches what hosts do, and chooses how to read ahead, which copy of a mirror to
+//! read, and how long dirty data waits.
+//!
+//! ```text
+//!  requests -> window (at least 1 s and 64 requests) -> Load -> Tuning wished
+//!                                            the same wish twice in a row -> switch, with its figures kept
+//! ```
+//!
+//! It never touches when a write is acknowledged, and nothing that it chooses changes what hosts read. It begins with
+//! the settings of the array, forgets everything when they change or when it is reset, and is gone with the array. The
+//! marks between two choices lie apart, so that a load in the middle does not make it swing.
+
+use alloc::vec::Vec;
+use openraid_units::{Instant, Nanos};
+
+use crate::admin::{MirrorRead, Policy, ReadAhead};
+use crate::controller::Controller;
+use crate::events::{BlockRequest, RequestKind};
+use crate::geometry::Geometry;
+use crate::reason::Reason;
+
+/// A window lasts at least this long, and has at least so many reads and writes.
+const WINDOW_TIME: Nanos = Nanos::from_secs(1);
+/// See [`WINDOW_TIME`].
+const WINDOW_REQUESTS: u64 = 64;
+/// After a silence of this length a window begins anew.
+const SILENCE: Nanos = Nanos::from_secs(10);
+/// So many windows in a row must wish for the same.
+const WISHES: u32 = 2;
+/// Switches that are kept with their figures.
+pub const SWITCHES_KEPT: usize = 8;
+/// Ends of requests that the next one may go on from.
+const ENDS: usize = 16;
+
+/// Below this share of the requests, in per cent, reads (or writes) do not count.
+const FEW: u32 = 5;
+/// Read-ahead is on from this share of reads in order, and off below that one.
+const ORDERED_SOME: u32 = 20;
+/// See [`ORDERED_SOME`].
+const ORDERED_FEW: u32 = 5;
+/// A load is of streams from this share of requests in order, and not below that one.
+const ORDERED_MOST: u32 = 60;
+/// See [`ORDERED_MOST`].
+const ORDERED_HALF: u32 = 40;
+/// From this mean depth (in tenths) on copies are chosen by what their drives have to do, below that one by their heads.
+const DEEP: u32 = 60;
+/// See [`DEEP`].
+const SHALLOW: u32 = 30;
+/// Writes of this mean size are small: 64 KiB.
+const SMALL_WRITE: u64 = 64 << 10;
+/// Streams of writes fill their stripes by themselves: what is left waits for this part of the usual time. Small writes
+/// all over wait for this many times as long, for more of them meet.
+const DELAY_SHORTER: u64 = 4;
+/// See [`DELAY_SHORTER`].
+const DELAY_LONGER: u64 = 2;
+
+/// What the policy chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tuning {
+    /// What is read before it is asked for.
+    pub read_ahead: ReadAhead,
+    /// Which copy of a mirror is read.
+    pub mirror_read: MirrorRead,
+    /// How long dirty data waits at the most.
+    pub destage_delay: Nanos,
+}
+
+/// What hosts did in one window.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Load {
+    /// Reads and writes.
+    pub requests: u64,
+    /// How many per cent of them were reads.
+    pub read_percent: u32,
+    /// How many per cent of the reads went on where one of the last requests had ended.
+    pub ordered_read_percent: u32,
+    /// The same of writes.
+    pub ordered_write_percent: u32,
+    /// Requests inside the array when one came, itself included: the mean, in tenths.
+    pub depth_tenths: u32,
+    /// Mean bytes of a read.
+    pub read_bytes: u64,
+    /// Mean bytes of a write.
+    pub write_bytes: u64,
+}
+
+/// One change, and the figures behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// When.
+    pub at: Instant,
+    /// What was.
+    pub from: Tuning,
+    /// What is since.
+    pub to: Tuning,
+    /// Why.
+    pub load: Load,
+}
+
+/// What the policy of an array knows and did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdaptiveStatus {
+    /// Does it choose? Otherwise the settings are what is done.
+    pub on: bool,
+    /// What is done now.
+    pub tuning: Tuning,
+    /// What the last window showed.
+    pub load: Option<Load>,
+    /// Windows that it has seen.
+    pub windows: u64,
+    /// Changes that it has made.
+    pub switches: u64,
+    /// The last of them, oldest first; at most [`SWITCHES_KEPT`].
+    pub last: Vec<Switch>,
+}
+
+/// What the members of an array are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Facts {
+    /// It has copies, on members that spin.
+    heads: bool,
+    /// There is a cache.
+    cache: bool,
+    /// How long dirty data waits unless something speaks against it.
+    destage_delay: Nanos,
+}
+
+/// Sums of one window.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sums {
+    reads: u64,
+    writes: u64,
+    ordered_reads: u64,
+    ordered_writes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    depths: u64,
+}
+
+/// The policy of one array.
+#[derive(Debug)]
+pub(crate) struct Adaptive {
+    since: Instant,
+    last_request: Instant,
+    sums: Sums,
+    ends: [u64; ENDS],
+    next_end: usize,
+    load: Option<Load>,
+    windows: u64,
+    wish: Option<Tuning>,
+    wished: u32,
+    switches: u64,
+    last: [Option<Switch>; SWITCHES_KEPT],
+}
+
+impl Tuning {
+    /// What the settings say.
+    pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
+        Self { read_ahead: policy.read_ahead, mirror_read: policy.mirror_read, destage_delay }
+    }
+}
+
+impl Sums {
+    fn load(&self) -> Load {
+        let percent = |part: u64, whole: u64| u32::try_from(part * 100 / whole.max(1)).expect("at most a hundred");
+        let requests = self.reads + self.writes;
+        Load {
+            requests,
+            read_percent: percent(self.reads, requests),
+            ordered_read_percent: percent(self.ordered_reads, self.reads),
+            ordered_write_percent: percent(self.ordered_writes, self.writes),
+            depth_tenths: u32::try_from(self.depths * 10 / requests.max(1)).unwrap_or(u32::MAX),
+            read_bytes: self.read_bytes / self.reads.max(1),
+            write_bytes: self.write_bytes / self.writes.max(1),
+        }
+    }
+}
+
+impl Load {
+    fn has_reads(&self) -> bool {
+        self.read_percent >= FEW
+    }
+    fn has_writes(&self) -> bool {
+        self.read_percent <= 100 - FEW
+    }
+
+    /// What suits this load best; what it says nothing about stays as it is.
+    fn wish(&self, now: Tuning, facts: Facts) -> Tuning {
+        let mut wish = now;
+        if facts.cache && self.has_reads() {
+            if self.ordered_read_percent >= ORDERED_SOME && now.read_ahead == ReadAhead::None {
+                wish.read_ahead = ReadAhead::Adaptive;
+            } else if self.ordered_read_percent < ORDERED_FEW {
+                wish.read_ahead = ReadAhead::None;
+            }
+        }
+        if facts.heads && self.has_reads() {
+            wish.mirror_read = self.wish_for_copies(now.mirror_read);
+        }
+        if facts.cache && self.has_writes() {
+            let usual = facts.destage_delay;
+            let streams = self.ordered_write_percent;
+            wish.destage_delay = if streams >= ORDERED_MOST {
+                Nanos(usual.get() / DELAY_SHORTER)
+            } else if streams < ORDERED_HALF && self.write_bytes < SMALL_WRITE {
+                Nanos(usual.get() * DELAY_LONGER)
+            } else if streams < ORDERED_HALF {
+                usual
+            } else {
+                now.destage_delay
+            };
+        }
+        wish
+    }
+
+    fn wish_for_copies(&self, now: MirrorRead) -> MirrorRead {
+        let was_stream = now == MirrorRead::TwinStor;
+        let mark = if was_stream { ORDERED_HALF } else { ORDERED_MOST };
+        if self.ordered_read_percent >= mark {
+            return MirrorRead::TwinStor;
+        }
+        let mark = if now == MirrorRead::LeastPending { SHALLOW } else { DEEP };
+        if self.depth_tenths >= mark {
+            MirrorRead::LeastPending
+        } else {
+            MirrorRead::NearestHead
+        }
+    }
+}
+
+impl Adaptive {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            last_request: now,
+            sums: Sums::default(),
+            ends: [u64::MAX; ENDS],
+            next_end: 0,
+            load: None,
+            windows: 0,
+            wish: None,
+            wished: 0,
+            switches: 0,
+            last: [None; SWITCHES_KEPT],
+        }
+    }
+
+    /// A request comes while `depth` are inside, itself included. True where a window is over.
+    fn note(&mut self, request: &BlockRequest, depth: u32, now: Instant) -> bool {
+        let is_read = match request.kind {
+            RequestKind::Read => true,
+            RequestKind::Write { .. } => false,
+            RequestKind::Flush | RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => return false,
+        };
+        if now.since(self.last_request) >= SILENCE {
+            (self.sums, self.since) = (Sums::default(), now);
+        }
+        self.last_request = now;
+        let (start, end) = (request.offset.get(), request.offset.get() + request.len);
+        let known = self.ends.iter().position(|known| *known == start);
+        if let Some(place) = known {
+            // A stream moves on to the newest place: only the others age.
+            self.ends[place] = u64::MAX;
+        }
+        self.next_end = (self.next_end + 1) % ENDS;
+        self.ends[self.next_end] = end;
+        let ordered = u64::from(known.is_some());
+        let sums = &mut self.sums;
+        sums.depths += u64::from(depth);
+        if is_read {
+            (sums.reads, sums.ordered_reads) = (sums.reads + 1, sums.ordered_reads + ordered);
+            sums.read_bytes += request.len;
+        } else {
+            (sums.writes, sums.ordered_writes) = (sums.writes + 1, sums.ordered_writes + ordered);
+            sums.write_bytes += request.len;
+        }
+        sums.reads + sums.writes >= WINDOW_REQUESTS && now.since(self.since) >= WINDOW_TIME
+    }
+
+    /// A window is over: what to do from now on, where that is something else.
+    fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
+        let load = core::mem::take(&mut self.sums).load();
+        self.since = now;
+        self.windows += 1;
+        self.load = Some(load);
+        let wish = load.wish(tuning, facts);
+        if wish == tuning {
+            (self.wish, self.wished) = (None, 0);
+            return None;
+        }
+        self.wished = if self.wish == Some(wish) { self.wished + 1 } else { 1 };
+        self.wish = Some(wish);
+        if self.wished < WISHES {
+            return None;
+        }
+        (self.wish, self.wished) = (None, 0);
+        let switch = Switch { at: now, from: tuning, to: wish, load };
+        let place = usize::try_from(self.switches % SWITCHES_KEPT as u64).expect("a few");
+        self.last[place] = Some(switch);
+        self.switches += 1;
+        Some(switch)
+    }
+
+    /// What it knows and did.
+    pub(crate) fn status(&self, on: bool, tuning: Tuning) -> AdaptiveStatus {
+        let mut last: Vec<Switch> = self.last.iter().flatten().copied().collect();
+        if self.switches > SWITCHES_KEPT as u64 {
+            last.rotate_left(usize::try_from(self.switches % SWITCHES_KEPT as u64).expect("a few"));
+        }
+        AdaptiveStatus { on, tuning, load: self.load, windows: self.windows, switches: self.switches, last }
+    }
+}
+
+impl Controller {
+    /// A host asks something of an array whose policy is adaptive.
+    pub(crate) fn watch_load(&mut self, request: &BlockRequest) {
+        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        if !array.adaptive.note(request, array.inside, self.now) {
+            return;
+        }
+        let facts = self.facts_of(request);
+        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        let first = array.volume.set(0);
+        let tuning = self.sets[first.index()].as_ref().expect("arrays have sets").tuning;
+        let Some(switch) = array.adaptive.end_window(tuning, facts, self.now) else { return };
+        let (window, count) = (array.adaptive.windows, array.volume.set_count());
+        for number in 0..count {
+            let set = self.array(request.array).expect("just seen").volume.set(number);
+            self.set_mut(set).tuning = switch.to;
+        }
+        let (from, to, load) = (switch.from, switch.to, switch.load);
+        if from.read_ahead != to.read_ahead {
+            self.explain(first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
+        }
+        if from.mirror_read != to.mirror_read {
+            let ordered = to.mirror_read == MirrorRead::TwinStor;
+            let figure = if ordered { load.ordered_read_percent } else { load.depth_tenths };
+            self.explain(first, Reason::AdaptiveMirror, window, figure);
+        }
+        if from.destage_delay != to.destage_delay {
+            self.explain(first, Reason::AdaptiveDestage, window, load.ordered_write_percent);
+        }
+    }
+
+    fn facts_of(&self, request: &BlockRequest) -> Facts {
+        let set = self.set(self.array(request.array).expect("requests belong to arrays").volume.set(0));
+        let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info.rotational);
+        let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
+        Facts {
+            heads: mirrored && set.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive)),
+            cache: self.cache.is_on(),
+            destage_delay: self.limits.destage_delay,
+        }
+    }
+
+    /// The arrays over a set begin to learn anew, and do what its settings say until they have.
+    pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
+        let (now, delay) = (self.now, self.limits.destage_delay);
+        for array in self.arrays.iter_mut().flatten() {
+            if (0..array.volume.set_count()).any(|number| array.volume.set(number) == id) {
+                *array.adaptive = Adaptive::new(now);
+                let first = self.sets[array.volume.set(0).index()].as_ref();
+                array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
+            }
+        }
+        let set = self.set_mut(id);
+        set.tuning = Tuning::of(&set.policy, delay);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::{ArrayId, ArrayOffset, Token};
+
+    const USUAL: Nanos = Nanos::from_secs(5);
+    const FACTS: Facts = Facts { heads: true, cache: true, destage_delay: USUAL };
+
+    fn tuning() -> Tuning {
+        Tuning::of(&Policy::default(), USUAL)
+    }
+
+    /// So many windows of a load: kind by number, offset by number, bytes, depth.
+    struct Driver {
+        policy: Adaptive,
+        tuning: Tuning,
+        now: Instant,
+        number: u64,
+    }
+
+    impl Driver {
+        fn new() -> Self {
+            Self { policy: Adaptive::new(Instant::ZERO), tuning: tuning(), now: Instant::ZERO, number: 0 }
+        }
+
+        fn windows(&mut self, count: u64, depth: u32, load: impl Fn(u64) -> (bool, u64, u64)) -> u64 {
+            let before = self.policy.switches;
+            let end = self.policy.windows + count;
+            while self.policy.windows < end {
+                let (is_read, offset, len) = load(self.number);
+                self.number += 1;
+                self.now = self.now + Nanos::from_millis(4);
+                let kind = if is_read { RequestKind::Read } else { RequestKind::Write { fua: false } };
+                let offset = ArrayOffset(offset);
+                let request = BlockRequest { token: Token(0), array: ArrayId(0), kind, offset, len };
+                if self.policy.note(&request, depth, self.now) {
+                    if let Some(switch) = self.policy.end_window(self.tuning, FACTS, self.now) {
+                        self.tuning = switch.to;
+                    }
+                }
+            }
+            self.policy.switches - before
+        }
+    }
+
+    fn anywhere(number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24 & !4095
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_load() {
+        let mut driver = Driver::new();
+        // Of four requests one is a write of 16 KiB anywhere, three are reads of 64 KiB in order.
+        driver.windows(1, 7, |n| {
+            if n % 4 == 3 {
+                (false, anywhere(n) | 1 << 50, 16 << 10)
+            } else {
+                (true, (n - n / 4) << 16, 64 << 10)
+            }
+        });
+        let load = driver.policy.load.unwrap();
+        assert_eq!((load.read_percent, load.ordered_write_percent, load.depth_tenths), (75, 0, 70));
+        assert!(load.ordered_read_percent >= 98, "all but the first: {load:?}");
+        assert_eq!((load.read_bytes, load.write_bytes, load.requests), (64 << 10, 16 << 10, 250));
+    }
+
+    #[test]
+    fn each_load_gets_what_suits_it_after_two_windows_that_say_the_same() {
+        let mut driver = Driver::new();
+        assert_eq!(driver.windows(1, 1, |n| (true, anywhere(n), 4096)), 0, "one window is not enough");
+        assert_eq!(driver.windows(1, 1, |n| (true, anywhere(n), 4096)), 1);
+        let random = Tuning { read_ahead: ReadAhead::None, mirror_read: MirrorRead::NearestHead, ..tuning() };
+        assert_eq!(driver.tuning, random);
+        driver.windows(3, 32, |n| (true, anywhere(n), 4096));
+        assert_eq!(driver.tuning, Tuning { mirror_read: MirrorRead::LeastPending, ..random });
+        driver.windows(3, 1, |n| (true, n << 16, 64 << 10));
+        let stream = Tuning { read_ahead: ReadAhead::Adaptive, mirror_read: MirrorRead::TwinStor, ..tuning() };
+        assert_eq!(driver.tuning, stream);
+        driver.windows(3, 8, |n| (false, anywhere(n), 4096));
+        assert_eq!(driver.tuning, Tuning { destage_delay: USUAL + USUAL, ..stream });
+        driver.windows(3, 8, |n| (false, n << 16, 64 << 10));
+        assert_eq!(driver.tuning.destage_delay.get(), USUAL.get() / 4);
+        let status = driver.policy.status(true, driver.tuning);
+        assert_eq!((status.switches, status.last.len()), (5, 5));
+        assert!(status.last.windows(2).all(|pair| pair[0].to == pair[1].from && pair[0].at < pair[1].at));
+    }
+
+    #[test]
+    fn a_load_in_the_middle_does_not_make_it_swing() {
+        let mut driver = Driver::new();
+        driver.windows(4, 1, |n| (true, n << 16, 64 << 10));
+        assert_eq!(driver.tuning.mirror_read, MirrorRead::TwinStor);
+        // Half of the reads go on with the stream, half do not.
+        let half = |n: u64| (true, if n.is_multiple_of(2) { n << 15 } else { anywhere(n) }, 64 << 10);
+        assert_eq!(driver.windows(50, 4, half), 0);
+        assert_eq!(driver.policy.status(true, driver.tuning).last.len(), 1);
+    }
+
+    #[test]
+    fn silence_begins_a_window_anew() {
+        let mut driver = Driver::new();
+        driver.windows(1, 1, |n| (true, anywhere(n), 4096));
+        for n in 0..100 {
+            let request = BlockRequest {
+                token: Token(0),
+                array: ArrayId(0),
+                kind: RequestKind::Read,
+                offset: ArrayOffset(anywhere(n)),
+                len: 4096,
+            };
+            driver.now = driver.now + SILENCE;
+            assert!(!driver.policy.note(&request, 1, driver.now));
+        }
+    }
+}
