@@ -145,6 +145,57 @@ pub struct SettingsModel {
     pub write_cache: String,
     /// `read.cache`.
     pub read_cache: bool,
+    /// `read-ahead`: `none`, `always` or `adaptive`.
+    pub read_ahead: String,
+    /// `read-ahead-max`, in bytes.
+    pub read_ahead_max: u64,
+    /// `mirror-read`: `primary`, `round-robin`, `least-pending`, `nearest-head` or `twinstor`.
+    pub mirror_read: String,
+    /// `split-above`, in bytes.
+    pub split_above: u64,
+    /// `split-section`, in bytes.
+    pub split_section: u64,
+    /// `sorting`.
+    pub sorting: bool,
+    /// `adaptive`.
+    pub adaptive: bool,
+}
+
+/// What the adaptive policy of an array does and did.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AdaptiveModel {
+    /// What is done now.
+    pub now: TuningModel,
+    /// Stretches of time that it has looked at.
+    pub windows: u64,
+    /// Changes that it has made.
+    pub switches: u64,
+    /// The last of them, oldest first.
+    pub last: Vec<SwitchModel>,
+}
+
+/// What the adaptive policy chooses.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TuningModel {
+    /// As the setting.
+    pub read_ahead: String,
+    /// As the setting.
+    pub mirror_read: String,
+    /// How long dirty data waits at the most.
+    pub destage_millis: u64,
+}
+
+/// A change by the adaptive policy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SwitchModel {
+    /// When, in seconds since the server began.
+    pub at_seconds: u64,
+    /// What was.
+    pub from: TuningModel,
+    /// What is since.
+    pub to: TuningModel,
+    /// The figures behind it.
+    pub why: String,
 }
 
 /// How often a decision was taken.
@@ -233,6 +284,8 @@ pub struct ArrayModel {
     pub legs: Vec<ArrayModel>,
     /// Settings.
     pub settings: SettingsModel,
+    /// What the adaptive policy does, while it is on.
+    pub adaptive: Option<AdaptiveModel>,
     /// What hosts asked.
     pub host: HostModel,
     /// Decisions counted.

@@ -190,6 +190,18 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert_eq!(lab.show("data")["settings"], settings, "nothing changes where one of them is wrong");
     lab.line("set data rebuild.rate").refused(64, &["KEY=VALUE"]);
     assert!(lab.line("set data").expect(0).text().contains("background.depth=3"));
+    let set =
+        lab.line("set data read-ahead=none mirror-read=twinstor split-section=64K sorting=off adaptive=on").expect(0);
+    for text in ["read-ahead=none", "mirror-read=twinstor", "split-section=64 KiB", "sorting=off", "adaptive=on"] {
+        assert!(set.text().contains(text), "{text}: {}", set.text());
+    }
+    let shown = lab.show("data");
+    assert_eq!((&shown["settings"]["mirror_read"], &shown["adaptive"]["switches"]), (&"twinstor".into(), &0.into()));
+    assert!(lab.line("explain data").expect(0).text().contains("adaptive, 0 changes"));
+    lab.line("set data mirror-read=best").refused(64, &["use one of primary, round-robin"]);
+    lab.line("set data profile=performance").refused(64, &["profile=performance", "--yes"]);
+    assert!(lab.line("set data adaptive=reset").expect(0).text().contains("adaptive=on"));
+    assert!(lab.line("set data profile=balanced").expect(0).text().contains("adaptive=off"));
     server.stop();
 }
 

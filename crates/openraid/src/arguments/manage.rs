@@ -36,6 +36,19 @@ Settings:
                          which forgets what was not flushed when the power goes; wants --yes, and serve --cache)
   read.cache=on          whether what was read is kept in the server's cache
   background.depth=8     rows in work at once in the background
+  read-ahead=adaptive    what is read before it is asked for: none, always, or what follows reads in order (adaptive);
+                         wants serve --cache
+  read-ahead-max=4M      the most that is read ahead of one stream
+  mirror-read=least-pending
+                         which copy of a mirror is read: primary, round-robin, least-pending, nearest-head, or twinstor
+                         (nearest head; long streams in sections from all copies)
+  split-above=1M         twinstor: streams and requests longer than this are read in sections,
+  split-section=1M       of this size
+  sorting=on             whether what waits for a drive that spins is ordered by place
+  adaptive=off           whether read-ahead, mirror-read and the time that dirty data waits follow the load: on, off, or
+                         reset (on, and forget what was learned)
+  profile=balanced       all settings at once: protection, balanced (as at first), or performance (wants --yes and
+                         serve --cache)
 
 They last until the server ends. Without a setting, all of them are shown.
 

@@ -4,6 +4,7 @@ pub mod members;
 pub mod news;
 mod orders;
 pub mod rates;
+mod reading;
 mod start;
 pub mod view;
 

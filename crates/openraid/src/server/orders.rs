@@ -170,6 +170,9 @@ impl Server {
         if !settings.is_empty() {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
+        if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
+            self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
+        }
         self.done(policy_text(&policy), name)
     }
 
@@ -225,12 +228,13 @@ fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
                 _ => return Err(format!("read.cache={value}: use on or off")),
             };
         }
-        _ => {
-            return Err(format!(
-                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache and \
-                 background.depth"
+        _ => return super::reading::apply(policy, key, value).unwrap_or_else(|| {
+            Err(format!(
+                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
+                     background.depth, {}",
+                super::reading::KEYS
             ))
-        }
+        }),
     }
     Ok(())
 }
@@ -243,13 +247,14 @@ fn policy_text(policy: &Policy) -> String {
     let rate =
         |bytes: u64| if bytes == 0 { "none".into() } else { format!("{}/s", human(openraid_units::Bytes(bytes))) };
     format!(
-        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nwrite.cache={}\nread.cache={}\nbackground.depth={}",
+        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nwrite.cache={}\nread.cache={}\nbackground.depth={}\n{}",
         rate(settings.rebuild_rate),
         rate(settings.scrub_rate),
         settings.write_partial,
         settings.write_cache,
         if settings.read_cache { "on" } else { "off" },
-        settings.background_depth
+        settings.background_depth,
+        super::reading::text(policy)
     )
 }
 

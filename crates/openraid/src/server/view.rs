@@ -122,6 +122,7 @@ fn nested_model(
         addresses: Vec::new(),
         members: Vec::new(),
         settings: settings(&own.policy),
+        adaptive: super::reading::adaptive(&own.adaptive),
         host: host(own),
         reasons: add_reasons(legs.iter().flat_map(|leg| &leg.reasons)),
         legs,
@@ -185,6 +186,7 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         legs: Vec::new(),
         settings: settings(&own.policy),
+        adaptive: super::reading::adaptive(&own.adaptive),
         host: host(own),
         reasons: reasons(own),
     }
@@ -280,6 +282,13 @@ pub fn settings(policy: &Policy) -> SettingsModel {
             WriteCache::Journal => "journal".into(),
         },
         read_cache: policy.read_cache,
+        read_ahead: super::reading::read_ahead(policy.read_ahead),
+        read_ahead_max: policy.read_ahead_max.bytes().get(),
+        mirror_read: super::reading::mirror_read(policy.mirror_read),
+        split_above: policy.split_above.bytes().get(),
+        split_section: policy.split_section.bytes().get(),
+        sorting: policy.sorting,
+        adaptive: policy.adaptive,
     }
 }
 

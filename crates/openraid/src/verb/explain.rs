@@ -16,6 +16,7 @@ struct Body<'a> {
     member_reads_per_host_request: String,
     member_writes_per_host_request: String,
     reasons: &'a [crate::model::ReasonModel],
+    adaptive: &'a Option<crate::model::AdaptiveModel>,
     sets: Vec<&'a ArrayModel>,
 }
 
@@ -36,6 +37,7 @@ pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
         member_reads_per_host_request: ratio(sum(|member| member.reads), requests),
         member_writes_per_host_request: ratio(sum(|member| member.writes), requests),
         reasons: &array.reasons,
+        adaptive: &array.adaptive,
         sets: array.sets(),
     };
     let text = text(&array, &body);
@@ -78,6 +80,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
         table.row([reason.count.to_string(), format!("{share} %"), reason.text.clone()]);
     }
     lines.push(table.text().trim_end().into());
+    lines.extend(adaptive(array));
     let mut members = Table::new(&["MEMBER", "READS", "READ", "WRITES", "WRITTEN", "FLUSHES"]).indented(2);
     for member in array.sets().into_iter().flat_map(|set| &set.members) {
         members.row([
@@ -91,6 +94,30 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     }
     lines.push(members.text());
     lines.join("\n")
+}
+
+/// What the adaptive policy does, and why.
+fn adaptive(array: &ArrayModel) -> Vec<String> {
+    let Some(adaptive) = &array.adaptive else { return Vec::new() };
+    let words = |tuning: &crate::model::TuningModel| {
+        format!(
+            "read-ahead {}, mirror reads {}, dirty data waits {} s",
+            tuning.read_ahead,
+            tuning.mirror_read,
+            tuning.destage_millis / 1000
+        )
+    };
+    let mut lines = vec![format!(
+        "  adaptive, {} changes after {} looks; now: {}",
+        adaptive.switches,
+        adaptive.windows,
+        words(&adaptive.now)
+    )];
+    for switch in &adaptive.last {
+        lines.push(format!("    at {} s: {}", switch.at_seconds, words(&switch.to)));
+        lines.push(format!("      because of {}", switch.why));
+    }
+    lines
 }
 
 #[cfg(test)]

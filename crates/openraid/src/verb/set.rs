@@ -15,11 +15,12 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(format!("{text:?} is no setting; write KEY=VALUE, as in rebuild.rate=50M"))
         })?;
-        if (key, value) == ("write.cache", "volatile") && !arguments.yes {
-            return Err(Failure::usage(
-                "write.cache=volatile: writes are then acknowledged before they are on the members, and what was not \
-                 flushed is lost when the power goes or the server ends; add --yes if clients flush what they need",
-            ));
+        let volatile = matches!((key, value), ("write.cache", "volatile") | ("profile", "performance"));
+        if volatile && !arguments.yes {
+            return Err(Failure::usage(format!(
+                "{text}: writes are then acknowledged before they are on the members, and what was not \
+                 flushed is lost when the power goes or the server ends; add --yes if clients flush what they need"
+            )));
         }
         settings.push((key.to_owned(), value.to_owned()));
     }

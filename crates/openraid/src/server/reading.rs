@@ -1,0 +1,205 @@
+//! Settings of reading, profiles, and what the adaptive policy tells, in the words that people write.
+
+use openraid_core::adaptive::{AdaptiveStatus, Switch, Tuning};
+use openraid_core::admin::{MirrorRead, Policy, Profile, ReadAhead};
+use openraid_units::{Bytes, Sectors};
+
+use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
+use crate::quantity::{human, size};
+
+/// The names of these settings, for whoever wrote another one.
+pub const KEYS: &str =
+    "read-ahead, read-ahead-max, mirror-read, split-above, split-section, sorting, adaptive and profile";
+
+/// A window that is longer than this is longer than any cache's share.
+const WINDOW_MAX: Sectors = Sectors::mib(1024);
+/// Sections are at least a line of the cache.
+const SECTION_MIN: Sectors = Sectors::kib(4);
+
+/// Change one setting; `None` where it is none of these.
+///
+/// # Errors
+/// What may be written instead.
+pub fn apply(policy: &mut Policy, key: &str, value: &str) -> Option<Result<(), String>> {
+    let result = match key {
+        "read-ahead" => named(key, value, &READ_AHEAD).map(|found| policy.read_ahead = found),
+        "mirror-read" => named(key, value, &MIRROR_READ).map(|found| policy.mirror_read = found),
+        "sorting" => named(key, value, &ON_OFF).map(|found| policy.sorting = found),
+        // A reset is an order, not a setting: it leaves the policy on.
+        "adaptive" => named(key, value, &ADAPTIVE).map(|found| policy.adaptive = found),
+        "read-ahead-max" => sectors(key, value, Sectors::ZERO, WINDOW_MAX).map(|found| policy.read_ahead_max = found),
+        "split-above" => sectors(key, value, Sectors::ZERO, Sectors::MAX).map(|found| policy.split_above = found),
+        "split-section" => sectors(key, value, SECTION_MIN, WINDOW_MAX).map(|found| policy.split_section = found),
+        "profile" => named(key, value, &PROFILES).map(|found| *policy = Policy::of(found)),
+        _ => return None,
+    };
+    Some(result)
+}
+
+/// Does this setting order the adaptive policy to forget?
+pub fn is_reset(key: &str, value: &str) -> bool {
+    (key, value) == ("adaptive", "reset")
+}
+
+const READ_AHEAD: [(&str, ReadAhead); 3] =
+    [("none", ReadAhead::None), ("always", ReadAhead::Always), ("adaptive", ReadAhead::Adaptive)];
+const MIRROR_READ: [(&str, MirrorRead); 5] = [
+    ("primary", MirrorRead::Primary),
+    ("round-robin", MirrorRead::RoundRobin),
+    ("least-pending", MirrorRead::LeastPending),
+    ("nearest-head", MirrorRead::NearestHead),
+    ("twinstor", MirrorRead::TwinStor),
+];
+const PROFILES: [(&str, Profile); 3] =
+    [("protection", Profile::Protection), ("balanced", Profile::Balanced), ("performance", Profile::Performance)];
+const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+const ADAPTIVE: [(&str, bool); 3] = [("on", true), ("off", false), ("reset", true)];
+
+fn named<T: Copy>(key: &str, value: &str, names: &[(&str, T)]) -> Result<T, String> {
+    let found = names.iter().find(|(name, _)| *name == value).map(|(_, found)| *found);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("{key}={value}: use one of {}", names.join(", "))
+    })
+}
+
+fn name_of<T: Copy + PartialEq>(value: T, names: &[(&'static str, T)]) -> String {
+    names.iter().find(|(_, other)| *other == value).map_or_else(String::new, |(name, _)| (*name).into())
+}
+
+fn sectors(key: &str, value: &str, least: Sectors, most: Sectors) -> Result<Sectors, String> {
+    let bytes = size(value).map_err(|error| format!("{key}={value}: {error}"))?;
+    let found = bytes.sectors_floor();
+    if found < least {
+        return Err(format!("{key}={value}: use at least {}", human(least.bytes())));
+    }
+    if found > most {
+        return Err(format!("{key}={value}: use at most {}", human(most.bytes())));
+    }
+    Ok(found)
+}
+
+/// Name of a read-ahead.
+pub fn read_ahead(value: ReadAhead) -> String {
+    name_of(value, &READ_AHEAD)
+}
+
+/// Name of a rule for mirrors.
+pub fn mirror_read(value: MirrorRead) -> String {
+    name_of(value, &MIRROR_READ)
+}
+
+/// The settings, one a line, as they are written.
+pub fn text(policy: &Policy) -> String {
+    let on = |on| if on { "on" } else { "off" };
+    let size = |sectors: Sectors| human(sectors.bytes());
+    format!(
+        "read-ahead={}\nread-ahead-max={}\nmirror-read={}\nsplit-above={}\nsplit-section={}\nsorting={}\nadaptive={}",
+        read_ahead(policy.read_ahead),
+        size(policy.read_ahead_max),
+        mirror_read(policy.mirror_read),
+        size(policy.split_above),
+        size(policy.split_section),
+        on(policy.sorting),
+        on(policy.adaptive)
+    )
+}
+
+/// What the adaptive policy tells; nothing while it is off.
+pub fn adaptive(status: &AdaptiveStatus) -> Option<AdaptiveModel> {
+    status.on.then(|| AdaptiveModel {
+        now: tuning(status.tuning),
+        windows: status.windows,
+        switches: status.switches,
+        last: status.last.iter().map(switch).collect(),
+    })
+}
+
+fn tuning(tuning: Tuning) -> TuningModel {
+    TuningModel {
+        read_ahead: read_ahead(tuning.read_ahead),
+        mirror_read: mirror_read(tuning.mirror_read),
+        destage_millis: tuning.destage_delay.get() / 1_000_000,
+    }
+}
+
+fn switch(switch: &Switch) -> SwitchModel {
+    let load = switch.load;
+    SwitchModel {
+        at_seconds: switch.at.since(openraid_units::Instant::ZERO).get() / 1_000_000_000,
+        from: tuning(switch.from),
+        to: tuning(switch.to),
+        why: format!(
+            "{} requests, {} % reads; of the reads {} % in order, {} each; of the writes {} % in order, {} each; {}.{} \
+             inside at once",
+            load.requests,
+            load.read_percent,
+            load.ordered_read_percent,
+            human(Bytes(load.read_bytes)),
+            load.ordered_write_percent,
+            human(Bytes(load.write_bytes)),
+            load.depth_tenths / 10,
+            load.depth_tenths % 10
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_reading_are_taken_by_name_and_nonsense_is_refused() {
+        let mut policy = Policy::default();
+        for (key, value) in [
+            ("read-ahead", "always"),
+            ("read-ahead-max", "1M"),
+            ("mirror-read", "twinstor"),
+            ("split-above", "128K"),
+            ("split-section", "64K"),
+            ("sorting", "off"),
+            ("adaptive", "on"),
+        ] {
+            apply(&mut policy, key, value).unwrap().unwrap();
+        }
+        let expected = Policy {
+            read_ahead: ReadAhead::Always,
+            read_ahead_max: Sectors::mib(1),
+            mirror_read: MirrorRead::TwinStor,
+            split_above: Sectors::kib(128),
+            split_section: Sectors::kib(64),
+            sorting: false,
+            adaptive: true,
+            ..Policy::default()
+        };
+        assert_eq!(policy, expected);
+        for (key, value) in [
+            ("read-ahead", "sometimes"),
+            ("read-ahead-max", "2T"),
+            ("read-ahead-max", "-1"),
+            ("mirror-read", ""),
+            ("split-section", "0"),
+            ("split-section", "512"),
+            ("sorting", "yes"),
+            ("adaptive", "learn"),
+            ("profile", "fast"),
+        ] {
+            assert!(apply(&mut policy, key, value).unwrap().is_err(), "{key}={value}");
+        }
+        assert_eq!(policy, expected);
+        assert!(apply(&mut policy, "cache", "on").is_none());
+        let written = text(&policy);
+        assert!(written.contains("mirror-read=twinstor\nsplit-above=128 KiB\n"), "{written}");
+    }
+
+    #[test]
+    fn profiles_are_sets_of_settings_and_a_reset_leaves_the_policy_on() {
+        let mut policy = Policy::default();
+        apply(&mut policy, "profile", "performance").unwrap().unwrap();
+        assert_eq!(policy, Policy::of(Profile::Performance));
+        apply(&mut policy, "profile", "balanced").unwrap().unwrap();
+        assert_eq!(policy, Policy::default());
+        apply(&mut policy, "adaptive", "reset").unwrap().unwrap();
+        assert!(policy.adaptive && is_reset("adaptive", "reset") && !is_reset("adaptive", "on"));
+    }
+}
