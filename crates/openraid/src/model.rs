@@ -155,6 +155,8 @@ pub struct SettingsModel {
     pub split_above: u64,
     /// `split-section`, in bytes.
     pub split_section: u64,
+    /// `split-streams`.
+    pub split_streams: bool,
     /// `sorting`.
     pub sorting: bool,
     /// `adaptive`.

@@ -44,6 +44,7 @@ Settings:
                          (nearest head; long streams in sections from all copies)
   split-above=1M         twinstor: streams and requests longer than this are read in sections,
   split-section=1M       of this size
+  split-streams=on       whether streams in order count as long there, or long single requests only
   sorting=on             whether what waits for a drive that spins is ordered by place
   adaptive=off           whether read-ahead, mirror-read and the time that dirty data waits follow the load: on, off, or
                          reset (on, and forget what was learned)

@@ -228,13 +228,15 @@ fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
                 _ => return Err(format!("read.cache={value}: use on or off")),
             };
         }
-        _ => return super::reading::apply(policy, key, value).unwrap_or_else(|| {
-            Err(format!(
+        _ => {
+            return super::reading::apply(policy, key, value).unwrap_or_else(|| {
+                Err(format!(
                 "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
                      background.depth, {}",
                 super::reading::KEYS
             ))
-        }),
+            })
+        }
     }
     Ok(())
 }

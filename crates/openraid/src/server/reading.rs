@@ -9,7 +9,7 @@ use crate::quantity::{human, size};
 
 /// The names of these settings, for whoever wrote another one.
 pub const KEYS: &str =
-    "read-ahead, read-ahead-max, mirror-read, split-above, split-section, sorting, adaptive and profile";
+    "read-ahead, read-ahead-max, mirror-read, split-above, split-section, split-streams, sorting, adaptive and profile";
 
 /// A window that is longer than this is longer than any cache's share.
 const WINDOW_MAX: Sectors = Sectors::mib(1024);
@@ -24,6 +24,7 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str) -> Option<Result<(), S
     let result = match key {
         "read-ahead" => named(key, value, &READ_AHEAD).map(|found| policy.read_ahead = found),
         "mirror-read" => named(key, value, &MIRROR_READ).map(|found| policy.mirror_read = found),
+        "split-streams" => named(key, value, &ON_OFF).map(|found| policy.split_streams = found),
         "sorting" => named(key, value, &ON_OFF).map(|found| policy.sorting = found),
         // A reset is an order, not a setting: it leaves the policy on.
         "adaptive" => named(key, value, &ADAPTIVE).map(|found| policy.adaptive = found),
@@ -94,12 +95,13 @@ pub fn text(policy: &Policy) -> String {
     let on = |on| if on { "on" } else { "off" };
     let size = |sectors: Sectors| human(sectors.bytes());
     format!(
-        "read-ahead={}\nread-ahead-max={}\nmirror-read={}\nsplit-above={}\nsplit-section={}\nsorting={}\nadaptive={}",
+        "read-ahead={}\nread-ahead-max={}\nmirror-read={}\nsplit-above={}\nsplit-section={}\nsplit-streams={}\nsorting={}\nadaptive={}",
         read_ahead(policy.read_ahead),
         size(policy.read_ahead_max),
         mirror_read(policy.mirror_read),
         size(policy.split_above),
         size(policy.split_section),
+        on(policy.split_streams),
         on(policy.sorting),
         on(policy.adaptive)
     )
@@ -157,6 +159,7 @@ mod tests {
             ("mirror-read", "twinstor"),
             ("split-above", "128K"),
             ("split-section", "64K"),
+            ("split-streams", "off"),
             ("sorting", "off"),
             ("adaptive", "on"),
         ] {
@@ -168,6 +171,7 @@ mod tests {
             mirror_read: MirrorRead::TwinStor,
             split_above: Sectors::kib(128),
             split_section: Sectors::kib(64),
+            split_streams: false,
             sorting: false,
             adaptive: true,
             ..Policy::default()

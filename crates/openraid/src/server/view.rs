@@ -287,6 +287,7 @@ pub fn settings(policy: &Policy) -> SettingsModel {
         mirror_read: super::reading::mirror_read(policy.mirror_read),
         split_above: policy.split_above.bytes().get(),
         split_section: policy.split_section.bytes().get(),
+        split_streams: policy.split_streams,
         sorting: policy.sorting,
         adaptive: policy.adaptive,
     }
