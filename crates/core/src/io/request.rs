@@ -245,7 +245,9 @@ impl Controller {
         // A power of two: masks, not divisions.
         let mask = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
+        // Written out, not `..Piece::new(index)`: one of them is made for each request, and it is large.
         let piece = Piece {
+            request: index,
             offset: request.cut,
             len,
             first: Bytes(start & !mask).sectors_floor(),
@@ -253,7 +255,21 @@ impl Controller {
             head_skip: narrow(start & mask),
             tail_skip: narrow((mask + 1 - ((start + len) & mask)) & mask),
             run,
-            ..Piece::new(index)
+            state: PieceState::Working,
+            ops: 0,
+            split: Sectors::ZERO,
+            error: None,
+            restart: false,
+            fresh: false,
+            careful: false,
+            queued: false,
+            fills: false,
+            waiters: NONE,
+            next_waiter: NONE,
+            walk: None,
+            walk_base: (SetId(0), SetLba::ZERO),
+            walk_from: Sectors::ZERO,
+            logged: 0,
         };
         let Ok(key) = self.pieces.insert(piece) else {
             if let Some(run) = run {
