@@ -321,12 +321,12 @@ impl Controller {
         let facts = self.facts_of(request);
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
         let first = array.volume.set(0);
-        let tuning = self.sets[first.index()].as_ref().expect("arrays have sets").tuning;
+        let tuning = self.sets[first.index()].as_ref().expect("arrays have sets").heads.tuning;
         let Some(switch) = array.adaptive.end_window(tuning, facts, self.now) else { return };
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
             let set = self.array(request.array).expect("just seen").volume.set(number);
-            self.set_mut(set).tuning = switch.to;
+            self.set_mut(set).heads.tuning = switch.to;
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         if from.read_ahead != to.read_ahead {
@@ -364,7 +364,7 @@ impl Controller {
             }
         }
         let set = self.set_mut(id);
-        set.tuning = Tuning::of(&set.policy, delay);
+        set.heads.tuning = Tuning::of(&set.policy, delay);
     }
 }
 

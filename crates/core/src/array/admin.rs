@@ -356,7 +356,6 @@ impl Controller {
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
             repairing: 0,
             policy: Policy::default(),
-            tuning: Tuning::of(&Policy::default(), self.limits.destage_delay),
             reasons: ReasonCounts::default(),
             ops: 0,
             direct_writes: 0,
@@ -365,7 +364,7 @@ impl Controller {
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_cacheable: is_cacheable(&geometry),
-            heads: Heads::new(slots),
+            heads: Heads::new(slots, Tuning::of(&Policy::default(), self.limits.destage_delay)),
             geometry,
         }
     }

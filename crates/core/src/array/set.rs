@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use openraid_format::Superblock;
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
-use crate::adaptive::Tuning;
 use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
@@ -165,8 +164,6 @@ pub(crate) struct Set {
     /// Repairs in work.
     pub repairing: u32,
     pub policy: Policy,
-    /// What of it is done now, where the adaptive policy has chosen otherwise.
-    pub tuning: Tuning,
     pub reasons: ReasonCounts,
     /// Operations in work, those that write past the cache, and those that count as writes.
     pub ops: u32,

@@ -50,7 +50,7 @@ impl Controller {
             superblock: metadata.map(|m| (*m.common).clone()),
             policy: sets[0].policy,
             session: sets[0].journal.session,
-            adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].tuning),
+            adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].heads.tuning),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
             last_scrub_mismatches: direct.and_then(|s| s.last_scrub_mismatches),
         })

@@ -61,7 +61,7 @@ impl Controller {
     /// those of a set with a shorter delay wait for it.
     fn next_destage_delay(&self) -> Nanos {
         let unit = self.cache.units.first_waiting().map(|unit| self.cache.units.get(unit));
-        unit.map_or(self.limits.destage_delay, |unit| self.set(unit.set).tuning.destage_delay)
+        unit.map_or(self.limits.destage_delay, |unit| self.set(unit.set).heads.tuning.destage_delay)
     }
 
     fn destage_op(&self, unit: u32) -> Op {

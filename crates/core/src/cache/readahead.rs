@@ -77,7 +77,7 @@ impl Controller {
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
         let set_id = array.volume.set(0);
         let set = self.sets[set_id.index()].as_ref().expect("arrays have sets");
-        let mode = set.tuning.read_ahead;
+        let mode = set.heads.tuning.read_ahead;
         if mode == ReadAhead::None {
             return;
         }

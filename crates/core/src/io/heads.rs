@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot};
 
+use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
@@ -32,7 +33,7 @@ struct Run {
     used: u64,
 }
 
-/// What is known of the heads of a set's members.
+/// What is known of the heads of a set's members, and what the adaptive policy makes of them.
 #[derive(Debug)]
 pub(crate) struct Heads {
     /// Where the last command ended, by slot.
@@ -41,6 +42,8 @@ pub(crate) struct Heads {
     turns: Vec<u64>,
     runs: [Run; RUNS_MAX],
     clock: u64,
+    /// What of the set's policy is done now, where the adaptive policy has chosen otherwise.
+    pub tuning: Tuning,
 }
 
 /// How good a copy is: the least is best, the first of equals.
@@ -50,9 +53,9 @@ const FLASH: u8 = 0;
 const SPINS: u8 = 1;
 
 impl Heads {
-    pub(crate) fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
         let none = Run { begun: 0, next: UNKNOWN, slot: Slot(0), used: 0 };
-        Self { at: alloc::vec![UNKNOWN; slots], turns: alloc::vec![0; slots], runs: [none; RUNS_MAX], clock: 0 }
+        Self { at: alloc::vec![UNKNOWN; slots], turns: alloc::vec![0; slots], runs: [none; RUNS_MAX], clock: 0, tuning }
     }
 
     /// A command of a host on a member ends here.
@@ -104,7 +107,7 @@ impl Controller {
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
-        let rule = set.tuning.mirror_read;
+        let rule = set.heads.tuning.mirror_read;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
             let len = copy.len.min(left);
@@ -180,7 +183,7 @@ impl Controller {
     pub(crate) fn copy_chosen(&mut self, op: &Op, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
         self.explain(op.set, reason, copy.lba.get(), u32::from(copy.slot.0));
         let set = self.set_mut(op.set);
-        match set.tuning.mirror_read {
+        match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
                 let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
                 set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
@@ -195,10 +198,15 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::Policy;
+
+    fn tuning() -> Tuning {
+        Tuning::of(&Policy::default(), openraid_units::Nanos::ZERO)
+    }
 
     #[test]
     fn turns_go_round_and_who_comes_back_gets_no_more_than_its_share() {
-        let mut heads = Heads::new(3);
+        let mut heads = Heads::new(3, tuning());
         let among = SlotSet::first_n(3);
         let next = |heads: &Heads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
         for round in 0..9 {
@@ -219,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_run_is_known_by_where_it_goes_on_and_the_oldest_is_forgotten() {
-        let mut heads = Heads::new(2);
+        let mut heads = Heads::new(2, tuning());
         for number in 0..8 {
             heads.went_on(SetLba(number * 1000), Sectors(8), Slot(1));
         }
