@@ -279,12 +279,30 @@ impl Set {
                     writable.insert(slot);
                 }
                 MemberState::Rebuilding { .. } => writable.insert(slot),
+                // Its replacement goes on from where it is: until it has the slot no write may pass it by.
+                MemberState::Failing(_) if self.members.get(place.replacement as usize).is_some_and(Member::is_active) => {
+                    writable.insert(slot);
+                }
                 MemberState::Missing | MemberState::Spare | MemberState::Failing(_) | MemberState::Faulty(_) => {}
             }
         }
         self.in_sync = in_sync;
         self.writable = writable;
         self.refresh_bad();
+    }
+
+    /// A write leaves out the parity in this slot, whose member is being filled: from here on it is filled again,
+    /// unless its task is under way and knows itself where it has not been.
+    pub(crate) fn leave_out(&mut self, slot: Slot, from: MemberLba) {
+        if self.task.as_ref().is_some_and(|task| task.filling() == Some(slot)) {
+            return;
+        }
+        let place = self.places[slot.index()];
+        for member in [place.member, place.replacement] {
+            if let Some(MemberState::Rebuilding { to }) = self.members.get_mut(member as usize).map(|m| &mut m.state) {
+                *to = (*to).min(from.offset());
+            }
+        }
     }
 
     /// Recompute whether bad blocks have to be looked for.

@@ -71,8 +71,9 @@ impl Controller {
     }
 
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
+        // Where the old member is on its way out its replacement goes on as a rebuild, soon.
         let set = self.set(id);
-        SlotSet::first_n(set.slots()).iter().find(|slot| set.places[slot.index()].replacement != NONE)
+        set.in_sync.iter().find(|slot| set.places[slot.index()].replacement != NONE)
     }
 
     fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {

@@ -273,7 +273,13 @@ impl Controller {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
         let named = self.named_slots(&op);
-        let Ok(plan) = plan_write(&view, named, self.set(op.set).policy.partial_write) else {
+        let plan = plan_write(&view, named, self.set(op.set).policy.partial_write);
+        let (from, _) = self.member_rows(&op);
+        let written = plan.as_ref().map_or(SlotSet::EMPTY, |plan| plan.write);
+        for slot in (view.parities() & view.writable).minus(written) {
+            self.set_mut(op.set).leave_out(slot, from);
+        }
+        let Ok(plan) = plan else {
             if self.halve_rows(index) {
                 return self.plan_row_write(index, actions);
             }
