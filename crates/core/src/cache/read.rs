@@ -35,7 +35,7 @@ impl Controller {
         len: Sectors,
         actions: &mut Actions,
     ) -> Cached {
-        let (place, run) = self.place_of(set, at, len);
+        let (place, run) = self.place_of(piece, set, at, len);
         match place {
             Place::There => {
                 self.cache.counters.read_misses += run.get();
@@ -77,14 +77,15 @@ impl Controller {
         Cached::Taken
     }
 
-    /// Where what stands at `at` is, and for how many sectors that is so.
-    fn place_of(&self, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
+    /// Where what stands at `at` is, and for how many sectors that is so. A piece that is read again may find its own
+    /// reservations, for which it must not wait.
+    fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
         let mut place = None;
         let mut run = 0;
         for (number, first, last) in lines_of(at, len).take(LINES_AT_ONCE) {
             let line = self.cache.lines.find(set, number).map(|index| self.cache.lines.get(index));
             let valid = line.map_or(Mask::NONE, |line| line.valid);
-            let coming = line.filter(|line| line.ahead).map_or(Mask::NONE, |line| line.filling);
+            let coming = line.filter(|line| line.ahead && line.filler != piece).map_or(Mask::NONE, |line| line.filling);
             let mut from = first;
             while from < last {
                 let (here, mut to) = valid.run(from);
