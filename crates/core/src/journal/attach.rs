@@ -200,7 +200,9 @@ impl Controller {
     }
 
     /// Are writes of an array promised by the journal now? If not, why not.
-    #[must_use]
+    ///
+    /// # Errors
+    /// Why not.
     pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
         let Some(array) = self.array(array) else { return Err(Unprotected::NotRunning) };
         let volume = &array.volume;

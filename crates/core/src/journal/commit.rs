@@ -312,7 +312,8 @@ impl Controller {
     ) {
         let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
         actions.metadata.extend_from_slice(bytes);
-        let range = MetadataRange { start, len: JOURNAL_BLOCK_BYTES as u32 };
+        let len = u32::try_from(JOURNAL_BLOCK_BYTES).expect("a page");
+        let range = MetadataRange { start, len };
         self.write_to_device(number, work, at, JOURNAL_ALIGN, Data::Metadata(range), actions);
     }
 
