@@ -280,7 +280,9 @@ impl Set {
                 }
                 MemberState::Rebuilding { .. } => writable.insert(slot),
                 // Its replacement goes on from where it is: until it has the slot no write may pass it by.
-                MemberState::Failing(_) if self.members.get(place.replacement as usize).is_some_and(Member::is_active) => {
+                MemberState::Failing(_)
+                    if self.members.get(place.replacement as usize).is_some_and(Member::is_active) =>
+                {
                     writable.insert(slot);
                 }
                 MemberState::Missing | MemberState::Spare | MemberState::Failing(_) | MemberState::Faulty(_) => {}
