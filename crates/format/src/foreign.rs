@@ -54,6 +54,8 @@ pub enum ForeignKind {
     Md0,
     /// md 1.0, 1.1 or 1.2.
     Md1,
+    /// openraid's own journal.
+    OpenraidJournal,
     Ddf,
     IntelRaid,
     LsiRaid,
@@ -95,6 +97,7 @@ impl ForeignKind {
             Self::ProtectiveMbr => "PMBR",
             Self::Mbr => "dos",
             Self::Md0 | Self::Md1 => "linux_raid_member",
+            Self::OpenraidJournal => "openraid_journal",
             Self::Ddf => "ddf_raid_member",
             Self::IntelRaid => "isw_raid_member",
             Self::LsiRaid => "lsi_mega_raid_member",
@@ -137,6 +140,7 @@ impl ForeignKind {
             Self::Mbr => "MBR partition table",
             Self::Md0 => "Linux RAID member (md 0.90)",
             Self::Md1 => "Linux RAID member (md 1.x)",
+            Self::OpenraidJournal => "openraid journal",
             Self::Ddf => "DDF RAID member",
             Self::IntelRaid => "Intel RAID member",
             Self::LsiRaid => "LSI MegaRAID member",
@@ -311,6 +315,7 @@ pub fn detect(size: Bytes, stretches: &[Stretch<'_>]) -> Findings {
     udf(drive, &mut findings);
     zfs(drive, &mut findings);
     md(drive, &mut findings);
+    journal(drive, &mut findings);
     promise(drive, &mut findings);
     mbr(drive, &mut findings);
     findings
@@ -413,6 +418,18 @@ fn md(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
+/// The journal has a superblock in the first 4 KiB and one in the last whole 4 KiB.
+fn journal(drive: Drive<'_>, findings: &mut Findings) {
+    const MAGIC: &[u8] = b"ORAIDJSB";
+    const BLOCK: u64 = 4096;
+    let last = (drive.size / BLOCK * BLOCK).checked_sub(BLOCK).filter(|at| *at > 0);
+    for at in [Some(0), last].into_iter().flatten() {
+        if drive.starts_with(at, MAGIC) {
+            findings.push(ForeignKind::OpenraidJournal, at);
+        }
+    }
+}
+
 /// Promise controllers of different age put their block at different distances from the end.
 fn promise(drive: Drive<'_>, findings: &mut Findings) {
     const SECTORS_FROM_END: [u64; 12] = [63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951];
@@ -504,6 +521,16 @@ mod tests {
                 (ForeignKind::PromiseRaid, size - 63 * 512),
             ]
         );
+    }
+
+    #[test]
+    fn a_journal_is_known_by_either_of_its_superblocks() {
+        let size = (16 << 20) + 512;
+        let last = (16 << 20) - 4096;
+        for at in [0, last] {
+            let found = detect(Bytes(size), &[Stretch { start: Bytes(at), bytes: b"ORAIDJSB\x01\0\0\0" }]);
+            assert_eq!(found.list(), [Finding { kind: ForeignKind::OpenraidJournal, at: Bytes(at) }]);
+        }
     }
 
     #[test]

@@ -119,6 +119,9 @@ pub fn looks_like_a_name(text: &str) -> bool {
     crate::words::array_name(text).is_ok() && !Path::new(text).exists()
 }
 
+/// Zeroes that are written to a new file in one go.
+const FILL_BYTES: usize = 1 << 20;
+
 /// Files that were made for a command, removed again unless it succeeds.
 #[derive(Debug, Default)]
 pub struct NewFiles {
@@ -146,6 +149,32 @@ impl NewFiles {
             files.paths.push(path.clone());
             file.set_len(size.get()).map_err(|error| {
                 Failure::failed(format!("{spec}: the file cannot have {} bytes: {error}", size.get()))
+            })?;
+        }
+        Ok(files)
+    }
+
+    /// The same, with every byte written, so that no write to them later fails because the file system is full.
+    ///
+    /// # Errors
+    /// As [`NewFiles::make`], or there is no room.
+    pub fn make_filled(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
+        use std::io::Write;
+        let files = Self::make(specs, size)?;
+        let zeroes = vec![0; FILL_BYTES];
+        for path in &files.paths {
+            let fill = || {
+                let mut file = OpenOptions::new().write(true).open(path)?;
+                let mut left = size.get();
+                while left > 0 {
+                    let len = left.min(FILL_BYTES as u64);
+                    file.write_all(&zeroes[..usize::try_from(len).unwrap_or(FILL_BYTES)])?;
+                    left -= len;
+                }
+                file.sync_all()
+            };
+            fill().map_err(|error: std::io::Error| {
+                Failure::failed(format!("{}: the file cannot be filled: {error}", path.display()))
             })?;
         }
         Ok(files)

@@ -141,7 +141,7 @@ pub struct SettingsModel {
     pub write_partial: String,
     /// `background.depth`.
     pub background_depth: u32,
-    /// `write.cache`: `through` or `volatile`.
+    /// `write.cache`: `through`, `journal` or `volatile`.
     pub write_cache: String,
     /// `read.cache`.
     pub read_cache: bool,
@@ -237,6 +237,88 @@ pub struct BitmapModel {
     pub regions: u64,
 }
 
+/// What the journal is to an array whose writes it is to promise, or still holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProtectionModel {
+    /// Are its writes promised by the journal now?
+    pub protected: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// How far the journal's part is, in a word: `off`, `settling`, `entering`, `marking`, `on`, `leaving`,
+    /// `unmarking`.
+    pub session: String,
+}
+
+/// A device of the journal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JournalDeviceModel {
+    /// Its name.
+    pub device: String,
+    /// Does it work?
+    pub works: bool,
+}
+
+/// What the journal has of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JournalArrayModel {
+    /// Identity of its set.
+    pub uuid: String,
+    /// Its name, where that is known.
+    pub name: Option<String>,
+    /// `live`, `preserved` or `discarded`.
+    pub state: String,
+    /// Entries that wait for the array to be started.
+    pub waiting_entries: u64,
+    /// Host data in the log that count for it; known of a journal that nobody uses.
+    pub data_bytes: Option<u64>,
+}
+
+/// What the journal did.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JournalCountersModel {
+    /// Entries written.
+    pub entries: u64,
+    /// Bytes written to each device.
+    pub written_bytes: u64,
+    /// Host data among them.
+    pub data_bytes: u64,
+    /// Redo records.
+    pub redo_records: u64,
+    /// Bytes written for them.
+    pub redo_bytes: u64,
+    /// Times that its tail moved.
+    pub rounds: u64,
+    /// Bytes that were loaded as dirty when arrays were started.
+    pub replayed_bytes: u64,
+    /// Writes to members that were done again when arrays were started.
+    pub replayed_redos: u64,
+}
+
+/// A journal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JournalModel {
+    /// `opening`, `live`, `closing`, `lost`, `full`, or `unused` where nobody uses it.
+    pub state: String,
+    /// Why it is not back, where it is lost.
+    pub trouble: Option<String>,
+    /// Its identity; none where it is lost and was not found again.
+    pub uuid: Option<String>,
+    /// The controller that it belongs to, where that was read.
+    pub controller: Option<String>,
+    /// Its devices.
+    pub devices: Vec<JournalDeviceModel>,
+    /// Length of the ring.
+    pub ring_bytes: u64,
+    /// Of that, what entries take.
+    pub used_bytes: u64,
+    /// Entries from the tail to the head.
+    pub entries: u64,
+    /// Its arrays.
+    pub arrays: Vec<JournalArrayModel>,
+    /// What it did since it was opened; none where nobody uses it.
+    pub counters: Option<JournalCountersModel>,
+}
+
 /// An array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ArrayModel {
@@ -266,6 +348,13 @@ pub struct ArrayModel {
     pub consistent_to_bytes: Option<u64>,
     /// The bitmap, if it has one.
     pub bitmap: Option<BitmapModel>,
+    /// How it becomes consistent again after a crash: `resync`, `bitmap`, `ppl`, `controller-journal`; none without
+    /// redundancy and journal.
+    #[serde(default)]
+    pub consistency_policy: Option<String>,
+    /// What the journal is to it, if its policy is to use one.
+    #[serde(default)]
+    pub journal: Option<ProtectionModel>,
     /// md's event count.
     pub events: u64,
     /// Rows of 512 bytes that did not fit in the last check by this server.

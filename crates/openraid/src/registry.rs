@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use openraid_format::Uuid;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
@@ -28,18 +29,24 @@ pub struct Entry {
     pub level: String,
     /// Its members, spares and those of all legs included: absolute paths and addresses.
     pub members: Vec<String>,
+    /// Its writes are to be promised by the controller's journal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub journalled: bool,
 }
 
 /// All of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Content {
     schema: String,
+    /// The identity of this controller, to which journals belong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    controller: Option<String>,
     arrays: Vec<Entry>,
 }
 
 impl Default for Content {
     fn default() -> Self {
-        Self { schema: SCHEMA.into(), arrays: Vec::new() }
+        Self { schema: SCHEMA.into(), controller: None, arrays: Vec::new() }
     }
 }
 
@@ -112,6 +119,23 @@ impl Registry {
         })
     }
 
+    /// The identity of this controller: whose registry this is. It is made when it is asked for first.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn controller(&self) -> Result<Uuid, Failure> {
+        let of = |content: &Content| content.controller.as_ref().and_then(|text| text.parse::<Uuid>().ok());
+        if let Some(known) = of(&self.read()?) {
+            return Ok(known);
+        }
+        let mut own = crate::making::random_uuid();
+        self.change_all(|content| match of(content) {
+            Some(known) => own = known,
+            None => content.controller = Some(own.to_string()),
+        })?;
+        Ok(own)
+    }
+
     fn read(&self) -> Result<Content, Failure> {
         let refuse = |why: String| {
             Failure::failed(format!(
@@ -141,6 +165,10 @@ impl Registry {
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
+        self.change_all(|content| change(&mut content.arrays))
+    }
+
+    fn change_all(&self, change: impl FnOnce(&mut Content)) -> Result<(), Failure> {
         let write = |error: io::Error| {
             Failure::failed(format!(
                 "the registry {} cannot be written: {error}; name another one with --registry",
@@ -155,7 +183,7 @@ impl Registry {
         lock.lock().map_err(write)?;
         let before = self.read()?;
         let mut content = before.clone();
-        change(&mut content.arrays);
+        change(&mut content);
         if content == before {
             return Ok(());
         }
@@ -208,7 +236,7 @@ mod tests {
 
     fn entry(name: &str, uuid: &str, members: &[&str]) -> Entry {
         let members = members.iter().map(ToString::to_string).collect();
-        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members }
+        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members, journalled: false }
     }
 
     fn folder(name: &str) -> PathBuf {
@@ -231,6 +259,16 @@ mod tests {
         assert_eq!(registry.entries(), Ok(vec![entry("renamed", "1", &["/y"])]));
         assert_eq!(registry.forget("renamed"), Ok(true));
         assert_eq!(registry.forget("renamed"), Ok(false));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_controller_keeps_its_identity() {
+        let folder = folder("controller");
+        let registry = Registry::at(Some(&folder.join("registry.json")));
+        let own = registry.controller().unwrap();
+        registry.remember(entry("a", "1", &["/x"])).unwrap();
+        assert_eq!(registry.controller(), Ok(own));
         let _ = fs::remove_dir_all(&folder);
     }
 

@@ -26,6 +26,19 @@ impl Trial {
     /// # Errors
     /// There is no room for the engine.
     pub fn start(members: Vec<(OpenedMember, ProbedMember)>, force: bool, nesting: Nesting) -> Result<Self, Failure> {
+        Self::start_as(members, force, nesting, false)
+    }
+
+    /// The same; `journal_lost` as in [`AssembleOptions`].
+    ///
+    /// # Errors
+    /// There is no room for the engine.
+    pub fn start_as(
+        members: Vec<(OpenedMember, ProbedMember)>,
+        force: bool,
+        nesting: Nesting,
+        journal_lost: bool,
+    ) -> Result<Self, Failure> {
         let why = reasons(&members, force);
         let service = quiet_service()?;
         let overlaid = members.into_iter().map(|(opened, probed)| {
@@ -33,7 +46,7 @@ impl Trial {
             let probed = ProbedMember { info: opened.info, ..probed };
             (opened, probed)
         });
-        let request = AssembleRequest { options: AssembleOptions { force, journal_lost: false }, nesting };
+        let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
         let started = service.handle().assemble(overlaid.collect(), request).map_err(Failure::failed)?;
         let trial = Self { service, started, why };
         for served in trial.served() {
@@ -73,7 +86,9 @@ impl Trial {
     pub fn why_nothing(&self) -> Failure {
         let outer = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::LegsMissing { .. }));
         let outer = outer.map(|(_, name, error)| legs_missing(name, error));
-        let lines: Vec<String> = self.why.iter().cloned().chain(outer).collect();
+        let refused = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::Service(_)));
+        let refused = refused.map(|(_, name, error)| format!("array {name}: {error}"));
+        let lines: Vec<String> = self.why.iter().cloned().chain(outer).chain(refused).collect();
         if lines.is_empty() {
             return Failure::failed("no members were given that can be used; name the drives");
         }

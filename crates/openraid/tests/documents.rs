@@ -84,6 +84,7 @@ fn man_pages_and_completions_cover_every_verb() {
         "copy-out",
         "copy-in",
         "explain",
+        "journal",
         "demo",
         "validate",
         "completions",

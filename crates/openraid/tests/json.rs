@@ -92,6 +92,31 @@ fn life() -> Vec<Value> {
     said.extend(events);
     said.push(lab.line("erase d9 --yes --json").json());
     laboratory(&lab, &mut said);
+    said.extend(life_of_a_journal());
+    said
+}
+
+/// What is said of journals.
+fn life_of_a_journal() -> Vec<Value> {
+    let lab = Lab::new("json-journal");
+    let mut said = Vec::new();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("journal create --size 16M j0");
+    say("journal adopt j0 --yes");
+    say("create data --level 5 --chunk 64K --file-size 16M --consistency-policy controller-journal --assume-clean d0 d1 d2");
+    let server = lab.serve(&["data", "--journal", "j0"]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("show data");
+    say("explain data");
+    say("journal show");
+    said.extend(server.stop());
+    let server = lab.serve(&["data", "--journal", "j0"]);
+    support::write_some(&lab, &server);
+    server.kill();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("examine j0");
+    say("journal show j0");
+    say("journal discard data --on j0 --lost");
     said
 }
 

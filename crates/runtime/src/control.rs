@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::admin::{AdminCommand, ArrayStatus};
+use openraid_core::admin::{AdminCommand, ArrayStatus, JournalStatus, Unprotected};
 use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::reason::TraceEntry;
@@ -157,6 +157,20 @@ impl Control {
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
+    }
+
+    /// Everything there is to tell of the journal.
+    #[must_use]
+    pub fn journal(&self) -> Option<JournalStatus> {
+        self.controller.journal_status()
+    }
+
+    /// Are writes of an array promised by the journal? If not, why not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn protection(&self, array: ArrayId) -> Result<(), Unprotected> {
+        self.controller.journal_protection(array)
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Waiting {
     Start(ArrayId, SetId),
     /// Until an array has finished what it has and is marked clean.
     Stop(ArrayId),
+    /// Until the journal's superblocks say their last word.
+    DetachJournal,
 }
 
 impl Controller {
@@ -80,7 +82,13 @@ impl Controller {
                 }
             }),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
-            AdminCommand::DetachJournal => self.detach_journal(),
+            AdminCommand::DetachJournal => match self.begin_detach_journal() {
+                Ok(()) => {
+                    self.admin_waiting.push((token, Waiting::DetachJournal));
+                    return;
+                }
+                Err(error) => Err(error),
+            },
             AdminCommand::DiscardJournalled { set_uuid } => self.discard_journalled(set_uuid),
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
@@ -131,6 +139,7 @@ impl Controller {
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
+                Waiting::DetachJournal => self.check_detached(),
             };
             match result {
                 Some(result) => {
@@ -310,6 +319,12 @@ impl Controller {
                  server with that journal (--journal), or give those writes up (assemble with --journal-lost)",
             ));
         };
+        if !self.journal.can_replay(index) {
+            return Err(AdminError::NotPossible(
+                "the journal keeps writes of this array that came after the server was started: start the server anew, so that \
+                 it reads them",
+            ));
+        }
         set.journal.index = index;
         (set.journal.marked, set.journal.replaying) = (true, true);
         set.life = Life::Starting;
@@ -544,7 +559,8 @@ impl Controller {
         }
         let log = &mut self.journal.log;
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
-        if lost > 0 {
+        let preserved = failed && self.preserve_entries(set_id);
+        if lost > 0 && !preserved {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
         self.cache.syncs -= 1;

@@ -123,8 +123,24 @@ impl Controller {
         journal.replay.load(found);
         journal.state = JournalState::Opening;
         journal.request_superblock();
+        self.settle_running_sets();
         self.set_changed = true;
         Ok(AdminOutcome::Done)
+    }
+
+    /// A journal that comes back is told which arrays have nothing in it any more: those that run and do not say on
+    /// their members that it has.
+    fn settle_running_sets(&mut self) {
+        let free = |set: &&crate::array::set::Set| set.life != Life::Failed && set.journal.session == Session::Off;
+        let uuids =
+            self.sets.iter().flatten().filter(free).filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
+        let superblock = self.journal.superblock.as_mut().expect("just put");
+        for uuid in uuids {
+            if let Some(index) = superblock.index_of(uuid) {
+                superblock.arrays[usize::from(index)] = None;
+                self.journal.log.settle_array(index);
+            }
+        }
     }
 
     /// Is nothing in the journal's hands that a new one could not know of?
@@ -132,25 +148,57 @@ impl Controller {
         let journal = &self.journal;
         let free =
             self.sets.iter().flatten().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
-        free && journal.orphans.is_empty() && !journal.flying.is_used() && !journal.open.is_used()
+        free && journal.orphans.is_empty() && !journal.flying.is_used() && journal.open.records.is_empty()
     }
 
     fn forget_journal(&mut self) {
         let drives: Vec<DriveId> = self.journal.devices.iter().map(|device| device.drive).collect();
         self.release_drives(&drives);
+        // What a set that has failed had in it stays there, and is found again with it.
+        for line in 0..self.cache.lines.len() {
+            self.cache.lines.get_mut(line).release_pins();
+        }
+        for set in self.sets.iter_mut().flatten().filter(|set| set.life == Life::Failed) {
+            set.journal.session = Session::Off;
+        }
         self.journal = Journal::new(&self.limits);
     }
 
-    /// Let go of the journal; refused while it holds promises.
-    pub(crate) fn detach_journal(&mut self) -> Result<AdminOutcome, AdminError> {
-        if self.journal.state == JournalState::None {
-            return Err(AdminError::NotPossible("the server has no journal"));
+    /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that
+    /// nothing in it counts, where that is so.
+    pub(crate) fn begin_detach_journal(&mut self) -> Result<(), AdminError> {
+        match self.journal.state {
+            JournalState::None => return Err(AdminError::NotPossible("the server has no journal")),
+            JournalState::Closing => return Err(AdminError::NotPossible("the journal is being detached already")),
+            JournalState::Opening | JournalState::Live | JournalState::Lost(_) => {}
         }
-        if !self.is_journal_quiet() {
+        if !self.is_journal_quiet() || self.journal.replay.is_active() {
             return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
         }
+        if matches!(self.journal.state, JournalState::Lost(_)) {
+            return Ok(());
+        }
+        let journal = &mut self.journal;
+        let end = journal.durable + 1;
+        if journal.log.first_needed(end) == end {
+            let superblock = journal.superblock.as_mut().expect("it was attached");
+            superblock.tail = LogPlace { sequence: end, position: journal.head };
+            superblock.clean = true;
+        }
+        journal.state = JournalState::Closing;
+        journal.request_superblock();
+        Ok(())
+    }
+
+    /// Is the journal free to go? Then it goes.
+    pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
+        let writing = self.journal.writing;
+        let closing = self.journal.state == JournalState::Closing;
+        if closing && (writing.durable < writing.wanted || writing.pending > 0) {
+            return None;
+        }
         self.forget_journal();
-        Ok(AdminOutcome::Done)
+        Some(Ok(AdminOutcome::Done))
     }
 
     /// Give up what the journal holds for an array that is not running.

@@ -124,6 +124,22 @@ impl Log {
         self.entries.iter().filter(|entry| entry.waiting >> array & 1 == 1).count() as u64
     }
 
+    /// Entries from this one on are needed until an array is started again.
+    pub(crate) fn wait_for_array(&mut self, array: u8, since: u64) {
+        self.needed = self.needed.min(since.max(self.first));
+        let known = since.saturating_sub(self.first);
+        let skip = usize::try_from(known).unwrap_or(usize::MAX);
+        for entry in self.entries.iter_mut().skip(skip) {
+            entry.waiting |= 1 << array;
+        }
+    }
+
+    /// The last entry that waits for an array.
+    pub(crate) fn last_waiting_for(&self, array: u8) -> Option<u64> {
+        let at = self.entries.iter().rposition(|entry| entry.waiting >> array & 1 == 1)?;
+        Some(self.first + at as u64)
+    }
+
     /// An array was started, or its entries mean nothing: nobody waits for them any more.
     pub(crate) fn settle_array(&mut self, array: u8) {
         for entry in &mut self.entries {

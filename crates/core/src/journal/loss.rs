@@ -3,8 +3,10 @@
 
 use openraid_format::JOURNAL_BLOCK_BYTES;
 use openraid_format::{journal_superblock_lba, SuperblockCopy};
+use openraid_units::SetId;
 
 use super::commit::JournalWork;
+use super::session::Session;
 use super::{JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::set::Life;
@@ -32,6 +34,9 @@ impl Controller {
             let superblock = journal.superblock.as_mut().expect("it was attached");
             superblock.epoch += 1;
             superblock.epoch_start = start;
+            // Alone from now on: it may be opened without the other one, and the other one without it may not.
+            superblock.mirrors = 1;
+            journal.devices.iter_mut().filter(|device| device.works).for_each(|device| device.mirror = 0);
             journal.mirror_dropped = journal.request_superblock();
         } else {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
@@ -49,6 +54,25 @@ impl Controller {
         self.orphan_groups();
         self.set_changed = true;
         self.wake_journal_waiters();
+    }
+
+    /// A set that has failed is being forgotten: what the journal holds for it stays there until it is started again
+    /// or given up. False where there is nothing.
+    pub(crate) fn preserve_entries(&mut self, id: SetId) -> bool {
+        let own = self.set(id).journal;
+        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let known = self.journal.superblock.as_ref().zip(uuid).and_then(|(superblock, uuid)| superblock.index_of(uuid));
+        if known.is_some_and(|index| self.journal.log.waiting_for(index) > 0) {
+            return true;
+        }
+        let promised =
+            matches!(own.session, Session::Marking(_) | Session::On | Session::Leaving | Session::Unmarking(_));
+        let counts = self.journal.superblock.as_ref().is_some_and(|s| s.counts(own.index, own.since));
+        if !promised || !counts || !self.journal.is_live() {
+            return false;
+        }
+        self.journal.log.wait_for_array(own.index, own.since);
+        true
     }
 
     /// Pieces whose entry was never durable are answered when nothing is dirty any more; true where some were.

@@ -50,6 +50,8 @@ pub enum JournalState {
     Opening,
     /// It takes promises.
     Live,
+    /// It takes none any more, because it is being detached: its superblocks are being written.
+    Closing,
     /// It takes none any more; what it had promised is being brought to the members.
     Lost(JournalLoss),
 }
@@ -170,6 +172,11 @@ impl Journal {
             last_append: Instant::ZERO,
             counters: JournalCounters::default(),
         }
+    }
+
+    /// Is everything that waits for an array of the table among what was read when the journal was attached?
+    pub(crate) fn can_replay(&self, array: u8) -> bool {
+        self.log.last_waiting_for(array).is_none_or(|last| self.replay.holds(last))
     }
 
     /// Does it take promises?

@@ -72,6 +72,11 @@ impl Replay {
         self.current.is_some() || !self.queue.is_empty()
     }
 
+    /// Was this entry, or a later one, read?
+    pub(crate) fn holds(&self, sequence: u64) -> bool {
+        self.entries.last().is_some_and(|last| last.sequence >= sequence)
+    }
+
     /// A set wants its part of the log.
     pub(crate) fn want(&mut self, set: SetId) {
         self.queue.push(set);

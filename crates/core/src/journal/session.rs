@@ -267,6 +267,15 @@ impl Controller {
     }
 
     fn end_session(&mut self, id: SetId) -> bool {
+        // Nothing in the log counts for it any more. If that does not reach the disk before a crash, its members say
+        // the same.
+        let index = self.set(id).journal.index;
+        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
+            if place.map(|array| array.set_uuid) == uuid {
+                *place = None;
+            }
+        }
         let set = self.set_mut(id);
         set.journal.wanted = false;
         if core::mem::take(&mut set.journal.hurried) {

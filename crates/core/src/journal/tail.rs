@@ -44,14 +44,22 @@ pub(crate) struct Round {
 }
 
 impl Controller {
-    /// How far the tail could go.
-    fn tail_target(&mut self) -> u64 {
-        let end = self.journal.durable + 1;
+    /// The tail must not pass this entry, because a set that has failed may need it.
+    fn held_tail(&self) -> u64 {
+        let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
-            set.journal.session != Session::Off && (set.life == Life::Failed || set.is_in_doubt())
+            set.journal.session != Session::Off
+                && (set.life == Life::Failed || set.is_in_doubt())
+                && counts(set.journal.index, set.journal.since)
         };
         let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
-        self.journal.log.first_needed(end).min(held.unwrap_or(u64::MAX))
+        held.unwrap_or(u64::MAX)
+    }
+
+    /// How far the tail could go.
+    fn tail_target(&mut self) -> u64 {
+        let (end, held) = (self.journal.durable + 1, self.held_tail());
+        self.journal.log.first_needed(end).min(held)
     }
 
     /// Is it worth a round?
@@ -79,7 +87,10 @@ impl Controller {
     /// When a round is due although nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
-        let idle = journal.is_live() && journal.round.state == RoundState::Idle && journal.log.may_shrink();
+        let idle = journal.is_live()
+            && journal.round.state == RoundState::Idle
+            && journal.log.may_shrink()
+            && journal.log.first < self.held_tail();
         idle.then(|| self.idle_round_at())
     }
 

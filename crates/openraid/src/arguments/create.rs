@@ -1,5 +1,6 @@
 //! `openraid create`.
 
+use crate::consistency::ConsistencyWord;
 use crate::words::{self, LevelWord};
 use crate::{arguments::MEMBER_HELP, quantity};
 use clap::{Args, ValueEnum};
@@ -55,6 +56,9 @@ pub struct CreateArguments {
     /// Keep a write-intent bitmap [default: internal from 100 GiB of each member on]
     #[arg(long, value_enum)]
     pub bitmap: Option<BitmapWord>,
+    /// How it becomes consistent again after a crash [default: as --bitmap says]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub consistency_policy: Option<ConsistencyWord>,
     /// Use no more than this of each member
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::sectors)]
     pub size: Option<Sectors>,

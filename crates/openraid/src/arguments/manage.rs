@@ -1,6 +1,7 @@
 //! Verbs for arrays that are served.
 
 use super::MEMBER_HELP;
+use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use clap::{Args, Subcommand};
 use openraid_units::Bytes;
@@ -32,8 +33,9 @@ Settings:
   rebuild.rate=50M       upper bound of rebuild and resync, of each member a second; none: no bound
   scrub.rate=20M         upper bound of check and repair
   write.partial=fewest   how part of a stripe is written: fewest (member I/Os) or rmw (always read-modify-write)
-  write.cache=through    when writes are acknowledged: through (on the members), or volatile (in the server's cache,
-                         which forgets what was not flushed when the power goes; wants --yes, and serve --cache)
+  write.cache=through    when writes are acknowledged: through (on the members), journal (in the journal; wants serve
+                         --journal), or volatile (in the server's cache, which forgets what was not flushed when the
+                         power goes; wants --yes, and serve --cache)
   read.cache=on          whether what was read is kept in the server's cache
   background.depth=8     rows in work at once in the background
   read-ahead=adaptive    what is read before it is asked for: none, always, or what follows reads in order (adaptive);
@@ -64,6 +66,9 @@ pub struct SetArguments {
     /// Accept what a setting puts at risk
     #[arg(long)]
     pub yes: bool,
+    /// controller-journal is write.cache=journal; the policy that the array was made with is write.cache=through
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub consistency_policy: Option<ConsistencyWord>,
 }
 
 /// An array and one of its members.

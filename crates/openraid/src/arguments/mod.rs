@@ -1,6 +1,7 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
 mod create;
+mod journal;
 mod lab;
 mod manage;
 mod offline;
@@ -8,6 +9,10 @@ mod serve;
 mod validate;
 
 pub use create::{BitmapWord, CreateArguments};
+pub use journal::{
+    JournalAdoptArguments, JournalArguments, JournalCreateArguments, JournalDiscardArguments, JournalShowArguments,
+    JournalVerb,
+};
 pub use lab::{
     CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, ReviewArguments, SimulateArguments, WayWord,
 };
@@ -120,6 +125,8 @@ pub enum Verb {
     CopyIn(CopyInArguments),
     /// Say how often the engine decided what, and why
     Explain(ArrayArgument),
+    /// Make, show, adopt or give up journals
+    Journal(JournalArguments),
     /// Show it all: an array of eight drives, a client, a drive that is pulled, a rebuild
     Demo(DemoArguments),
     /// Predict what one load gets from one array, in virtual time
@@ -172,6 +179,12 @@ impl Verb {
             Self::CopyOut(_) => "copy-out",
             Self::CopyIn(_) => "copy-in",
             Self::Explain(_) => "explain",
+            Self::Journal(arguments) => match arguments.verb {
+                JournalVerb::Create(_) => "journal-create",
+                JournalVerb::Show(_) => "journal-show",
+                JournalVerb::Discard(_) => "journal-discard",
+                JournalVerb::Adopt(_) => "journal-adopt",
+            },
             Self::Demo(_) => "demo",
             Self::Simulate(_) => "simulate",
             Self::Review(_) => "review",

@@ -26,11 +26,14 @@ pub struct AssembleArguments {
     /// Take stale members where the array cannot start without them, and start a dirty, degraded array
     #[arg(short, long)]
     pub force: bool,
+    /// Start it without the journal that holds promises for it: those are lost
+    #[arg(long)]
+    pub journal_lost: bool,
     /// Do not hand the array to a running server
     #[arg(long)]
     pub no_serve: bool,
     /// Forget the named array instead: its members stay as they are
-    #[arg(long, conflicts_with_all = ["scan", "force", "no_serve"])]
+    #[arg(long, conflicts_with_all = ["scan", "force", "journal_lost", "no_serve"])]
     pub forget: bool,
 }
 

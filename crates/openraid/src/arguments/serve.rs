@@ -1,5 +1,6 @@
 //! `openraid serve` and `openraid demo`.
 
+use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::words::{self, LevelWord};
 use clap::Args;
@@ -49,9 +50,24 @@ pub struct ServeArguments {
     /// Memory for payload
     #[arg(long, value_name = "SIZE", default_value = "160M", value_parser = quantity::size)]
     pub memory: Bytes,
-    /// Memory for the controller's cache, besides; `set` says what an array does with it
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = quantity::size)]
-    pub cache: Bytes,
+    /// Memory for the controller's cache, besides; `set` says what an array does with it [default: none; with --journal
+    /// 64M]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub cache: Option<Bytes>,
+    /// The device of this controller's journal; given twice where it is mirrored
+    #[arg(long, value_name = "DEVICE")]
+    pub journal: Vec<String>,
+    /// Use one of a journal's two devices although the other one is not there, which may hold promises that this one
+    /// has not
+    #[arg(long, requires = "journal")]
+    pub journal_alone: bool,
+    /// Start arrays without the journal that holds promises for them: those are lost
+    #[arg(long)]
+    pub journal_lost: bool,
+    /// controller-journal: writes of all arrays that are started now are promised by the journal; the others: by none,
+    /// as the arrays were made
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub consistency_policy: Option<ConsistencyWord>,
     /// Take remote members whose server knows no flush: what they answer must be durable by itself
     #[arg(long)]
     pub without_flush: bool,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
-use crate::model::ArrayModel;
+use crate::model::{ArrayModel, JournalModel};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
@@ -103,6 +103,18 @@ pub enum Command {
         members: Vec<String>,
         /// As `--force`.
         force: bool,
+        /// As `--journal-lost`.
+        #[serde(default)]
+        journal_lost: bool,
+    },
+    /// Everything about the journal.
+    Journal,
+    /// Give up what the journal holds for an array that does not run.
+    DiscardJournalled {
+        /// Its name, or the identity of its set.
+        array: String,
+        /// Do it; otherwise only say what is lost.
+        lost: bool,
     },
 }
 
@@ -135,6 +147,8 @@ pub enum Answer {
     Arrays(Vec<ArrayModel>),
     /// One array.
     Array(Box<ArrayModel>),
+    /// The journal, if there is one.
+    Journal(Option<Box<JournalModel>>),
     /// It was done: what, and the array afterwards.
     Done {
         /// In words.

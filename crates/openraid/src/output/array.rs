@@ -3,7 +3,7 @@
 use openraid_units::Bytes;
 
 use super::table::Table;
-use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord, TaskModel, TaskWord};
+use crate::model::{ArrayModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{human, human_rate, human_seconds};
 
 /// What an array is, in one line.
@@ -61,6 +61,17 @@ fn consistency(array: &ArrayModel) -> String {
     match array.consistent_to_bytes {
         Some(to) => format!("{marked}; copies or parity are not yet made equal from {} on", human(Bytes(to))),
         None => format!("{marked}; redundancy is in place"),
+    }
+}
+
+/// What the journal is to an array, in a line.
+pub fn protection_text(journal: &ProtectionModel) -> String {
+    match &journal.reason {
+        None if journal.session == "on" => {
+            "protects its writes, and holds some that the members do not have yet".into()
+        }
+        None => "protects its writes; it holds nothing that the members do not have".into(),
+        Some(reason) => format!("NOT PROTECTED: {reason}"),
     }
 }
 
@@ -123,6 +134,9 @@ pub fn text(array: &ArrayModel) -> String {
     }
     if let Some(version) = &array.metadata {
         facts.row(["metadata", &format!("{version}, {} events", array.events)]);
+    }
+    if let Some(journal) = &array.journal {
+        facts.row(["journal", &protection_text(journal)]);
     }
     let host = &array.host;
     facts.row([

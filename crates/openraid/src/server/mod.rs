@@ -1,14 +1,15 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
+mod journal;
 pub mod members;
 pub mod news;
 mod orders;
 pub mod rates;
 mod reading;
-mod start;
+pub mod start;
 pub mod view;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use openraid_runtime::service::ServiceStatus;
@@ -31,6 +32,8 @@ pub struct Server {
     /// Clients may not write.
     read_only: bool,
     without_flush: bool,
+    /// The journal that it was started with.
+    journal: OnceLock<journal::OwnJournal>,
     state: Mutex<State>,
     /// One command that changes arrays at a time.
     changing: Mutex<()>,
@@ -88,6 +91,7 @@ impl Server {
             listens,
             read_only,
             without_flush,
+            journal: OnceLock::new(),
             state: Mutex::default(),
             changing: Mutex::default(),
         })
@@ -192,6 +196,7 @@ impl Answerer for Server {
         match command {
             Command::Hello => self.describe().map(Answer::Server),
             Command::List => self.arrays().map(Answer::Arrays),
+            Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
             command => {
                 let _one_at_a_time = exclusive();

@@ -42,7 +42,14 @@ impl Server {
     fn notice(&self, notice: &Notice) -> News {
         let (array, leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
         let member = notice.drive.and_then(|drive| self.member_name(drive));
-        let mut place = array.clone().unwrap_or_else(|| format!("array {}", notice.array));
+        let about_journal =
+            matches!(notice.kind, NoticeKind::JournalDegraded | NoticeKind::JournalLost | NoticeKind::JournalFull);
+        let (array, leg) = if about_journal { (None, None) } else { (array, leg) };
+        let mut place = match &array {
+            _ if about_journal => "journal".into(),
+            Some(array) => array.clone(),
+            None => format!("array {}", notice.array),
+        };
         if let Some(leg) = leg {
             place.push_str(&format!(", leg {leg}"));
         }
@@ -62,7 +69,7 @@ impl Server {
     }
 }
 
-fn plain(event: &'static str, text: String) -> News {
+pub(super) fn plain(event: &'static str, text: String) -> News {
     News { event, array: None, leg: None, slot: None, member: None, text }
 }
 

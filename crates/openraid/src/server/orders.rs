@@ -1,11 +1,12 @@
 //! The commands that change something, carried out one at a time.
 
-use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy, WriteCache};
-use openraid_runtime::service::Nesting;
+use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy, Unprotected, WriteCache};
+use openraid_runtime::service::{Nesting, ServiceStatus};
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::{find, set_status};
-use super::view::Served;
+use super::start::Taking;
+use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::{Answer, Command};
 use crate::exit::Failure;
@@ -44,8 +45,9 @@ impl Server {
                 self.handle.begin_stop();
                 Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None })
             }
-            Command::Assemble { members, force } => self.assemble(&members, force),
-            Command::Hello | Command::List | Command::Show { .. } => {
+            Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
+            Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
+            Command::Hello | Command::List | Command::Show { .. } | Command::Journal => {
                 unreachable!("answered without changing anything")
             }
         }
@@ -167,21 +169,37 @@ impl Server {
         for (key, value) in settings {
             apply(&mut policy, key, value).map_err(Failure::usage)?;
         }
+        if policy.write_cache == WriteCache::Journal {
+            check_protectable(&status, &served)?;
+        }
         if !settings.is_empty() {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
         if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
             self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
         }
-        self.done(policy_text(&policy), name)
+        if settings.iter().any(|(key, _)| key == "write.cache") {
+            let journalled = policy.write_cache == WriteCache::Journal;
+            if let Some(entry) = self.registry.find(name)?.filter(|entry| entry.journalled != journalled) {
+                if let Err(failure) = self.registry.remember(crate::registry::Entry { journalled, ..entry }) {
+                    output::warn(&failure.text);
+                }
+            }
+        }
+        let mut text = policy_text(&policy);
+        if let Some(journal) = self.array(name)?.journal {
+            text.push_str(&format!("\njournal: {}", output::array::protection_text(&journal)));
+        }
+        self.done(text, name)
     }
 
-    fn assemble(&self, members: &[String], force: bool) -> Result<Answer, Failure> {
+    fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, failed) = open_some(&specs, options);
-        let taken = self.take(opened, force, Nesting::Follow)?;
+        let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: false };
+        let taken = self.take(opened, how)?;
         let mut lines: Vec<String> = failed.into_iter().map(|(_, failure)| failure.text).collect();
         lines.extend(taken.failed);
         if taken.served.is_empty() {
@@ -194,6 +212,22 @@ impl Server {
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
         Ok(Answer::Done { text: lines.join("\n  "), array })
     }
+}
+
+/// Refuse the journal for an array that it can never protect.
+fn check_protectable(status: &ServiceStatus, served: &Served) -> Result<(), Failure> {
+    let sets = served.sets();
+    let never = status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
+        let superblock = view.status.superblock.as_ref();
+        match view.protection {
+            Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd)) => Some(why),
+            _ if superblock.is_none() => Some(Unprotected::Shape),
+            _ => None,
+        }
+    });
+    never.map_or(Ok(()), |why| {
+        Err(Failure::usage(format!("{}: the journal cannot protect it: {}", served.name, unprotected(why))))
+    })
 }
 
 /// Change one setting.
@@ -218,7 +252,7 @@ fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
                 "through" => WriteCache::Through,
                 "volatile" => WriteCache::Volatile,
                 "journal" => WriteCache::Journal,
-                _ => return Err(format!("write.cache={value}: use through or volatile")),
+                _ => return Err(format!("write.cache={value}: use through, journal or volatile")),
             };
         }
         "read.cache" => {

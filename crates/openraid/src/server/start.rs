@@ -21,19 +21,28 @@ pub struct Taken {
     pub failed: Vec<String>,
 }
 
+/// How arrays are taken into service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taking {
+    /// Take stale members, and start dirty, degraded arrays.
+    pub force: bool,
+    /// Start without the journal that holds promises.
+    pub journal_lost: bool,
+    /// Look for stripes over arrays.
+    pub nesting: Nesting,
+    /// Writes are to be promised by the journal.
+    pub journalled: bool,
+}
+
 impl Server {
     /// Start and serve every array that these members make.
     ///
     /// # Errors
     /// The service has ended.
-    pub fn take(
-        &self,
-        members: Vec<(OpenedMember, ProbedMember)>,
-        force: bool,
-        nesting: Nesting,
-    ) -> Result<Taken, Failure> {
+    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
+        let Taking { force, journal_lost, nesting, journalled } = how;
         let mut failed = trial::reasons(&members, force);
-        let request = AssembleRequest { options: AssembleOptions { force, journal_lost: false }, nesting };
+        let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
         let started = self.handle.assemble(members, request).map_err(Failure::failed)?;
         for (_, name, error) in &started.failed {
             match error {
@@ -45,6 +54,7 @@ impl Server {
         }
         let mut served = Vec::new();
         for array in started.arrays {
+            failed.extend(self.apply_journal_policy(&array, journalled));
             match self.serve_started(array) {
                 Ok(name) => served.push(name),
                 Err(failure) => failed.push(failure.text),
@@ -157,6 +167,7 @@ impl Server {
         if members.iter().any(|member| member.starts_with("ram:")) {
             return Ok(());
         }
-        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members })
+        let journalled = self.registry.find(name)?.is_some_and(|entry| entry.journalled);
+        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members, journalled })
     }
 }

@@ -1,7 +1,8 @@
 //! What the service tells, in the words and with the names that people have.
 
 use openraid_core::admin::{
-    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, TaskKind, TaskStatus, WriteCache,
+    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, Session, TaskKind, TaskStatus,
+    Unprotected, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
@@ -11,9 +12,10 @@ use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArra
 use openraid_units::{ArrayId, Sectors, Slot};
 
 use super::rates::Rates;
+use crate::consistency::ConsistencyWord;
 use crate::model::{
-    ArrayModel, BitmapModel, HealthWord, HostModel, MemberModel, ReasonModel, SettingsModel, StateWord, TaskModel,
-    TaskWord,
+    ArrayModel, BitmapModel, HealthWord, HostModel, MemberModel, ProtectionModel, ReasonModel, SettingsModel,
+    StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::eta_seconds;
 use crate::words::layout_text;
@@ -113,6 +115,8 @@ fn nested_model(
         active: legs.iter().any(|leg| leg.active),
         consistent_to_bytes: None,
         bitmap: None,
+        consistency_policy: legs[0].consistency_policy.clone(),
+        journal: protection(view),
         events: started.superblock.events,
         last_check_mismatches: legs.iter().map(|leg| leg.last_check_mismatches).try_fold(0, |sum, n| Some(sum + n?)),
         task: None,
@@ -176,6 +180,8 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         active: own.active,
         consistent_to_bytes: (own.consistent_to != Sectors::MAX).then(|| own.consistent_to.bytes().get()),
         bitmap: own.bitmap.map(|(marked, regions)| BitmapModel { marked, regions }),
+        consistency_policy: consistency_policy(own, superblock).map(|word| word.text().into()),
+        journal: protection(view),
         events: own.events,
         last_check_mismatches: own.last_scrub_mismatches,
         task: own.task.as_ref().map(|task| task_model(task, rates.of(own.array))),
@@ -189,6 +195,61 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         adaptive: super::reading::adaptive(&own.adaptive),
         host: host(own),
         reasons: reasons(own),
+    }
+}
+
+fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> Option<ConsistencyWord> {
+    let superblock = superblock?;
+    if status.policy.write_cache == WriteCache::Journal {
+        Some(ConsistencyWord::ControllerJournal)
+    } else if superblock.features.contains(FeatureMap::PPL) {
+        Some(ConsistencyWord::Ppl)
+    } else if status.bitmap.is_some() {
+        Some(ConsistencyWord::Bitmap)
+    } else {
+        superblock.level.is_redundant().then_some(ConsistencyWord::Resync)
+    }
+}
+
+/// What the journal is to an array.
+fn protection(view: &ArrayView) -> Option<ProtectionModel> {
+    let own = &view.status;
+    if own.policy.write_cache != WriteCache::Journal && own.session == Session::Off {
+        return None;
+    }
+    let reason = if own.policy.write_cache == WriteCache::Journal {
+        view.protection.err().map(|why| unprotected(why).into())
+    } else {
+        Some("it was switched off".into())
+    };
+    Some(ProtectionModel { protected: reason.is_none(), reason, session: session_word(own.session).into() })
+}
+
+/// Why the journal does not promise an array's writes, in words.
+pub const fn unprotected(why: Unprotected) -> &'static str {
+    match why {
+        Unprotected::NoJournal => "there is no journal that works: writes are acknowledged when they are on the members",
+        Unprotected::NotConsistent => {
+            "its parity or copies are not consistent yet: it is protected when the first sync or resync is over"
+        }
+        Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more copies than the journal keeps",
+        Unprotected::MetadataAtEnd => {
+            "its metadata (1.0) stand at the end, so that each member could be mounted as it is, without what the journal \
+             holds; make the array with metadata 1.2"
+        }
+        Unprotected::NotRunning => "it does not run as it should, or a flush of it has failed",
+    }
+}
+
+const fn session_word(session: Session) -> &'static str {
+    match session {
+        Session::Off => "off",
+        Session::Settling => "settling",
+        Session::Entering(_) => "entering",
+        Session::Marking(_) => "marking",
+        Session::On => "on",
+        Session::Leaving => "leaving",
+        Session::Unmarking(_) => "unmarking",
     }
 }
 

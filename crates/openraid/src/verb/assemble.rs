@@ -1,5 +1,6 @@
 //! `openraid assemble`: what some members make; remembered, and handed to a running server.
 
+use openraid_format::FeatureMap;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
@@ -54,8 +55,16 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
-    // Nested arrays show only when their legs run: all of it is tried out in memory.
-    let trial = Trial::start(opened, arguments.force, Nesting::Follow)?;
+    let marked = |set: &&sets::SetPlan| set.newest.features.contains(FeatureMap::CONTROLLER_JOURNAL);
+    lines.extend(plans.iter().filter(marked).map(|set| {
+        format!(
+            "  array {}: a journal holds writes that it was promised; it is served with that one (--journal), or without \
+             them (--journal-lost)",
+            set.newest.set_name
+        )
+    }));
+    // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
+    let trial = Trial::start_as(opened, arguments.force, Nesting::Follow, true)?;
     let arrays = entries(&trial, &plans, &probed);
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Failed);
     if arrays.is_empty() {
@@ -96,7 +105,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
             }
         };
         let uuid = Some(array.superblock.set_uuid.to_string());
-        Entry { name: array.superblock.set_name.name().into(), uuid, level, members }
+        Entry { name: array.superblock.set_name.name().into(), uuid, level, members, journalled: false }
     };
     trial.started.arrays.iter().map(entry).collect()
 }
@@ -109,7 +118,8 @@ fn finish(
     lines: &mut Vec<String>,
 ) -> Result<Option<String>, Failure> {
     for entry in arrays {
-        if let Err(failure) = context.registry.remember(entry.clone()) {
+        let journalled = context.registry.find(&entry.name).ok().flatten().is_some_and(|known| known.journalled);
+        if let Err(failure) = context.registry.remember(Entry { journalled, ..entry.clone() }) {
             context.output.warn(&failure.text);
         }
     }
@@ -123,7 +133,7 @@ fn finish(
         return Ok(None);
     };
     let members = arrays.iter().flat_map(|entry| entry.members.clone()).collect();
-    match server.ask(&Command::Assemble { members, force: arguments.force })? {
+    match server.ask(&Command::Assemble { members, force: arguments.force, journal_lost: arguments.journal_lost })? {
         Answer::Done { text, .. } => {
             lines.push(text.clone());
             Ok(Some(text))

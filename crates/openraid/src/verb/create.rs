@@ -4,8 +4,9 @@
 //! planned as a whole; then foreign signatures are wiped (if that was asked for), and the engine writes the
 //! superblocks.
 
+use openraid_core::admin::Unprotected;
 use openraid_core::array::assemble::Assembly;
-use openraid_format::{MinorVersion, SUPERBLOCK_BYTES_MAX};
+use openraid_format::{MdLevel, MinorVersion, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
 use openraid_runtime::service::StartedArray;
 use openraid_runtime::ServiceHandle;
@@ -15,13 +16,14 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CreateArguments;
+use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
 use crate::quantity::human;
 use crate::registry::Entry;
 use crate::server::members::{check_free, contents};
-use crate::server::view::survives_losses;
+use crate::server::view::{survives_losses, unprotected};
 use crate::trial::quiet_service;
 use crate::wiping;
 use crate::words::{layout_text, LevelWord};
@@ -41,6 +43,7 @@ struct Body {
     size_bytes: u64,
     survives: u32,
     bitmap: bool,
+    journalled: bool,
     first_sync: bool,
     members: Vec<String>,
     overwritten: Vec<String>,
@@ -53,11 +56,14 @@ struct Body {
 /// Why the array cannot be made; nothing was written then, unless the engine itself had begun to.
 pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let specs = specs(arguments)?;
+    let bitmap = arguments.bitmap.map(|word| word == crate::arguments::BitmapWord::Internal);
+    let bitmap = bitmap_wanted(arguments.consistency_policy, bitmap)?;
+    check_journalled(arguments)?;
     check_name(arguments, context)?;
     if arguments.level == LevelWord::Jbod {
         return remember_raw(arguments, context, &specs);
     }
-    let shape = Shape::of(&wish(arguments))?;
+    let shape = Shape::of(&wish(arguments, bitmap))?;
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
     if let (true, Some(size)) = (arguments.dry_run, arguments.file_size) {
         let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names)?;
@@ -115,7 +121,24 @@ fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Fail
     Ok(())
 }
 
-fn wish(arguments: &CreateArguments) -> Wish<'_> {
+/// Refuse the journal for an array that it could never protect.
+fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
+    let mirror = matches!(arguments.level.md(), Some(MdLevel::Raid1 | MdLevel::Raid10));
+    let why = if arguments.consistency_policy != Some(ConsistencyWord::ControllerJournal) {
+        return Ok(());
+    } else if arguments.level == LevelWord::Jbod {
+        "drives that are served as they are say nowhere that a journal holds something for them"
+    } else if mirror && arguments.metadata == MinorVersion::V1_0 {
+        unprotected(Unprotected::MetadataAtEnd)
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!(
+        "--consistency-policy controller-journal: the journal cannot protect this array: {why}"
+    )))
+}
+
+fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> Wish<'_> {
     Wish {
         name: &arguments.name,
         level: arguments.level,
@@ -126,7 +149,7 @@ fn wish(arguments: &CreateArguments) -> Wish<'_> {
         spares: &arguments.spare,
         size: arguments.size,
         assume_clean: arguments.assume_clean,
-        bitmap: arguments.bitmap.map(|word| word == crate::arguments::BitmapWord::Internal),
+        bitmap,
         minor: arguments.metadata,
     }
 }
@@ -209,6 +232,7 @@ fn body(
         size_bytes: size.bytes().get(),
         survives: plans.iter().map(|plan| survives_losses(&plan.geometry, present(plan))).min().unwrap_or(0),
         bitmap: plans.iter().any(|plan| plan.bitmap.is_some()),
+        journalled: arguments.consistency_policy == Some(ConsistencyWord::ControllerJournal),
         first_sync: plans.iter().any(|plan| plan.resync_from.is_some()),
         members,
         overwritten,
@@ -251,6 +275,9 @@ fn tell(context: &Context, body: &Body) -> Exit {
     }
     if body.dry_run {
         lines.push("nothing was written".into());
+    } else if body.journalled {
+        lines.push("its writes are to be promised by the controller's journal".into());
+        lines.push(format!("serve it with: openraid serve {} --journal DEVICE", body.name));
     } else {
         lines.push(format!("serve it with: openraid serve {}", body.name));
     }
@@ -263,6 +290,7 @@ fn remember(context: &Context, body: &Body) {
         uuid: body.uuid.clone(),
         level: body.level.clone(),
         members: body.members.clone(),
+        journalled: body.journalled,
     };
     if let Err(failure) = context.registry.remember(entry) {
         context.output.warn(&format!("the array is made, but: {}; serve it by naming its members", failure.text));
@@ -302,6 +330,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         size_bytes: size.bytes().get(),
         survives: 0,
         bitmap: false,
+        journalled: false,
         first_sync: false,
         members: specs.iter().map(|spec| spec.text.clone()).collect(),
         overwritten: Vec::new(),

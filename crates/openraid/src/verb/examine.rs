@@ -1,7 +1,8 @@
 //! `openraid examine`: what stands on a member. Nothing is written, whoever uses it meanwhile.
 
-use openraid_format::{BitmapHeader, Role, Superblock};
-use openraid_runtime::member::ProbedMember;
+use openraid_format::{BitmapHeader, FeatureMap, ForeignKind, Role, Superblock};
+use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_runtime::service::journal::look;
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -10,6 +11,7 @@ use super::Context;
 use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
 use crate::members::{open_some, options, spec};
+use crate::model::JournalModel;
 use crate::output::table::Table;
 use crate::quantity::{human, utc};
 use crate::server::view::level_word;
@@ -34,6 +36,8 @@ struct Member {
     bad_ranges: Vec<BadRangeBody>,
     bad_blocks_error: Option<String>,
     found: Vec<FindingBody>,
+    journal: Option<JournalModel>,
+    journal_error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -108,14 +112,30 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
             members.push(Member { error: Some(failure.text), ..empty(name) });
         }
         for (_, probed) in opened {
-            if probed.look.superblock.is_none() {
+            let journal = journal(&spec, &probed);
+            if probed.look.superblock.is_none() && !matches!(journal, Some(Ok(_))) {
                 exit = exit.max(Exit::Failed);
             }
             text.push_str(&member_text(&probed));
-            members.push(member(&probed));
+            let (journal, journal_error) = match journal {
+                Some(Ok(journal)) => (Some(journal), None),
+                Some(Err(error)) => (None, Some(error)),
+                None => (None, None),
+            };
+            text.extend(journal.iter().map(|own| format!("{}\n", super::journal::text(own))));
+            text.extend(journal_error.iter().map(|error| format!("  journal  {error}\n")));
+            members.push(Member { journal, journal_error, ..member(&probed) });
         }
     }
     Ok(context.output.answer(exit, &Body { members }, &text))
+}
+
+/// What the journal on a device holds, if there is one.
+fn journal(spec: &MemberSpec, probed: &ProbedMember) -> Option<Result<JournalModel, String>> {
+    let found = probed.look.foreign.list();
+    found.iter().find(|finding| finding.kind == ForeignKind::OpenraidJournal)?;
+    let looked = look(std::slice::from_ref(spec), options(Use::Examine), None, &[]);
+    Some(looked.map(|found| super::journal::of_devices(&found)).map_err(|error| error.to_string()))
 }
 
 fn empty(member: String) -> Member {
@@ -131,6 +151,8 @@ fn empty(member: String) -> Member {
         bad_ranges: Vec::new(),
         bad_blocks_error: None,
         found: Vec::new(),
+        journal: None,
+        journal_error: None,
     }
 }
 
@@ -294,6 +316,12 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
     table.row(["updated", &utc(own.updated.seconds())]);
     if own.corrected_reads > 0 {
         table.row(["repaired", &format!("{} reads", own.corrected_reads)]);
+    }
+    if own.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+        table.row([
+            "journal",
+            "a journal of openraid holds writes that this array was promised: it starts with that one only",
+        ]);
     }
     let unsupported = own.unsupported_features();
     if !unsupported.is_empty() {

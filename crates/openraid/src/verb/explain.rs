@@ -17,6 +17,7 @@ struct Body<'a> {
     member_writes_per_host_request: String,
     reasons: &'a [crate::model::ReasonModel],
     adaptive: &'a Option<crate::model::AdaptiveModel>,
+    journal: Option<&'a crate::model::ProtectionModel>,
     sets: Vec<&'a ArrayModel>,
 }
 
@@ -38,6 +39,7 @@ pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
         member_writes_per_host_request: ratio(sum(|member| member.writes), requests),
         reasons: &array.reasons,
         adaptive: &array.adaptive,
+        journal: array.journal.as_ref(),
         sets: array.sets(),
     };
     let text = text(&array, &body);
@@ -71,6 +73,9 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
             body.member_reads_per_host_request, body.member_writes_per_host_request
         ),
     ];
+    if let Some(journal) = &array.journal {
+        lines.push(format!("  journal: {}", crate::output::array::protection_text(journal)));
+    }
     let mut reasons: Vec<_> = array.reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     let total: u64 = reasons.iter().map(|reason| reason.count).sum();

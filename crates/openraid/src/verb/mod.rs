@@ -14,6 +14,7 @@ pub mod erase;
 pub mod examine;
 pub mod explain;
 pub mod fail;
+pub mod journal;
 pub mod list;
 pub mod man;
 pub mod pause;
@@ -81,6 +82,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::CopyOut(arguments) => copy_out::run(arguments, context),
         Verb::CopyIn(arguments) => copy_in::run(arguments, context),
         Verb::Explain(arguments) => explain::run(arguments, context),
+        Verb::Journal(arguments) => journal::run(arguments, context),
         Verb::Demo(arguments) => demo::run(arguments, context),
         Verb::Simulate(arguments) => simulate::run(arguments, context),
         Verb::Review(arguments) => review::run(arguments, context),

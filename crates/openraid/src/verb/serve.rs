@@ -9,6 +9,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::MemberSpec;
+use openraid_runtime::service::journal::JournalRequest;
 use openraid_runtime::service::{Listen, Nesting, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
@@ -17,19 +18,25 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::ServeArguments;
+use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
-use crate::members::{in_folder, looks_like_a_name, open_every, open_some, options, spec};
+use crate::members::{in_folder, lasting_spec, looks_like_a_name, open_every, open_some, options, spec};
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
 use crate::quantity::{human, utc};
 use crate::registry::Entry;
 use crate::server::news::News;
+use crate::server::start::Taking;
 use crate::server::{Listening, Server, ServerOptions};
 use crate::words::LevelWord;
 
+/// Memory through which a journal is written: four buffers of the largest entry.
+const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
+/// Cache of a server with a journal where nobody says how much.
+const JOURNAL_CACHE: Bytes = Bytes::mib(64);
 /// How often tasks are sampled, and the state on the terminal is redrawn.
 const TICK: Duration = Duration::from_millis(500);
 /// Of the memory for payload, so many parts in so many are for the engine's own work.
@@ -58,7 +65,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
     let wanted = wanted(arguments, context)?;
     let listen = listens(arguments)?;
-    let limits = limits(arguments.memory, arguments.cache)?;
+    check_journal_options(arguments)?;
+    let limits = limits(arguments)?;
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
     let service = Service::start(config).map_err(Failure::failed)?;
     let server = Server::new(ServerOptions {
@@ -68,6 +76,15 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         read_only: arguments.read_only,
         without_flush: arguments.without_flush,
     });
+    if !arguments.journal.is_empty() {
+        let devices = arguments.journal.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
+        let controller = context.registry.controller()?;
+        let open = options(Use::Exclusive);
+        let request = JournalRequest { devices, controller, alone: arguments.journal_alone, open };
+        for note in server.open_journal(request)? {
+            context.output.warn(&note);
+        }
+    }
     begin(arguments, context, &server, wanted)?;
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
@@ -178,11 +195,31 @@ fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
     listen.iter().map(one).collect()
 }
 
-fn limits(memory: Bytes, cache: Bytes) -> Result<Limits, Failure> {
+fn check_journal_options(arguments: &ServeArguments) -> Result<(), Failure> {
+    if arguments.journal.len() > 2 {
+        return Err(Failure::usage("a journal is on one device or mirrored over two: give --journal once or twice"));
+    }
+    match arguments.consistency_policy {
+        Some(ConsistencyWord::ControllerJournal) if arguments.journal.is_empty() => {
+            Err(Failure::usage("--consistency-policy controller-journal: say with --journal which journal"))
+        }
+        Some(policy @ (ConsistencyWord::Bitmap | ConsistencyWord::Ppl)) => Err(Failure::usage(format!(
+            "--consistency-policy {}: that is chosen when an array is created, and needs no word here",
+            policy.text()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
+    let journalled = !arguments.journal.is_empty();
+    let default = if journalled { JOURNAL_CACHE } else { Bytes(0) };
+    let (memory, cache) = (arguments.memory, arguments.cache.unwrap_or(default));
+    let journal = if journalled { JOURNAL_BUFFERS } else { Bytes(0) };
     let (pool, cache) = (memory.round_down(frame), cache.round_down(frame));
     let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
-    let limits = Limits { pool: pool + cache, work, cache, ..Limits::default() };
+    let limits = Limits { pool: pool + cache + journal, work, cache, journal, ..Limits::default() };
     limits.check().map_err(|error| {
         Failure::usage(format!("--memory {}, --cache {}: {error}; give more", human(memory), human(cache)))
     })?;
@@ -205,7 +242,13 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
         .into_iter()
         .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
-    let taken = server.take(opened.collect(), arguments.force, nesting)?;
+    let how = Taking {
+        force: arguments.force,
+        journal_lost: arguments.journal_lost,
+        nesting,
+        journalled: journalled(arguments),
+    };
+    let taken = server.take(opened.collect(), how)?;
     reasons.extend(taken.failed);
     let mut served = taken.served.len();
     for (name, spec) in wanted.raw {
@@ -228,6 +271,11 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
         context.output.warn(&reason);
     }
     Ok(())
+}
+
+/// Are all arrays to use the journal?
+fn journalled(arguments: &ServeArguments) -> bool {
+    arguments.consistency_policy == Some(ConsistencyWord::ControllerJournal)
 }
 
 /// An array that lives as long as the server.
@@ -269,6 +317,9 @@ fn make(
     let plans = shape.plan(&sizes, &names)?;
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&server.handle(), &plans, opened)?;
+    if let Some(why) = server.apply_journal_policy(&started, journalled(arguments)) {
+        context.output.warn(&why);
+    }
     let name = server.serve_started(started)?;
     if let Err(failure) = server.remember(&name) {
         context.output.warn(&failure.text);
@@ -329,6 +380,9 @@ fn attend(arguments: &ServeArguments, context: &Context, service: &Service, serv
                 next = Instant::now() + TICK;
                 // An error means that it is ending: the event comes.
                 let _ = server.sample();
+                for news in server.journal_news() {
+                    tell_news(context, live.as_mut(), &news);
+                }
                 if let (Some(live), Ok(arrays)) = (&mut live, server.arrays()) {
                     live.update(&arrays, &[]);
                 }

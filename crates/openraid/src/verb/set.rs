@@ -2,6 +2,7 @@
 
 use super::{ask, Context};
 use crate::arguments::SetArguments;
+use crate::consistency::ConsistencyWord;
 use crate::control::Command;
 use crate::exit::{Failure, Outcome};
 
@@ -11,6 +12,9 @@ use crate::exit::{Failure, Outcome};
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
     let mut settings = Vec::new();
+    if let Some(policy) = arguments.consistency_policy {
+        settings.push(("write.cache".to_owned(), write_cache_of(policy, &arguments.array, context)?.to_owned()));
+    }
     for text in &arguments.settings {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(format!("{text:?} is no setting; write KEY=VALUE, as in rebuild.rate=50M"))
@@ -25,4 +29,27 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
         settings.push((key.to_owned(), value.to_owned()));
     }
     ask(context, &arguments.array, &Command::Set { array: arguments.array.clone(), settings })
+}
+
+/// What a consistency policy means for an array that was made with one.
+fn write_cache_of(policy: ConsistencyWord, name: &str, context: &Context) -> Result<&'static str, Failure> {
+    if policy == ConsistencyWord::ControllerJournal {
+        return Ok("journal");
+    }
+    let array = context.servers.must_serve(name)?.show(name)?;
+    let sets = array.sets();
+    let has_bitmap = sets.iter().all(|set| set.bitmap.is_some());
+    let fits = match policy {
+        ConsistencyWord::Bitmap => has_bitmap,
+        ConsistencyWord::Resync => !has_bitmap && array.consistency_policy.as_deref() != Some("ppl"),
+        ConsistencyWord::Ppl | ConsistencyWord::ControllerJournal => array.consistency_policy.as_deref() == Some("ppl"),
+    };
+    if fits {
+        return Ok("through");
+    }
+    Err(Failure::usage(format!(
+        "{name} was not made with consistency policy {}; that is chosen when an array is created, only controller-journal \
+         can be switched on and off later",
+        policy.text()
+    )))
 }

@@ -239,6 +239,20 @@ pub struct Server {
 }
 
 impl Server {
+    /// The server that this command starts; nothing if it does not get so far.
+    pub fn started(command: &mut Command) -> Option<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        let ready: Option<Value> = serde_json::from_str(&line).ok().filter(|ready: &Value| ready["event"] == "ready");
+        if ready.is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Some(Self { child, out: Some(out), ready: ready? })
+    }
+
     pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
@@ -296,4 +310,33 @@ pub fn missing(what: &str) {
 /// As [`missing`], for what no package brings.
 pub fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
+
+/// Write a little to the first array of a server, with the protocol's simplest words.
+pub fn write_some(lab: &Lab, server: &Server) {
+    use std::os::unix::net::UnixStream;
+    let name = server.ready["arrays"][0]["name"].as_str().expect("a name");
+    let mut stream = UnixStream::connect(lab.path("nbd.sock")).expect("the server listens");
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).expect("a greeting");
+    let mut words = Vec::new();
+    // Fixed newstyle without zeroes; the option that asks for an export by name.
+    words.extend_from_slice(&3_u32.to_be_bytes());
+    words.extend_from_slice(b"IHAVEOPT");
+    words.extend_from_slice(&1_u32.to_be_bytes());
+    words.extend_from_slice(&u32::try_from(name.len()).expect("a short name").to_be_bytes());
+    words.extend_from_slice(name.as_bytes());
+    stream.write_all(&words).expect("sent");
+    stream.read_exact(&mut [0; 10]).expect("size and flags");
+    let mut request = Vec::new();
+    request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+    request.extend_from_slice(&[0, 0, 0, 1]);
+    request.extend_from_slice(&7_u64.to_be_bytes());
+    request.extend_from_slice(&4096_u64.to_be_bytes());
+    request.extend_from_slice(&4096_u32.to_be_bytes());
+    request.extend_from_slice(&[5; 4096]);
+    stream.write_all(&request).expect("sent");
+    let mut reply = [0; 16];
+    stream.read_exact(&mut reply).expect("a reply");
+    assert_eq!(reply[4..8], [0; 4], "the write is acknowledged");
 }

@@ -5,7 +5,7 @@
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
-use openraid_format::{MdLevel, Role, Superblock, Uuid};
+use openraid_format::{ArrayState, MdLevel, Role, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors};
 
 use super::{ServiceHandle, StartError};
@@ -107,7 +107,12 @@ impl ServiceHandle {
         Ok(started)
     }
 
-    fn start_set(&self, set: &[Attached], options: AssembleOptions) -> Result<StartedArray, StartError> {
+    fn start_set(&self, set: &[Attached], mut options: AssembleOptions) -> Result<StartedArray, StartError> {
+        let uuid = set[0].probed.look.superblock.as_ref().map(|superblock| superblock.set_uuid);
+        // What was given up by name is lost, whoever asks.
+        options.journal_lost |= self.status()?.journal.is_some_and(|journal| {
+            journal.arrays.iter().any(|own| Some(own.set_uuid) == uuid && own.state == ArrayState::Discarded)
+        });
         let candidates: Vec<Candidate> = set.iter().filter_map(|m| m.probed.candidate(m.drive)).collect();
         let plan = assemble::plan(&candidates, options).map_err(StartError::Assemble)?;
         let text =

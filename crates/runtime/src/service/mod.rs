@@ -12,6 +12,7 @@
 mod arrays;
 mod create;
 mod error;
+pub mod journal;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use openraid_core::actions::{Notice, ReplyStatus};
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, JournalStatus, Unprotected};
 use openraid_core::reason::TraceEntry;
 use openraid_nbd::ExportError;
 use openraid_sys::Signal;
@@ -95,6 +95,8 @@ impl std::error::Error for OrderError {}
 pub struct ArrayView {
     /// All that the engine tells.
     pub status: ArrayStatus,
+    /// Are its writes promised by the journal, if its policy says so? If not, why not.
+    pub protection: Result<(), Unprotected>,
     /// Names under which clients see it.
     pub exports: Vec<String>,
 }
@@ -114,6 +116,8 @@ pub struct ServiceStatus {
     pub notes: Vec<String>,
     /// The variant of the parity kernels.
     pub kernels: &'static str,
+    /// The journal, if there is one.
+    pub journal: Option<JournalStatus>,
 }
 
 /// News.

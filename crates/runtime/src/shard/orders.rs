@@ -25,6 +25,8 @@ pub(super) enum Waiting {
     Detach(DriveId, Answer<Result<(), OrderError>>),
     /// The stopping service.
     Stop(ArrayId),
+    /// The stopping service, for its journal. Whether it could be closed or not, that was the last thing to do.
+    StopJournal,
 }
 
 impl Shard {
@@ -98,6 +100,7 @@ impl Shard {
                 let _ = answer.send(reply.result.map(drop).map_err(OrderError::Refused));
             }
             Waiting::Stop(array) => self.on_array_stopped(array, reply.result),
+            Waiting::StopJournal => self.ended = true,
         }
     }
 
@@ -141,7 +144,8 @@ impl Shard {
         let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
             let status = self.shared.control.status(array)?;
             let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
-            Some(ArrayView { status, exports: exports.map(|(info, _)| info.name.clone()).collect() })
+            let protection = self.shared.control.protection(array);
+            Some(ArrayView { status, protection, exports: exports.map(|(info, _)| info.name.clone()).collect() })
         });
         ServiceStatus {
             arrays: arrays.collect(),
@@ -150,6 +154,7 @@ impl Shard {
             engine: self.drives.engine().description(),
             notes: self.notes.clone(),
             kernels: self.kernels.name(),
+            journal: self.shared.control.journal(),
         }
     }
 

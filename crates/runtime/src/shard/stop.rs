@@ -10,7 +10,7 @@ use crate::limits::STOP_TIME_MAX;
 /// How far a shard is with stopping.
 ///
 /// ```text
-///  Clients --all gone, or time over--> Arrays --all stopped--> ended
+///  Clients --all gone, or time over--> Arrays --all stopped--> Journal --detached, if there is one--> ended
 /// ```
 #[derive(Debug)]
 pub(super) enum Stopping {
@@ -26,6 +26,8 @@ pub(super) enum Stopping {
         /// One is being stopped.
         waiting: bool,
     },
+    /// The journal says that nothing in it counts any more.
+    Journal,
 }
 
 impl Stopping {
@@ -33,7 +35,7 @@ impl Stopping {
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Clients { until } => Some(*until),
-            Self::Arrays { .. } => None,
+            Self::Arrays { .. } | Self::Journal => None,
         }
     }
 }
@@ -71,6 +73,11 @@ impl Shard {
             Some(array) => {
                 *waiting = true;
                 self.ask(AdminCommand::Stop { array }, Waiting::Stop(array));
+                self.settle();
+            }
+            None if self.shared.control.journal().is_some() => {
+                self.stopping = Some(Stopping::Journal);
+                self.ask(AdminCommand::DetachJournal, Waiting::StopJournal);
                 self.settle();
             }
             None => self.ended = true,

@@ -1,0 +1,53 @@
+//! How an array becomes consistent again after a crash: mdadm's names, and openraid's own.
+
+use clap::ValueEnum;
+
+use crate::exit::Failure;
+
+/// mdadm's `--consistency-policy`, with `controller-journal` in place of md's own `journal`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ConsistencyWord {
+    /// Everything is read and made equal.
+    Resync,
+    /// Only what a write-intent bitmap marks.
+    Bitmap,
+    /// Partial parity is logged on the members: RAID 5 and the legs of RAID 50.
+    Ppl,
+    /// Writes are promised by the controller's journal, and done again from there.
+    ControllerJournal,
+}
+
+impl ConsistencyWord {
+    /// As the user writes it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Resync => "resync",
+            Self::Bitmap => "bitmap",
+            Self::Ppl => "ppl",
+            Self::ControllerJournal => "controller-journal",
+        }
+    }
+}
+
+/// Does a new array get a bitmap? Nothing: as its size wants it.
+///
+/// # Errors
+/// Two options that contradict each other, or a policy that is not made yet.
+pub fn bitmap_wanted(policy: Option<ConsistencyWord>, bitmap: Option<bool>) -> Result<Option<bool>, Failure> {
+    let wanted = match policy {
+        None => return Ok(bitmap),
+        Some(ConsistencyWord::Ppl) => return Err(Failure::usage(
+            "--consistency-policy ppl: partial parity logs are not made yet; use controller-journal, which closes the \
+                 write hole on every level",
+        )),
+        Some(ConsistencyWord::Bitmap) => true,
+        Some(ConsistencyWord::Resync | ConsistencyWord::ControllerJournal) => false,
+    };
+    match (policy, bitmap) {
+        (Some(policy), Some(bitmap)) if bitmap != wanted => Err(Failure::usage(format!(
+            "--consistency-policy {} and --bitmap contradict each other; leave --bitmap out",
+            policy.text()
+        ))),
+        _ => Ok(Some(wanted)),
+    }
+}

@@ -1,0 +1,229 @@
+//! The journal of a server: opened before arrays are started, watched over, shown, and given up by name.
+
+use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus, Policy, WriteCache};
+use openraid_format::{FeatureMap, Uuid};
+use openraid_runtime::service::journal::{array_state_word, JournalKeeper, JournalNews, JournalRequest};
+use openraid_runtime::service::{ServiceStatus, StartedArray};
+use openraid_sys::Use;
+use openraid_units::Sectors;
+
+use super::news::{plain, News};
+use super::Server;
+use crate::control::Answer;
+use crate::exit::Failure;
+use crate::members::{open_some, options, spec};
+use crate::model::{JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalModel};
+
+/// The journal that a server was started with.
+#[derive(Debug)]
+pub struct OwnJournal {
+    request: JournalRequest,
+    keeper: JournalKeeper,
+}
+
+impl Server {
+    /// Open the journal, and have it watched over. Returns what an administrator should know.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
+        let started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
+        self.handle.wait_for_journal().map_err(Failure::failed)?;
+        let keeper = JournalKeeper::start(self.handle(), request.clone()).map_err(Failure::failed)?;
+        if self.journal.set(OwnJournal { request, keeper }).is_err() {
+            return Err(Failure::failed("the server has a journal already"));
+        }
+        Ok(started.notes)
+    }
+
+    /// What became of the journal since the last call.
+    pub fn journal_news(&self) -> Vec<News> {
+        let Some(own) = self.journal.get() else { return Vec::new() };
+        let news = own.keeper.news().into_iter().map(|news| match news {
+            JournalNews::Back(notes) => {
+                let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
+                plain("JournalBack", format!("the journal is back, and promises writes again{notes}"))
+            }
+            JournalNews::StillAway(why) => plain("JournalAway", format!("the journal cannot be brought back: {why}")),
+        });
+        news.collect()
+    }
+
+    /// Everything there is to tell of the journal.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn journal_model(&self) -> Result<Option<JournalModel>, Failure> {
+        let status = self.status()?;
+        let own = self.journal.get();
+        let trouble = own.and_then(|own| own.keeper.trouble());
+        Ok(match (&status.journal, own) {
+            (Some(journal), _) => Some(self.model_of(&status, journal, trouble)),
+            // It is being looked for.
+            (None, Some(own)) => Some(JournalModel {
+                state: "lost".into(),
+                trouble,
+                uuid: None,
+                controller: Some(own.request.controller.to_string()),
+                devices: own
+                    .request
+                    .devices
+                    .iter()
+                    .map(|spec| JournalDeviceModel { device: spec.text.clone(), works: false })
+                    .collect(),
+                ring_bytes: 0,
+                used_bytes: 0,
+                entries: 0,
+                arrays: Vec::new(),
+                counters: None,
+            }),
+            (None, None) => None,
+        })
+    }
+
+    fn model_of(&self, status: &ServiceStatus, journal: &JournalStatus, trouble: Option<String>) -> JournalModel {
+        let device = |(drive, works): &(openraid_units::DriveId, bool)| JournalDeviceModel {
+            device: status
+                .drives
+                .iter()
+                .find(|view| view.drive == *drive)
+                .map_or_else(String::new, |v| v.member.clone()),
+            works: *works,
+        };
+        let array = |own: &openraid_core::admin::JournalArrayStatus| JournalArrayModel {
+            uuid: own.set_uuid.to_string(),
+            name: set_name(status, own.set_uuid),
+            state: array_state_word(own.state).into(),
+            waiting_entries: own.waiting,
+            data_bytes: None,
+        };
+        let bytes = |sectors: u64| Sectors(sectors).bytes().get();
+        let counters = &journal.counters;
+        JournalModel {
+            state: state_word(journal.state).into(),
+            trouble: trouble.filter(|_| matches!(journal.state, JournalState::Lost(_))),
+            uuid: Some(journal.uuid.to_string()),
+            controller: self.journal.get().map(|own| own.request.controller.to_string()),
+            devices: journal.devices.iter().map(device).collect(),
+            ring_bytes: journal.ring.bytes().get(),
+            used_bytes: journal.used.bytes().get(),
+            entries: journal.entries,
+            arrays: journal.arrays.iter().map(array).collect(),
+            counters: Some(JournalCountersModel {
+                entries: counters.entries,
+                written_bytes: bytes(counters.sectors),
+                data_bytes: bytes(counters.data_sectors),
+                redo_records: counters.redo_records,
+                redo_bytes: bytes(counters.redo_sectors),
+                rounds: counters.rounds,
+                replayed_bytes: bytes(counters.replayed_sectors),
+                replayed_redos: counters.replayed_redos,
+            }),
+        }
+    }
+
+    /// An array begins to run: its writes are promised by the journal where that was so before, is remembered, or is
+    /// asked for. What stands in the way is said.
+    pub fn apply_journal_policy(&self, started: &StartedArray, wanted: bool) -> Option<String> {
+        let name = started.superblock.set_name.name().to_owned();
+        let sets: Vec<&StartedArray> =
+            if started.legs.is_empty() { vec![started] } else { started.legs.iter().collect() };
+        let marked = sets.iter().any(|set| set.superblock.features.contains(FeatureMap::CONTROLLER_JOURNAL));
+        let remembered = self.registry.find(&name).ok().flatten().is_some_and(|entry| entry.journalled);
+        if !(wanted || marked && self.journal.get().is_some() || remembered) {
+            return None;
+        }
+        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+        for set in sets {
+            if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array: set.array, policy }) {
+                return Some(format!("{name}: its writes are not promised by a journal, as they were to be: {error}"));
+            }
+        }
+        None
+    }
+
+    /// Give up what the journal holds for an array that does not run; without `lost` only say what that is.
+    pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
+        let status = self.status()?;
+        let own = self.journal.get().ok_or_else(|| {
+            Failure::usage("this server has no journal; name the devices of one that nobody uses with --on")
+        })?;
+        let uuids = self.sets_of(&status, array)?;
+        let runs = status.arrays.iter().map(|view| &view.status).any(|own| {
+            own.health != Health::Failed && own.superblock.as_ref().is_some_and(|s| uuids.contains(&s.set_uuid))
+        });
+        if runs {
+            return Err(Failure::failed(format!("{array} is running and has everything: nothing has to be given up")));
+        }
+        let journal = status.journal.ok_or_else(|| Failure::failed("the journal is lost and was not found again"))?;
+        let known: Vec<_> = journal.arrays.iter().filter(|known| uuids.contains(&known.set_uuid)).collect();
+        if known.is_empty() {
+            return Err(Failure::failed(format!(
+                "the journal holds nothing for array {array}; nothing has to be given up"
+            )));
+        }
+        let entries: u64 = known.iter().map(|known| known.waiting).sum();
+        let what = if entries > 0 {
+            format!("{entries} entries that wait for {array} to be started")
+        } else {
+            format!("what {array} was promised since its session began, as far as its members do not have it")
+        };
+        if !lost {
+            return Err(Failure::usage(format!(
+                "the journal holds {what}; bring the missing members back to get it, or add --lost to give it up for good"
+            )));
+        }
+        if matches!(journal.state, JournalState::Lost(JournalLoss::Full)) {
+            // What is given up has to be written down, and a journal that is lost writes nothing.
+            self.handle.release_journal().map_err(Failure::failed)?;
+            self.handle.attach_journal(&own.request).map_err(Failure::failed)?;
+            self.handle.wait_for_journal().map_err(Failure::failed)?;
+        }
+        for known in known {
+            let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
+            self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;
+        }
+        Ok(Answer::Done { text: format!("given up and lost: {what}"), array: None })
+    }
+
+    /// The identities of an array's sets: it is served, remembered, or named by one of them.
+    fn sets_of(&self, status: &ServiceStatus, array: &str) -> Result<Vec<Uuid>, Failure> {
+        if let Ok(served) = self.find(array) {
+            let sets = served.sets();
+            let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
+            return Ok(views.filter_map(|view| Some(view.status.superblock.as_ref()?.set_uuid)).collect());
+        }
+        if let Ok(uuid) = array.parse() {
+            return Ok(vec![uuid]);
+        }
+        let entry = self.registry.find(array)?.ok_or_else(|| {
+            Failure::usage(format!(
+                "no array named {array:?} is served or remembered; name its identity, as `openraid journal show` has it"
+            ))
+        })?;
+        let specs = entry.members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
+        let (opened, _) = open_some(&specs, options(Use::Examine));
+        let mut uuids: Vec<Uuid> = Vec::new();
+        for (_, probed) in opened {
+            uuids.extend(probed.look.superblock.map(|own| own.set_uuid).filter(|uuid| !uuids.contains(uuid)));
+        }
+        Ok(uuids)
+    }
+}
+
+fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
+    let mut superblocks = status.arrays.iter().filter_map(|view| view.status.superblock.as_ref());
+    superblocks.find(|own| own.set_uuid == uuid).map(|own| own.set_name.name().into())
+}
+
+/// How a journal is, in a word.
+const fn state_word(state: JournalState) -> &'static str {
+    match state {
+        JournalState::None => "unused",
+        JournalState::Opening => "opening",
+        JournalState::Live => "live",
+        JournalState::Closing => "closing",
+        JournalState::Lost(JournalLoss::Device) => "lost",
+        JournalState::Lost(JournalLoss::Full) => "full",
+    }
+}

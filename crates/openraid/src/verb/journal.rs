@@ -1,0 +1,319 @@
+//! `openraid journal`: made, shown, adopted, given up.
+
+use openraid_format::Uuid;
+use openraid_runtime::member::{MemberSpec, OpenedMember};
+use openraid_runtime::service::journal::{adopt, array_state_word, discard, look, make, tally, FoundDevices};
+use openraid_sys::Use;
+use openraid_units::{Bytes, Sectors};
+use serde::Serialize;
+
+use super::{tell_done, Context};
+use crate::arguments::{
+    JournalAdoptArguments, JournalArguments, JournalCreateArguments, JournalDiscardArguments, JournalShowArguments,
+    JournalVerb,
+};
+use crate::control::{Answer, Command};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::making::random_uuid;
+use crate::members::{lasting_spec, open_every, options, NewFiles};
+use crate::model::{JournalArrayModel, JournalDeviceModel, JournalModel};
+use crate::output::table::Table;
+use crate::quantity::human;
+use crate::server::members::check_free;
+use crate::trial::quiet_service;
+use crate::wiping;
+
+#[derive(Serialize)]
+struct CreateBody {
+    uuid: String,
+    controller: String,
+    devices: Vec<String>,
+    ring_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ShowBody<'a> {
+    journal: &'a JournalModel,
+}
+
+#[derive(Serialize)]
+struct AdoptBody {
+    adopted: bool,
+    uuid: String,
+    devices: Vec<String>,
+    controller: String,
+}
+
+/// Do it.
+///
+/// # Errors
+/// A device cannot be used, or nobody knows the journal or the array.
+pub fn run(arguments: &JournalArguments, context: &Context) -> Outcome {
+    match &arguments.verb {
+        JournalVerb::Create(arguments) => create(arguments, context),
+        JournalVerb::Show(arguments) => show(arguments, context),
+        JournalVerb::Discard(arguments) => discard_array(arguments, context),
+        JournalVerb::Adopt(arguments) => adopt_journal(arguments, context),
+    }
+}
+
+fn specs(devices: &[String]) -> Result<Vec<MemberSpec>, Failure> {
+    devices.iter().map(|text| lasting_spec(text)).collect()
+}
+
+fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
+    let specs = specs(&arguments.devices)?;
+    let controller = context.registry.controller()?;
+    let files = match arguments.size {
+        Some(size) => Some(NewFiles::make_filled(&specs, size)?),
+        None => None,
+    };
+    let members = open_every(&specs, options(Use::Exclusive))?;
+    let overwrite = arguments.overwrite && arguments.yes;
+    let taken: Vec<String> = members
+        .iter()
+        .filter_map(|(_, probed)| check_free(probed, overwrite).err().map(|failure| failure.text))
+        .collect();
+    if !taken.is_empty() {
+        return Err(Failure::failed(taken.join("\n  ")));
+    }
+    let holds_something = members.iter().any(|(_, probed)| !wiping::all_areas(probed).is_empty());
+    let members = if holds_something {
+        let service = quiet_service()?;
+        for (opened, probed) in members {
+            wiping::wipe(&service.handle(), opened, &wiping::all_areas(&probed))?;
+        }
+        service.stop();
+        open_every(&specs, options(Use::Exclusive))?
+    } else {
+        members
+    };
+    let opened: Vec<OpenedMember> = members.into_iter().map(|(opened, _)| opened).collect();
+    let superblocks = make(&opened, random_uuid(), controller).map_err(Failure::failed)?;
+    if let Some(files) = files {
+        files.keep();
+    }
+    let body = CreateBody {
+        uuid: superblocks[0].journal.to_string(),
+        controller: controller.to_string(),
+        devices: specs.iter().map(|spec| spec.text.clone()).collect(),
+        ring_bytes: superblocks[0].ring_sectors.bytes().get(),
+    };
+    let uses: String = body.devices.iter().map(|device| format!(" --journal {device}")).collect();
+    let text = format!(
+        "journal {} is made: {} for promises on {}\nuse it with: openraid serve NAME{uses}",
+        body.uuid,
+        human(Bytes(body.ring_bytes)),
+        body.devices.join(" and ")
+    );
+    Ok(context.output.answer(Exit::Fine, &body, &text))
+}
+
+fn show(arguments: &JournalShowArguments, context: &Context) -> Outcome {
+    let journal = if arguments.devices.is_empty() {
+        of_server(context)?
+    } else {
+        let found = look(&specs(&arguments.devices)?, options(Use::Examine), None, &[]).map_err(Failure::failed)?;
+        of_devices(&found)
+    };
+    let exit = match journal.state.as_str() {
+        "lost" | "full" => Exit::Failed,
+        _ if journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
+        _ => Exit::Fine,
+    };
+    Ok(context.output.answer(exit, &ShowBody { journal: &journal }, &text(&journal)))
+}
+
+fn of_server(context: &Context) -> Result<JournalModel, Failure> {
+    for mut server in context.servers.connect()? {
+        if let Answer::Journal(Some(journal)) = server.ask(&Command::Journal)? {
+            return Ok(*journal);
+        }
+    }
+    Err(Failure::cannot_tell(
+        "no running server has a journal; name the devices of one, or start a server with `openraid serve NAME --journal \
+         DEVICE`",
+    ))
+}
+
+/// What devices hold, as told without a server.
+pub fn of_devices(found: &FoundDevices) -> JournalModel {
+    let superblock = &found.journal.superblock;
+    let ring = superblock.ring();
+    let used = ring.distance(found.journal.tail.position, found.journal.head.position);
+    let array = |own: &openraid_runtime::service::journal::Tally| JournalArrayModel {
+        uuid: own.set_uuid.to_string(),
+        name: None,
+        state: array_state_word(own.state).into(),
+        waiting_entries: own.entries,
+        data_bytes: Some(own.data.bytes().get()),
+    };
+    let used_by_log = |number: usize| found.journal.devices.iter().any(|(drive, _)| drive.index() == number);
+    let devices = found.devices.iter().enumerate();
+    JournalModel {
+        state: "unused".into(),
+        trouble: None,
+        uuid: Some(superblock.journal.to_string()),
+        controller: Some(superblock.controller.to_string()),
+        devices: devices
+            .map(|(n, own)| JournalDeviceModel { device: own.spec.text.clone(), works: used_by_log(n) })
+            .collect(),
+        ring_bytes: ring.sectors.bytes().get(),
+        used_bytes: used.bytes().get(),
+        entries: found.journal.entries.len() as u64,
+        arrays: tally(&found.journal).iter().map(array).collect(),
+        counters: None,
+    }
+}
+
+/// A journal for people.
+pub fn text(journal: &JournalModel) -> String {
+    let mut facts = Table::plain().indented(2);
+    let state = match journal.state.as_str() {
+        "live" => "live: it takes promises",
+        "opening" => "being opened",
+        "closing" => "being closed",
+        "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
+        "full" => "FULL of what an array that has failed was promised; the others go on without it",
+        _ => "not in use",
+    };
+    facts.row(["state", state]);
+    if let Some(trouble) = &journal.trouble {
+        facts.row(["not back", trouble]);
+    }
+    for device in &journal.devices {
+        let works = match (device.works, journal.state.as_str()) {
+            (true, _) => "",
+            (false, "unused") => " (behind: it is brought up to date when the journal is used)",
+            (false, _) => " (does not work)",
+        };
+        facts.row(["device", &format!("{}{works}", device.device)]);
+    }
+    if journal.ring_bytes > 0 {
+        let percent = journal.used_bytes.saturating_mul(100) / journal.ring_bytes;
+        let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
+        facts.row(["fill", &format!("{used} of {ring} ({percent} %), {} entries", journal.entries)]);
+    }
+    if let Some(counters) = &journal.counters {
+        let (written, data) = (human(Bytes(counters.written_bytes)), human(Bytes(counters.data_bytes)));
+        facts.row(["written", &format!("{} entries, {written}, of that {data} of hosts", counters.entries)]);
+        if counters.replayed_bytes + counters.replayed_redos > 0 {
+            let replayed = human(Bytes(counters.replayed_bytes));
+            facts.row(["replayed", &format!("{replayed}, and {} writes to members", counters.replayed_redos)]);
+        }
+    }
+    if let Some(controller) = &journal.controller {
+        facts.row(["controller", controller]);
+    }
+    let mut lines = vec![format!("journal {}", journal.uuid.as_deref().unwrap_or("-")), facts.text().trim_end().into()];
+    if !journal.arrays.is_empty() {
+        let mut table = Table::new(&["ARRAY", "NAME", "STATE", "ENTRIES WAITING", "DATA"]).indented(2);
+        for array in &journal.arrays {
+            table.row([
+                array.uuid.clone(),
+                array.name.clone().unwrap_or_else(|| "-".into()),
+                array.state.clone(),
+                array.waiting_entries.to_string(),
+                array.data_bytes.map_or_else(|| "-".into(), |bytes| human(Bytes(bytes))),
+            ]);
+        }
+        lines.push(table.text().trim_end().into());
+    }
+    lines.join("\n")
+}
+
+fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
+    if !arguments.on.is_empty() {
+        return discard_offline(arguments, context);
+    }
+    let command = Command::DiscardJournalled { array: arguments.array.clone(), lost: arguments.lost };
+    for mut server in context.servers.connect()? {
+        if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
+            let answer = server.ask(&command)?;
+            return tell_done(context, &answer);
+        }
+    }
+    Err(Failure::cannot_tell("no running server has a journal; name the devices of one that nobody uses with --on"))
+}
+
+/// The identities that the name of an array stands for: of the sets that its members say they belong to.
+fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
+    if let Ok(uuid) = array.parse() {
+        return Ok(vec![uuid]);
+    }
+    let entry = context.registry.find(array)?.ok_or_else(|| {
+        Failure::usage(format!(
+            "no array named {array:?} is remembered; name its identity, as `openraid journal show DEVICE` has it"
+        ))
+    })?;
+    let specs = entry.members.iter().map(|member| crate::members::spec(member)).collect::<Result<Vec<_>, _>>()?;
+    let (opened, _) = crate::members::open_some(&specs, options(Use::Examine));
+    let mut uuids: Vec<Uuid> = opened.into_iter().filter_map(|(_, p)| Some(p.look.superblock?.set_uuid)).collect();
+    uuids.sort_by_key(|uuid| uuid.0);
+    uuids.dedup();
+    Ok(uuids)
+}
+
+fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
+    let usage = if arguments.lost { Use::Exclusive } else { Use::ReadExclusive };
+    let mut found = look(&specs(&arguments.on)?, options(usage), None, &[]).map_err(Failure::failed)?;
+    if found.is_half() {
+        return Err(Failure::failed(format!("{}; name both with --on", found.other_missing())));
+    }
+    let uuids = identities(&arguments.array, context)?;
+    let known: Vec<_> = tally(&found.journal).into_iter().filter(|own| uuids.contains(&own.set_uuid)).collect();
+    if known.is_empty() {
+        let array = &arguments.array;
+        return Err(Failure::failed(format!(
+            "the journal holds nothing for array {array}; nothing has to be given up"
+        )));
+    }
+    let (entries, data): (u64, Sectors) =
+        (known.iter().map(|own| own.entries).sum(), known.iter().map(|own| own.data).sum());
+    let redos: u64 = known.iter().map(|own| own.redos).sum();
+    let what = format!(
+        "{entries} entries with {} sectors of host data ({}) and {redos} writes to members",
+        data.get(),
+        human(data.bytes())
+    );
+    if !arguments.lost {
+        return Err(Failure::usage(format!(
+            "the journal holds {what} for {}; start the array with it to get them, or add --lost to give them up for good",
+            arguments.array
+        )));
+    }
+    for own in &known {
+        discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
+    }
+    let answer = Answer::Done { text: format!("given up and lost: {what}"), array: None };
+    tell_done(context, &answer)
+}
+
+fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcome {
+    let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
+    let mut found = look(&specs(&arguments.devices)?, options(usage), None, &[]).map_err(Failure::failed)?;
+    if found.is_half() {
+        return Err(Failure::failed(format!("{}; name both", found.other_missing())));
+    }
+    let controller = context.registry.controller()?;
+    if arguments.yes {
+        adopt(&mut found, controller).map_err(Failure::failed)?;
+    }
+    let superblock = &found.journal.superblock;
+    let body = AdoptBody {
+        adopted: arguments.yes,
+        uuid: superblock.journal.to_string(),
+        devices: found.devices.iter().map(|device| device.spec.text.clone()).collect(),
+        controller: controller.to_string(),
+    };
+    let (exit, text) = if arguments.yes {
+        (Exit::Fine, format!("journal {} belongs to this controller now", body.uuid))
+    } else {
+        let text = format!(
+            "journal {} belongs to controller {}, this one is {controller}; if that one does not use it any more, add --yes",
+            body.uuid, superblock.controller
+        );
+        (Exit::Usage, text)
+    };
+    Ok(context.output.answer(exit, &body, &text))
+}

@@ -1,0 +1,366 @@
+//! Arrays whose writes a journal promises: killed in the middle, with a device lost, with the wrong journal or none.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+use support::{read_at, write_at, Lab, Server};
+
+/// One write of 16 KiB in each 64 KiB, so that no stripe fills and what is dirty stays in the journal.
+const STRIDED: [&str; 2] = ["--rw=write:48k", "--bs=16k"];
+
+fn fio() -> bool {
+    Command::new("fio").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// Write (or, afterwards, only verify) so many MiB in strides, each block with its own checksum.
+#[track_caller]
+fn strided(lab: &Lab, mib: u64, verify: bool) {
+    let uri = format!("--uri=nbd+unix:///data?socket={}", lab.path("nbd.sock").display());
+    let size = format!("--size={}M", mib * 4);
+    let what = if verify { "--verify_only" } else { "--do_verify=0" };
+    let ran = Command::new("fio")
+        .args(["--name=strided", "--ioengine=nbd", &uri, "--iodepth=32", "--verify=crc32c", &size, what])
+        .args(STRIDED)
+        .args(["--randseed=7", "--verify_state_save=0", "--verify_fatal=1"])
+        .current_dir(&lab.folder)
+        .output()
+        .expect("fio runs");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && !said.contains("verify:"), "{said}");
+}
+
+fn journal(lab: &Lab) -> Value {
+    lab.line("journal show --json").json()["journal"].clone()
+}
+
+/// RAID 5 on sparse files of this size, and a journal on each of these devices.
+fn made(name: &str, mib: u64, journals: &str, size: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line(&format!("journal create --size {size} {journals}")).expect(0);
+    lab.line(&format!(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size {mib}M d0 d1 d2 d3"
+    ))
+    .expect(0);
+    lab
+}
+
+fn io(lab: &Lab, words: &[&str]) -> bool {
+    let mut command = Command::new("qemu-io");
+    command.args(["-f", "raw", "-t", "writeback"]);
+    for word in words {
+        command.args(["-c", word]);
+    }
+    let ran = command.arg(format!("nbd+unix:///data?socket={}", lab.path("nbd.sock").display())).output();
+    let ran = ran.expect("qemu-io runs");
+    ran.status.success() && !String::from_utf8_lossy(&ran.stdout).contains("failed")
+}
+
+/// A server that was killed with promises in its journal.
+fn killed(lab: &Lab, journals: &[&str]) {
+    let arguments: Vec<&str> =
+        ["data"].into_iter().chain(journals.iter().flat_map(|own| ["--journal", *own])).collect();
+    let server = lab.serve(&arguments);
+    assert!(io(lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    server.kill();
+}
+
+fn has_tools() -> bool {
+    let qemu = Command::new("qemu-io").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if qemu.is_err() {
+        support::missing("qemu-io is not installed (package qemu-utils)");
+    }
+    qemu.is_ok()
+}
+
+#[track_caller]
+fn holds_everything(lab: &Lab) {
+    assert!(io(lab, &["read -P 1 0 1004k", "read -P 2 1004k 4k", "read -P 1 1008k 16k", "read -P 3 5M 12k"]));
+}
+
+fn restarted(lab: &Lab, arguments: &[&str]) -> Server {
+    lab.serve(&[&["data"], arguments].concat())
+}
+
+#[test]
+fn a_killed_server_is_back_soon_with_every_acknowledged_byte() {
+    if !fio() {
+        return support::missing("fio is not installed (package fio)");
+    }
+    let lab = made("journal-kill", 120, "j0", "256M");
+    let options = ["--journal", "j0", "--cache", "160M"];
+    let server = restarted(&lab, &options);
+    let state = lab.show("data");
+    assert_eq!(state["consistency_policy"], "controller-journal");
+    assert_eq!(state["journal"]["protected"], true, "{state:#}");
+    strided(&lab, 64, false);
+    let before = journal(&lab);
+    assert_eq!(before["counters"]["data_bytes"], 64 << 20, "{before:#}");
+    server.kill();
+    let begin = Instant::now();
+    let server = restarted(&lab, &options);
+    let took = begin.elapsed();
+    let after = journal(&lab);
+    println!(
+        "service back after {} ms with {} MiB loaded from the journal ({} entries)",
+        took.as_millis(),
+        after["counters"]["replayed_bytes"].as_u64().unwrap_or(0) >> 20,
+        after["entries"]
+    );
+    assert!(after["counters"]["replayed_bytes"].as_u64() > Some(32 << 20), "{after:#}");
+    strided(&lab, 64, true);
+    server.stop();
+    // In good order nothing is left in the journal, and the array needs it no more.
+    let shown = lab.line("journal show j0 --json").expect(0).json();
+    assert_eq!(shown["journal"]["entries"], 0, "{shown:#}");
+    assert_eq!(shown["journal"]["arrays"], Value::Array(Vec::new()), "{shown:#}");
+    let server = restarted(&lab, &[]);
+    strided(&lab, 64, true);
+    server.stop();
+}
+
+#[test]
+fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-without", 16, "j0", "16M");
+    killed(&lab, &["j0"]);
+    let examined = lab.line("examine d0").expect(0);
+    assert!(examined.text().contains("starts with that one only"), "{}", examined.text());
+    lab.line("serve --nbd 127.0.0.1:0 data").refused(2, &["a journal holds writes", "--journal"]);
+    lab.line("doctor data").expect(2);
+    lab.line("journal create --size 16M other").expect(0);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(2, &["it is not the one that is here"]);
+    // A journal that somebody uses is nobody's member, and no member is a journal.
+    lab.line("create more --level 1 --assume-clean j0 other").refused(2, &["openraid journal", "--overwrite"]);
+    lab.line("journal create j0").refused(2, &["openraid journal", "--overwrite"]);
+    lab.line("journal create d0").refused(2, &["data", "--overwrite"]);
+    let examined = lab.line("examine j0 --json").expect(0).json();
+    assert_eq!(examined["members"][0]["journal"]["arrays"][0]["state"], "live", "{examined:#}");
+    assert!(examined["members"][0]["journal"]["arrays"][0]["data_bytes"].as_u64() > Some(0), "{examined:#}");
+    // With it, everything is there.
+    let server = restarted(&lab, &["--journal", "j0"]);
+    holds_everything(&lab);
+    server.stop();
+    // Without it, by force, everything that reached the members.
+    killed(&lab, &["j0"]);
+    let server = restarted(&lab, &["--journal-lost"]);
+    let state = lab.show("data");
+    assert!(state["forced"].as_str().is_some_and(|text| text.contains("lost journal")), "{state:#}");
+    assert!(io(&lab, &["write -P 9 0 64k", "read -P 9 0 64k"]));
+    server.stop();
+}
+
+#[test]
+fn what_a_journal_holds_can_be_given_up_by_name() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-discard", 16, "j0", "16M");
+    killed(&lab, &["j0"]);
+    lab.line("journal discard data --on j0").refused(64, &["sectors of host data", "--lost"]);
+    lab.line("journal discard nobody --on j0 --lost").refused(64, &["no array named"]);
+    let done = lab.line("journal discard data --on j0 --lost").expect(0);
+    assert!(done.text().contains("given up and lost"), "{}", done.text());
+    let server = restarted(&lab, &["--journal", "j0"]);
+    assert!(lab.show("data")["forced"].is_string());
+    lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
+    lab.line("journal discard data").refused(2, &["is running"]);
+    server.stop();
+    // The same by a running server that has not started the array.
+    killed(&lab, &["j0"]);
+    lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
+    let server = lab.serve(&["other", "--journal", "j0"]);
+    lab.line("journal discard data").refused(64, &["entries", "--lost"]);
+    lab.line("journal discard data --lost").expect(0);
+    lab.line("assemble data").expect(0);
+    lab.wait_for("data", |array| array["task"].is_null());
+    server.stop();
+}
+
+#[test]
+fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-mirror", 16, "j0 j1", "16M");
+    killed(&lab, &["j0", "j1"]);
+    std::fs::rename(lab.path("j1"), lab.path("away")).expect("moved");
+    // Alone it may be behind: that has to be said.
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["--journal-alone", "the other one is missing"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(2, &["j1"]);
+    let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["write -P 3 5M 12k", "write -P 7 8M 4k"]));
+    server.kill();
+    std::fs::rename(lab.path("away"), lab.path("j1")).expect("moved");
+    let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 7 8M 4k", "write -P 8 9M 4k"]));
+    assert_eq!(journal(&lab)["devices"].as_array().map(Vec::len), Some(2));
+    server.kill();
+    // Now the other one has everything too.
+    std::fs::remove_file(lab.path("j0")).expect("gone");
+    let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 7 8M 4k", "read -P 8 9M 4k"]));
+    server.stop();
+}
+
+#[test]
+fn a_journal_that_cannot_be_used_is_refused_in_words() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-bad", 16, "j0", "16M");
+    lab.line("journal create --size 4M tiny").refused(2, &["too small", "8 MiB"]);
+    lab.line("journal create ram:16M").refused(64, &["memory"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal nothing").refused(2, &["nothing"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal d0").refused(2, &["not an openraid journal"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j0 --journal j0").refused(64, &["once or twice"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j0").refused(2, &["j0"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --consistency-policy controller-journal").refused(64, &["--journal"]);
+    killed(&lab, &["j0"]);
+    let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
+    let again = lab.line("serve --nbd 127.0.0.1:0 data --journal j0");
+    assert!(again.code == 2 && again.err.contains("locked"), "{again:?}");
+    server.stop();
+    // Another controller.
+    let stranger = Lab::new("journal-stranger");
+    let device = lab.path("j0");
+    let device = device.to_str().expect("UTF-8");
+    stranger.line("create own --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
+    stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(2, &["another controller"]);
+    stranger.run(&["journal", "adopt", device]).expect(64);
+    stranger.run(&["journal", "adopt", device, "--yes"]).expect(0);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["another controller"]);
+    lab.line("journal adopt j0 --yes").expect(0);
+    // Cut off.
+    let whole = std::fs::read(lab.path("j0")).expect("it is there");
+    std::fs::write(lab.path("j0"), &whole[..12 << 20]).expect("room");
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["shrunk"]);
+    std::fs::write(lab.path("j0"), &whole).expect("room");
+    // Bits: in a superblock the other one helps; in the log it is damage, and the entry is named.
+    let mut bytes = read_at(&lab.path("j0"), 100, 1);
+    bytes[0] ^= 4;
+    write_at(&lab.path("j0"), 100, &bytes);
+    let shown = lab.line("journal show j0 --json").expect(0).json();
+    let entries = shown["journal"]["entries"].as_u64().expect("a number");
+    assert!(entries > 0, "{shown:#}");
+    let first = (1 << 20) + 64;
+    write_at(&lab.path("j0"), first, &[0xff; 4]);
+    let refused = lab.line("serve --nbd 127.0.0.1:0 data --journal j0");
+    if refused.code == 0 {
+        panic!("a damaged log was served");
+    }
+    assert!(refused.err.contains("journal"), "{}", refused.err);
+    std::fs::write(lab.path("j0"), &whole).expect("room");
+    let server = restarted(&lab, &["--journal", "j0"]);
+    holds_everything(&lab);
+    server.stop();
+}
+
+#[test]
+fn policies_are_set_shown_and_refused_with_their_reason() {
+    let lab = made("journal-policy", 16, "j0", "16M");
+    lab.line("create old --level 1 --metadata 1.0 --assume-clean --file-size 16M e0 e1").expect(0);
+    lab.line("create no --level 1 --metadata 1.0 --consistency-policy controller-journal --file-size 16M f0 f1")
+        .refused(64, &["metadata (1.0)"]);
+    lab.line("create no --level 5 --consistency-policy bitmap --bitmap none --file-size 16M f0 f1 f2")
+        .refused(64, &["contradict"]);
+    let server = lab.serve(&["data", "old", "--journal", "j0"]);
+    lab.line("set old write.cache=journal").refused(64, &["metadata (1.0)"]);
+    let set = lab.line("set data --consistency-policy resync").expect(0);
+    assert!(set.text().contains("write.cache=through"), "{}", set.text());
+    assert_eq!(lab.show("data")["consistency_policy"], "resync");
+    lab.line("set data --consistency-policy bitmap").refused(64, &["when an array is created"]);
+    let set = lab.line("set data write.cache=journal").expect(0);
+    assert!(set.text().contains("protects its writes"), "{}", set.text());
+    assert!(lab.line("show data").expect(0).text().contains("journal"));
+    assert!(lab.line("explain data").expect(0).text().contains("journal: protects"));
+    let shown = journal(&lab);
+    assert_eq!((&shown["state"], &shown["devices"][0]["works"]), (&"live".into(), &true.into()));
+    lab.line("journal discard data --lost").refused(2, &["is running"]);
+    lab.line("journal discard old --lost").refused(2, &["is running"]);
+    server.stop();
+    let server = lab.serve(&["data"]);
+    let state = lab.show("data");
+    assert_eq!(state["settings"]["write_cache"], "through");
+    lab.line("set data write.cache=journal").refused(2, &["--journal DEVICE"]);
+    lab.line("journal show").refused(4, &["no running server has a journal"]);
+    server.stop();
+}
+
+/// A folder on a small file system of its own, in a namespace that ends with the server.
+fn serve_with_small_disk(lab: &Lab, journal: &str) -> Option<(Server, std::path::PathBuf)> {
+    let script =
+        "mount -t tmpfs -o size=20m none small 2>/dev/null || exit 77; cp --sparse=always \"$1\" small/j; shift; \
+                  exec \"$@\"";
+    let socket = lab.path("nbd.sock");
+    let socket = socket.to_str().expect("UTF-8").to_owned();
+    std::fs::create_dir_all(lab.path("small")).expect("a folder");
+    let arguments = ["serve", "--json", "--nbd-unix", &socket, "data", "--journal", "small/j"];
+    let own = lab.command(&arguments);
+    let program = own.get_program().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", script, "sh", journal]).arg(program).args(arguments);
+    for (key, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    let server = Server::started(command.current_dir(&lab.folder))?;
+    let inside = format!("/proc/{}/root{}/small", server.pid(), lab.folder.display());
+    Some((server, inside.into()))
+}
+
+#[test]
+fn a_journal_that_was_lost_comes_back_by_itself() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-back");
+    lab.line("journal create --size 16M sparse").expect(0);
+    // A journal full of holes on a file system that is full takes no new bytes.
+    lab.line(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
+    )
+    .expect(0);
+    let Some((server, inside)) = serve_with_small_disk(&lab, "sparse") else {
+        return support::skipped("no namespace with a file system of its own");
+    };
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let filler = inside.join("filler");
+    let mut left = 64;
+    while left > 0
+        && std::fs::OpenOptions::new().create(true).append(true).open(&filler).is_ok_and(|mut file| {
+            use std::io::Write;
+            file.write_all(&vec![7; 1 << 20]).is_ok()
+        })
+    {
+        left -= 1;
+    }
+    // More than what is there in the ring: the journal is lost, and nothing else.
+    for at in 0..40 {
+        assert!(io(&lab, &[&format!("write -P {} {}k 64k", 10 + at, 8192 + at * 64)]));
+    }
+    holds_everything(&lab);
+    let state = lab.wait_for("data", |array| array["journal"]["protected"] == false);
+    assert_eq!(state["health"], "optimal");
+    assert!(state["journal"]["reason"].as_str().is_some_and(|why| why.contains("no journal")), "{state:#}");
+    std::fs::remove_file(&filler).expect("the filler goes");
+    lab.wait_for("data", |array| array["journal"]["protected"] == true);
+    assert!(io(&lab, &["write -P 77 12M 4k", "read -P 77 12M 4k", "read -P 10 8192k 64k"]));
+    holds_everything(&lab);
+    let news = server.stop();
+    for event in ["JournalLost", "JournalBack"] {
+        assert!(news.iter().any(|line| line["news"]["event"] == event), "{event}: {news:?}");
+    }
+    let out = lab.line("copy-out data").expect(0).out;
+    assert!(out[12 << 20..][..4096].iter().all(|byte| *byte == 77));
+    assert!(out[5 << 20..][..12 << 10].iter().all(|byte| *byte == 3));
+}

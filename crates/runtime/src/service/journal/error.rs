@@ -1,0 +1,105 @@
+//! Why a journal is not taken into use, in words that name the device and the remedy.
+
+use std::fmt;
+
+use openraid_format::JournalError;
+use openraid_units::Sectors;
+
+use crate::limits::JOURNAL_READ_TIME_MAX;
+use crate::member::OpenError;
+use crate::service::ServiceError;
+
+/// Why a journal cannot be made or used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum JournalStartError {
+    /// No device, or more than two.
+    Count(usize),
+    /// Two devices of different size.
+    Sizes(Sectors, Sectors),
+    /// It is no file, partition or drive of this machine.
+    NotLocal(String),
+    /// A device cannot be opened.
+    Open(OpenError),
+    /// What stands on a device cannot be used.
+    Device {
+        /// The device.
+        device: String,
+        /// Why.
+        error: JournalError,
+    },
+    /// Two devices that do not belong together, or are damaged both.
+    Mirrors {
+        /// The devices.
+        devices: String,
+        /// Why.
+        error: JournalError,
+    },
+    /// One of two devices was named alone, and it may have missed what the other one promised.
+    OtherMissing {
+        /// The device that is there.
+        device: String,
+        /// Which of the two it is.
+        mirror: u8,
+    },
+    /// A device cannot be read or written.
+    Io {
+        /// The device.
+        device: String,
+        /// The reason in words.
+        why: String,
+    },
+    /// A device did not answer in time.
+    Silent(String),
+    /// The journal holds nothing for this array.
+    NothingFor(String),
+    /// It was lost while it was being opened.
+    LostAtOnce,
+    /// The service refuses.
+    Service(ServiceError),
+}
+
+impl fmt::Display for JournalStartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "a journal is on one device or mirrored over two, not on {count}"),
+            Self::Sizes(one, other) => write!(
+                f,
+                "the two devices of a journal must have the same size, and these have {one} and {other}; use files of one \
+                 --size, or partitions of the same size"
+            ),
+            Self::NotLocal(device) => {
+                write!(f, "{device}: a journal stands on a file, a partition or a drive of this machine; name one")
+            }
+            Self::Open(error) => write!(f, "journal: {error}"),
+            Self::Device { device, error } => write!(f, "journal {device}: {error}"),
+            Self::Mirrors { devices, error } => write!(f, "journal on {devices}: {error}"),
+            Self::OtherMissing { device, mirror } => write!(
+                f,
+                "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing, which may \
+                 hold promises that this one has not; name both (--journal twice), or, if the other device is lost for good \
+                 and failed last, use this one alone with --journal-alone"
+            ),
+            Self::Io { device, why } => write!(f, "journal {device}: {why}"),
+            Self::Silent(device) => write!(
+                f,
+                "journal {device}: it was not read within {} seconds; check the drive",
+                JOURNAL_READ_TIME_MAX.as_secs()
+            ),
+            Self::NothingFor(array) => write!(f, "the journal holds nothing for array {array}; nothing has to be given up"),
+            Self::LostAtOnce => write!(f, "the journal cannot be written; check its device"),
+            Self::Service(error) => write!(f, "{error}"),
+        }
+    }
+}
+impl std::error::Error for JournalStartError {}
+
+impl From<ServiceError> for JournalStartError {
+    fn from(error: ServiceError) -> Self {
+        Self::Service(error)
+    }
+}
+impl From<OpenError> for JournalStartError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error)
+    }
+}

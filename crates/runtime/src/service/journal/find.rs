@@ -1,0 +1,175 @@
+//! Opening the devices of a journal and reading what they hold. Nothing is written.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use openraid_core::admin::FoundJournal;
+use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
+use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
+use openraid_parity::Kernels;
+use openraid_units::{DriveId, DriveLba, Sectors};
+
+use super::JournalStartError;
+use crate::limits::JOURNAL_READ_TIME_MAX;
+use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
+
+/// The devices of a journal, and what was found on them. Drives are numbered by their place in the list.
+#[derive(Debug)]
+pub struct FoundDevices {
+    /// The devices, open.
+    pub devices: Vec<OpenedMember>,
+    /// The superblock of each.
+    pub superblocks: Vec<JournalSuperblock>,
+    /// What counts.
+    pub journal: FoundJournal,
+    /// A log that could not be followed and was void: it says nothing of arrays that are not running.
+    pub notes: Vec<String>,
+}
+
+impl FoundDevices {
+    /// Is only one of two devices there?
+    #[must_use]
+    pub fn is_half(&self) -> bool {
+        self.devices.len() == 1 && self.superblocks[0].mirrors == 2
+    }
+
+    /// The error that says so.
+    #[must_use]
+    pub fn other_missing(&self) -> JournalStartError {
+        let device = self.devices[0].spec.text.clone();
+        JournalStartError::OtherMissing { device, mirror: self.superblocks[0].mirror }
+    }
+}
+
+/// What the log holds for an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// The array: identity of its set.
+    pub set_uuid: Uuid,
+    /// What its entries mean.
+    pub state: ArrayState,
+    /// Entries that speak of it and count.
+    pub entries: u64,
+    /// Sectors of host data in them.
+    pub data: Sectors,
+    /// Writes to members that were under way.
+    pub redos: u64,
+}
+
+/// What the log holds for each array of the table.
+#[must_use]
+pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
+    let mut tallies = Vec::new();
+    for (array, index) in journal.superblock.arrays.iter().zip(0_u8..) {
+        let Some(array) = array else { continue };
+        let mut own = Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
+        for (sequence, entry) in (journal.tail.sequence..).zip(&journal.entries) {
+            let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
+            let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
+            own.entries += u64::from(records.peek().is_some());
+            for record in records {
+                match record {
+                    JournalRecord::Data { sectors, .. } => own.data += *sectors,
+                    JournalRecord::Redo { .. } | JournalRecord::RedoRef { .. } => own.redos += 1,
+                    _ => {}
+                }
+            }
+        }
+        tallies.push(own);
+    }
+    tallies
+}
+
+struct Reader<'a> {
+    devices: &'a mut [OpenedMember],
+    kernels: Kernels,
+}
+
+impl ReadDevice for Reader<'_> {
+    fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
+        self.devices[device].read_at(at, bytes).is_ok()
+    }
+    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
+        !self.kernels.crc32c(!register, bytes)
+    }
+}
+
+/// Open the devices and read what they hold, with a time limit. `controller` is who the journal must belong to, if that
+/// matters; `void` are arrays of which nothing in it counts: if it knows of no others, damage does not matter.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn look(
+    specs: &[MemberSpec],
+    options: OpenOptions,
+    controller: Option<Uuid>,
+    void: &[Uuid],
+) -> Result<FoundDevices, JournalStartError> {
+    if specs.is_empty() || specs.len() > 2 {
+        return Err(JournalStartError::Count(specs.len()));
+    }
+    if let Some(other) = specs.iter().find(|spec| !matches!(spec.place, Place::Path(_))) {
+        return Err(JournalStartError::NotLocal(other.text.clone()));
+    }
+    let (sender, answer) = mpsc::channel();
+    let (own, own_void) = (specs.to_vec(), void.to_vec());
+    let spawned = thread::Builder::new().name("journal-read".into()).spawn(move || {
+        // Who asked may have given up.
+        let _ = sender.send(read(&own, options, controller, &own_void));
+    });
+    let names = names(specs);
+    if let Err(error) = spawned {
+        return Err(JournalStartError::Io { device: names, why: format!("cannot be read just now: {error}") });
+    }
+    let time = Duration::from_nanos(JOURNAL_READ_TIME_MAX.get());
+    answer.recv_timeout(time).unwrap_or(Err(JournalStartError::Silent(names)))
+}
+
+fn names(specs: &[MemberSpec]) -> String {
+    specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
+}
+
+fn read(
+    specs: &[MemberSpec],
+    options: OpenOptions,
+    controller: Option<Uuid>,
+    void: &[Uuid],
+) -> Result<FoundDevices, JournalStartError> {
+    let mut devices = specs.iter().map(|spec| open(spec, options)).collect::<Result<Vec<_>, _>>()?;
+    let numbered: Vec<JournalDevice> = (0..)
+        .zip(&devices)
+        .map(|(n, device)| JournalDevice {
+            drive: DriveId(n),
+            capacity: device.info.capacity,
+            block: device.info.block,
+        })
+        .collect();
+    let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect() };
+    let mut superblocks = Vec::new();
+    for (number, device) in numbered.iter().enumerate() {
+        let found = superblock_of(number, device, &mut reader);
+        let found = found.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+        superblocks.push(found.map_err(|error| device_error(&specs[number], error))?);
+    }
+    let of_others = |own: &JournalSuperblock| {
+        let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
+        arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
+    };
+    let mut notes = Vec::new();
+    let mut found = find_journal(&numbered, false, &mut reader);
+    if found.is_err() && superblocks.iter().all(|own| !of_others(own)) {
+        found = find_journal(&numbered, true, &mut reader);
+        notes.push("the journal's log was damaged; no array had anything in it, and it begins anew".into());
+    }
+    let journal = found.map_err(|error| match error {
+        FindError::Count(count) => JournalStartError::Count(count),
+        FindError::Journal(drive, error) => device_error(&specs[drive.index()], error),
+        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(specs), error },
+    })?;
+    Ok(FoundDevices { devices, superblocks, journal, notes })
+}
+
+fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
+    JournalStartError::Device { device: spec.text.clone(), error }
+}

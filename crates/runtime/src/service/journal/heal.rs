@@ -1,0 +1,74 @@
+//! Of two devices of a journal, the one that is behind gets what the other one has: first the log, then the
+//! superblocks, each durable before the next.
+
+use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_units::{DriveId, DriveLba, Sectors};
+
+use super::find::FoundDevices;
+use super::make::{write, write_superblock};
+use super::JournalStartError;
+
+/// The log is copied in pieces of this size.
+const PIECE: Sectors = Sectors::mib(1);
+
+/// Bring a device that is behind up to date, so that both are used.
+///
+/// # Errors
+/// A device cannot be read or written: leave the broken one out.
+pub fn heal(found: &mut FoundDevices, notes: &mut Vec<String>) -> Result<(), JournalStartError> {
+    let [(best, mirror)] = found.journal.devices[..] else { return Ok(()) };
+    if found.devices.len() != 2 {
+        return Ok(());
+    }
+    let behind = 1 - best.index();
+    copy_log(found, best.index(), behind)?;
+    let superblock = &mut found.journal.superblock;
+    superblock.mirrors = 2;
+    superblock.mirror = mirror;
+    superblock.generation = found.superblocks.iter().map(|own| own.generation).max().unwrap_or(0) + 1;
+    let other = 1 - mirror.min(1);
+    for (number, mirror) in [(behind, other), (best.index(), mirror)] {
+        let own = JournalSuperblock { mirror, ..superblock.clone() };
+        write_superblock(&found.devices[number], &own)?;
+        found.superblocks[number] = own;
+    }
+    let drive = DriveId(u16::try_from(behind).expect("two devices"));
+    found.journal.devices.push((drive, other));
+    notes.push(format!("{}: this device of the journal was behind and has been brought up to date", {
+        &found.devices[behind].spec.text
+    }));
+    Ok(())
+}
+
+/// Copy the entries from the tail to the head.
+fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), JournalStartError> {
+    let ring = found.journal.superblock.ring();
+    let room = journal_superblock_lba(SuperblockCopy::Last, found.devices[to].info.capacity).map_or(0, DriveLba::get);
+    if room < ring.start.get() + ring.sectors.get() {
+        let device = found.devices[to].spec.text.clone();
+        return Err(JournalStartError::Io { device, why: "it has become smaller than the other device's log".into() });
+    }
+    let mut at = found.journal.tail.position;
+    let mut left = ring.distance(at, found.journal.head.position);
+    // Entries that fill the whole ring begin and end at one place.
+    if left.is_zero() && !found.journal.entries.is_empty() {
+        left = ring.sectors;
+    }
+    let mut buffer = Vec::new();
+    while !left.is_zero() {
+        let len = left.min(PIECE).min(ring.to_end(at));
+        buffer.resize(usize::try_from(len.bytes().get()).expect("1 MiB"), 0);
+        let lba = ring.drive_lba(at);
+        let read = found.devices[from].read_at(lba, &mut buffer);
+        read.map_err(|error| JournalStartError::Io {
+            device: found.devices[from].spec.text.clone(),
+            why: error.to_string(),
+        })?;
+        write(&found.devices[to], lba, &buffer)?;
+        at = ring.behind(at, len);
+        left = left - len;
+    }
+    super::make::sync(&found.devices[to])
+}
+
+const _: () = assert!(PIECE.get().is_multiple_of(JOURNAL_BLOCK_BYTES as u64 / 512));

@@ -1,0 +1,144 @@
+//! The journal of a service: made, found again, taken into use, brought back after a loss.
+//!
+//! ```text
+//!  make    superblocks on one or two devices
+//!  find    superblocks and log are read, on a thread of its own with a time limit; nothing is written
+//!  heal    of two devices, the one that is behind gets what the other one has
+//!  attach  the devices go to the shard, the log to the engine
+//!  keeper  a journal that was lost is looked for again
+//! ```
+//!
+//! It must never take the journal of another controller, or one of two devices alone that may have missed what the
+//! other one promised.
+
+mod error;
+mod find;
+mod heal;
+mod keeper;
+mod make;
+
+pub use error::JournalStartError;
+pub use find::{look, tally, FoundDevices, Tally};
+pub use keeper::{JournalKeeper, JournalNews};
+pub use make::{adopt, discard, make};
+
+use openraid_core::admin::{AdminCommand, JournalState};
+use openraid_format::{ArrayState, Uuid};
+use openraid_units::DriveId;
+
+use super::{ServiceHandle, ServiceStatus};
+use crate::member::{MemberSpec, OpenOptions, OpenedMember};
+use openraid_core::journal::session::Session;
+
+/// Which journal is to be used, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalRequest {
+    /// Its devices, one or two: files, partitions, drives.
+    pub devices: Vec<MemberSpec>,
+    /// The controller that it must belong to.
+    pub controller: Uuid,
+    /// One of two devices is taken although the other one is not there, whatever that one may have promised.
+    pub alone: bool,
+    /// How to open the devices.
+    pub open: OpenOptions,
+}
+
+/// A journal that is in use.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JournalStarted {
+    /// What an administrator should know: a device that is missing or was behind, fallbacks taken.
+    pub notes: Vec<String>,
+}
+
+impl ServiceHandle {
+    /// Take a journal into use, before the arrays that need it are started.
+    ///
+    /// # Errors
+    /// Why it cannot be used; nothing was written then but on a device that was behind.
+    pub fn attach_journal(&self, request: &JournalRequest) -> Result<JournalStarted, JournalStartError> {
+        let status = self.status()?;
+        let mut found = look(&request.devices, request.open, Some(request.controller), &void_arrays(&status))?;
+        let mut notes = std::mem::take(&mut found.notes);
+        if found.is_half() && !request.alone {
+            return Err(found.other_missing());
+        }
+        if found.is_half() {
+            notes.push("one of the journal's two devices is not there: the other one is used alone".into());
+        }
+        heal::heal(&mut found, &mut notes)?;
+        notes.extend(found.devices.iter().flat_map(|device| device.notes.clone()));
+        let numbers = self.attach_devices(found.devices)?;
+        let mut journal = found.journal;
+        for (drive, _) in &mut journal.devices {
+            *drive = numbers[drive.index()];
+        }
+        if let Err(error) = self.admin(AdminCommand::AttachJournal(journal)) {
+            self.detach_all(&numbers)?;
+            return Err(error.into());
+        }
+        Ok(JournalStarted { notes })
+    }
+
+    fn attach_devices(&self, devices: Vec<OpenedMember>) -> Result<Vec<DriveId>, JournalStartError> {
+        let mut numbers = Vec::new();
+        for device in devices {
+            match self.attach(device) {
+                Ok(drive) => numbers.push(drive),
+                Err(error) => {
+                    self.detach_all(&numbers)?;
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn detach_all(&self, drives: &[DriveId]) -> Result<(), JournalStartError> {
+        drives.iter().try_for_each(|drive| self.detach(*drive)).map_err(JournalStartError::from)
+    }
+
+    /// Let go of the journal and its devices.
+    ///
+    /// # Errors
+    /// Arrays use it, or a device has commands that it never answered.
+    pub fn release_journal(&self) -> Result<(), JournalStartError> {
+        let Some(journal) = self.status()?.journal else { return Ok(()) };
+        self.admin(AdminCommand::DetachJournal)?;
+        let drives: Vec<DriveId> = journal.devices.iter().map(|(drive, _)| *drive).collect();
+        self.detach_all(&drives)
+    }
+
+    /// Wait until the journal takes promises; what was wrong if it does not.
+    ///
+    /// # Errors
+    /// The service has ended, or the journal was lost at once.
+    pub fn wait_for_journal(&self) -> Result<(), JournalStartError> {
+        loop {
+            match self.status()?.journal.map(|journal| journal.state) {
+                Some(JournalState::Live) => return Ok(()),
+                Some(JournalState::Opening) => std::thread::sleep(OPENING_PAUSE),
+                _ => return Err(JournalStartError::LostAtOnce),
+            }
+        }
+    }
+}
+
+/// How often a journal that is being opened is looked at.
+const OPENING_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// The sets that run and have nothing in any journal: whatever one says of them is void.
+fn void_arrays(status: &ServiceStatus) -> Vec<Uuid> {
+    let views = status.arrays.iter().map(|view| &view.status);
+    let free = views.filter(|status| status.session == Session::Off);
+    free.filter_map(|status| Some(status.superblock.as_ref()?.set_uuid)).collect()
+}
+
+/// What the state of an array in the journal's table means, in a word.
+#[must_use]
+pub const fn array_state_word(state: ArrayState) -> &'static str {
+    match state {
+        ArrayState::Live => "live",
+        ArrayState::Preserved => "preserved",
+        ArrayState::Discarded => "discarded",
+    }
+}

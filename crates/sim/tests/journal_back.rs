@@ -1,0 +1,153 @@
+//! A journal that was lost is attached again while the arrays run; one that is detached in good order says so; one whose
+//! array has failed keeps what it holds.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, Session, WriteCache};
+use openraid_core::limits::Limits;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+
+fn shapes() -> [Shape; 4] {
+    [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2), Shape::raid10(0x102, 4, CHUNK)]
+}
+
+struct Machine {
+    rig: Rig,
+    devices: Vec<DriveId>,
+}
+
+impl Machine {
+    fn new(shape: Shape, seed: u64) -> Self {
+        let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
+        let small = Limits::small();
+        let (cache, journal) = (Bytes::mib(1), Bytes::kib(256));
+        options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+        let mut rig = Rig::new(shape, options);
+        rig.rest();
+        let devices = rig.world.make_journal(1, Sectors::mib(8));
+        let mut machine = Self { rig, devices };
+        machine.attach();
+        machine.protect();
+        machine
+    }
+
+    fn attach(&mut self) {
+        self.rig.world.attach_journal(&self.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+        self.rig.world.run_for(Nanos::from_millis(50));
+        assert_eq!(self.rig.world.journal().map(|own| own.state), Some(JournalState::Live));
+    }
+
+    fn protect(&mut self) {
+        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
+        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a cache and a journal");
+        assert_eq!(self.rig.world.controller().journal_protection(array), Ok(()));
+    }
+
+    fn load(&self) -> Workload {
+        Workload {
+            len_max: 32 << 10,
+            align: 4096,
+            mix: [1, 6, 1, 1, 1],
+            ..Workload::mixed(self.rig.session.capacity())
+        }
+    }
+
+    fn run(&mut self, requests: u64) {
+        let load = self.load();
+        self.rig.session.run_on(&mut self.rig.world, &load, requests);
+    }
+
+    fn boot(&mut self) {
+        self.rig.world.boot();
+        self.attach();
+        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
+        self.rig.session.array = self.rig.array;
+        self.protect();
+    }
+}
+
+#[test]
+fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it() {
+    for seed in seeds(4, 60) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::new(shape, seed);
+            for _ in 0..3 {
+                machine.run(60);
+                machine.rig.world.pull(machine.devices[0]);
+                machine.run(60);
+                machine.rig.session.drain(&mut machine.rig.world);
+                machine.rig.rest();
+                assert_eq!(machine.rig.status().session, Session::Off, "{shape}");
+                machine.rig.world.drive_mut(machine.devices[0]).faults.gone = false;
+                machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+                machine.attach();
+                assert_eq!(machine.rig.world.controller().journal_protection(machine.rig.array), Ok(()));
+                machine.run(80);
+                machine.rig.session.cut_power(&mut machine.rig.world);
+                machine.boot();
+                machine.rig.session.look_at_all(&mut machine.rig.world);
+            }
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_is_detached_is_empty_and_knows_no_arrays() {
+    for seed in seeds(2, 20) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::new(shape, seed);
+            machine.run(40);
+            machine.rig.world.admin(AdminCommand::DetachJournal).expect_err("it holds promises");
+            machine.rig.session.drain(&mut machine.rig.world);
+            let array = machine.rig.array;
+            machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
+            machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+            assert!(machine.rig.world.journal().is_none());
+            machine.attach();
+            let status = machine.rig.world.journal().expect("it was attached");
+            assert_eq!((status.entries, status.arrays.len()), (0, 0), "{shape}");
+            machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+            machine.boot();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
+    for seed in seeds(4, 60) {
+        let shape = Shape::raid5(4, CHUNK);
+        let _case = Case::new(seed, shape);
+        let mut machine = Machine::new(shape, seed);
+        machine.run(60);
+        machine.rig.session.drain(&mut machine.rig.world);
+        for slot in [Slot(0), Slot(1)] {
+            machine.rig.lose(slot, Loss::Pulled);
+        }
+        let array = machine.rig.array;
+        machine.rig.world.run_for(Nanos::from_secs(10));
+        let held = machine.rig.world.journal().expect("it is there").entries;
+        assert_eq!(machine.rig.status().health, Health::Failed, "what is dirty finds no place");
+        machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
+        machine.rig.world.run_for(Nanos::from_secs(10));
+        let status = machine.rig.world.journal().expect("it is there");
+        let waiting: u64 = status.arrays.iter().map(|array| array.waiting).sum();
+        assert!(waiting > 0 || held == 0, "{held} entries were held, and none waits: {status:?}");
+        let refused = machine.rig.world.admin(AdminCommand::DetachJournal);
+        assert!(refused.is_ok(), "a journal that waits for an array may go: {refused:?}");
+        machine.attach();
+        let again = machine.rig.world.journal().expect("it was attached");
+        assert_eq!(again.arrays.iter().map(|array| array.waiting).sum::<u64>(), waiting, "{status:?} {again:?}");
+    }
+}
