@@ -27,6 +27,9 @@ pub struct Aim {
 const OF_A_PATTERN: [Axis; 10] =
     [Axis::Bs, Axis::Qd, Axis::Oio, Axis::Rd, Axis::Op, Axis::Th, Axis::Workers, Axis::Secs, Axis::WarmS, Axis::Zone];
 
+/// The deepest load of an RST method, for each worker.
+const RST_DEPTH_MOST: u64 = 64;
+
 impl Aim {
     /// What a call aims at.
     ///
@@ -67,6 +70,11 @@ impl Aim {
         let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
         let mut aim = Self { method, latency, axes: call.axes.or(&defaults), given: call.axes.clone() };
         aim.habits(direction);
+        // What a load costs the processor is told where the load is as large as the method makes it.
+        let rst = matches!(method, Method::RstSequential | Method::RstRandom);
+        if call.metric == Metric::Cpu && rst && !aim.axes.has(Axis::Qd) && !aim.axes.has(Axis::Oio) {
+            aim.set(Axis::Qd, RST_DEPTH_MOST);
+        }
         Ok(aim)
     }
 
