@@ -19,7 +19,8 @@ use openraid_runtime::{Service, ServiceConfig, ServiceHandle};
 use openraid_sys::Use;
 use openraid_units::{ArrayId, Bytes, Sectors};
 
-const BLOCK: u64 = 4096;
+const BLOCK_BYTES: usize = 4096;
+const BLOCK: u64 = BLOCK_BYTES as u64;
 const DEPTH: u64 = 32;
 const MEMBER_MIB: u64 = 128;
 const JOURNAL_MIB: u64 = 256;
@@ -86,7 +87,7 @@ fn load(handle: &ServiceHandle, array: ArrayId, blocks: u64, seconds: u64, seed:
             let (stop, count) = (&stop, &count);
             scope.spawn(move || {
                 let mut state = (seed * DEPTH + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-                let bytes = [7; BLOCK as usize];
+                let bytes = [7; BLOCK_BYTES];
                 while !stop.load(Ordering::Relaxed) {
                     state ^= state << 13;
                     state ^= state >> 7;

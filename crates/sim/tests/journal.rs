@@ -319,7 +319,6 @@ fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
             range: 0..4096,
             mix: [0, 1, 0, 0, 0],
             depth: 2,
-            ..Workload::mixed(machine.rig.session.capacity())
         };
         let all = Workload {
             len_max: 64 << 10,

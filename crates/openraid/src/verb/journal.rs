@@ -189,8 +189,7 @@ pub fn text(journal: &JournalModel) -> String {
         };
         facts.row(["device", &format!("{}{works}", device.device)]);
     }
-    if journal.ring_bytes > 0 {
-        let percent = journal.used_bytes.saturating_mul(100) / journal.ring_bytes;
+    if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
         facts.row(["fill", &format!("{used} of {ring} ({percent} %), {} entries", journal.entries)]);
     }

@@ -30,7 +30,7 @@ fn every_level_of_every_controller_serves_reads_and_writes() {
             let blocks = machine.capacity().get() / 8192;
             let next = |id: u64| HostIo {
                 id,
-                kind: if id % 2 == 0 { IoKind::Read } else { IoKind::Write },
+                kind: if id.is_multiple_of(2) { IoKind::Read } else { IoKind::Write },
                 offset: random.below(blocks) * 8192,
                 len: 8192,
                 worker: 0,

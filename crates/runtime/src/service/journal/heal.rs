@@ -66,7 +66,7 @@ fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), Jour
         })?;
         write(&found.devices[to], lba, &buffer)?;
         at = ring.behind(at, len);
-        left = left - len;
+        left -= len;
     }
     super::make::sync(&found.devices[to])
 }
