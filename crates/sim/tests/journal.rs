@@ -313,13 +313,7 @@ fn small_writes_at_depth_32_cost_less_than_a_partial_parity_log() {
 fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
     for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(16))] {
         let mut machine = Journalled::with_cache(shape, 5, 1 << 20);
-        let hot = Workload {
-            len_max: 4096,
-            align: 4096,
-            range: 0..4096,
-            mix: [0, 1, 0, 0, 0],
-            depth: 2,
-        };
+        let hot = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 2 };
         let all = Workload {
             len_max: 64 << 10,
             align: 4096,
