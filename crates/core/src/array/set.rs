@@ -41,8 +41,8 @@ pub(crate) struct Member {
     /// the array is assembled again. No flush succeeds and nothing is marked clean until then.
     pub in_doubt: bool,
     pub media_errors: u32,
-    /// It came back and needs only what the bitmap marks.
-    pub by_bitmap: bool,
+    /// It came back and needs only what the bitmap marks, in this slot.
+    pub by_bitmap: Option<Slot>,
     /// Taken out of the array; its entry may be used again.
     pub removed: bool,
     pub counters: Counters,
@@ -183,14 +183,7 @@ pub(crate) struct Set {
 impl Set {
     /// Slots whose bytes are good in these sectors of the members.
     pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
-        let mut slots = self.in_sync;
-        if let Some(task) = &self.task {
-            if let Some(slot) = task.filling() {
-                if task.is_done(from.get(), to.get()) {
-                    slots.insert(slot);
-                }
-            }
-        }
+        let mut slots = self.in_sync | self.filled(from, to);
         if self.has_bad {
             for slot in slots {
                 if self.member_of(slot).is_some_and(|m| m.bad.touches(from.get(), to.get())) {
@@ -199,6 +192,12 @@ impl Set {
             }
         }
         slots
+    }
+
+    /// The slot that is being filled, where that is done in these sectors.
+    pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+        let done = self.task.as_ref().filter(|task| task.is_done(from.get(), to.get()));
+        done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
     }
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?

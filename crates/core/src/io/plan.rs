@@ -6,7 +6,7 @@
 //! ```text
 //!  method             reads               writes   possible when
 //!  full stripe        0                   D + m    k = D
-//!  read-modify-write  k + m               k + m    the written columns and a parity can be read and parity is trusted
+//!  read-modify-write  k + m               k + m    the written columns and the parities can be read and are trusted
 //!  reconstruct-write  D - k               k + m    the columns not written can be read
 //!  recover            all that is there   k + m    neither of the two, but what is lost can be recovered
 //!  data only          0                   k        no parity member is there
@@ -33,6 +33,9 @@ pub struct StripeView {
     pub readable: SlotSet,
     /// Slots that take writes here.
     pub writable: SlotSet,
+    /// Those of them whose members are being filled: parity that is left out there is made later. Of any other member
+    /// it would be old, and believed.
+    pub filling: SlotSet,
     /// Does parity on disk fit the data here?
     pub trusted: bool,
 }
@@ -154,7 +157,8 @@ fn choose(modify: WritePlan, reconstruct: WritePlan, policy: PartialWritePolicy)
 fn plan_modify(view: &StripeView, written: SlotSet, plan: WritePlan) -> Option<WritePlan> {
     let parity = plan.parity & view.readable;
     // A parity member that is being rebuilt and is not yet good here gets nothing: its rebuild comes later.
-    let possible = view.trusted && written.minus(view.readable).is_empty() && !parity.is_empty();
+    let all = plan.parity.minus(parity | view.filling).is_empty();
+    let possible = all && view.trusted && written.minus(view.readable).is_empty() && !parity.is_empty();
     possible.then(|| WritePlan {
         method: WriteMethod::ReadModifyWrite,
         read: written | parity,

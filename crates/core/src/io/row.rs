@@ -34,6 +34,7 @@ impl Controller {
             q,
             readable: set.readable(from, to).minus(op.excluded),
             writable: set.writable,
+            filling: set.writable.minus(set.in_sync | set.filled(from, to)),
             trusted: set.is_consistent(from.get(), to.get()),
         }
     }
@@ -273,18 +274,20 @@ impl Controller {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
         let named = self.named_slots(&op);
-        let plan = plan_write(&view, named, self.set(op.set).policy.partial_write);
-        let (from, _) = self.member_rows(&op);
-        let written = plan.as_ref().map_or(SlotSet::EMPTY, |plan| plan.write);
-        for slot in (view.parities() & view.writable).minus(written) {
-            self.set_mut(op.set).leave_out(slot, from);
+        let policy = self.set(op.set).policy.partial_write;
+        let plan = plan_write(&view, named, policy);
+        if plan.is_err() && self.halve_rows(index) {
+            return self.plan_row_write(index, actions);
         }
-        let Ok(plan) = plan else {
-            if self.halve_rows(index) {
-                return self.plan_row_write(index, actions);
-            }
-            return self.write_without_parity(index, &view, named, actions);
-        };
+        // Of one block a parity may be left out whose old bytes cannot be read: where nobody believes it.
+        let plan = plan.or_else(|_| {
+            let filling = view.filling | view.parities().minus(view.readable);
+            plan_write(&StripeView { filling, ..view }, named, policy)
+        });
+        let Ok(plan) = plan else { return self.write_without_parity(index, &view, named, actions) };
+        if !self.leave_parities_out(index, &view, plan.write, actions) {
+            return self.fail_op(index, ReplyStatus::IoError, actions);
+        }
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
         }
@@ -305,20 +308,34 @@ impl Controller {
         }
     }
 
+    /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
+    /// have them recorded as bad. False where that cannot be recorded.
+    fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet, actions: &mut Actions) -> bool {
+        let op = self.ops[index];
+        let (at, to) = self.member_rows(&op);
+        for slot in (view.parities() & view.writable).minus(written) {
+            if view.filling.contains(slot) {
+                self.set_mut(op.set).leave_out(slot, at);
+                continue;
+            }
+            let member = self.set(op.set).places[slot.index()].member;
+            if !self.record_bad(op.set, member, at, to - at, actions) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity
     /// is recorded as bad, so that nobody recovers from it.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) {
         if !named.minus(view.writable).is_empty() {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         }
-        let op = self.ops[index];
-        let (at, to) = self.member_rows(&op);
-        for slot in view.parities() & view.writable {
-            let member = self.set(op.set).places[slot.index()].member;
-            if !self.record_bad(op.set, member, at, to - at, actions) {
-                return self.fail_op(index, ReplyStatus::IoError, actions);
-            }
+        if !self.leave_parities_out(index, view, SlotSet::EMPTY, actions) {
+            return self.fail_op(index, ReplyStatus::IoError, actions);
         }
+        let op = self.ops[index];
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return;
         }
@@ -386,7 +403,7 @@ impl Controller {
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        if !self.is_in_session(index) || !self.begin_write(index) || !self.is_logged(index, actions) {
+        if !self.is_in_session(index) || !self.begin_write(index, actions) || !self.is_logged(index, actions) {
             return;
         }
         if !self.may_issue() {
