@@ -687,11 +687,11 @@ impl Controller {
             return Err(AdminError::TooSmall { have: new.superblock.data_size, need });
         }
         self.claim(&[new.drive], id)?;
-        let by_bitmap = new.returning && self.may_return_by_bitmap(id, &new.superblock);
+        let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.set_mut(id);
         let used = |n: u32| set.members.iter().any(|m| !m.removed && m.number() == Some(n));
         let own = new.superblock.dev_number;
-        let number = if by_bitmap && !used(own) {
+        let number = if by_bitmap.is_some() && !used(own) {
             own
         } else {
             let first = u32::from(set.geometry.members());
@@ -714,19 +714,20 @@ impl Controller {
     }
 
     /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what
-    /// it has missed were not yet cleared.
-    fn may_return_by_bitmap(&self, id: SetId, superblock: &Superblock) -> bool {
+    /// it has missed were not yet cleared, and if the slot that it had is still vacant: that slot.
+    fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
         let set = self.set(id);
-        let Some(bitmap) = &set.bitmap else { return false };
-        let Ok(header) = BitmapHeader::decode(bitmap.header()) else { return false };
-        let Some(metadata) = &set.metadata else { return false };
-        let vacant = |slot: Slot| slot.0 < set.slots() && set.places[slot.index()].member == NONE;
-        superblock.set_uuid == metadata.common.set_uuid
-            && matches!(superblock.role(), openraid_format::Role::Active(slot) if vacant(slot))
+        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
+        let metadata = set.metadata.as_ref()?;
+        let openraid_format::Role::Active(slot) = superblock.role() else { return None };
+        let returns = superblock.set_uuid == metadata.common.set_uuid
+            && slot.0 < set.slots()
+            && set.places[slot.index()].member == NONE
             && superblock.recovery_offset().is_none()
             // What its bad-block log names is bad there whatever the bits say: all of it is restored.
             && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
-            && superblock.events >= header.events_cleared
+            && superblock.events >= header.events_cleared;
+        returns.then_some(slot)
     }
 
     fn admin_replace(&mut self, array: ArrayId, slot: Slot, with: Option<DriveId>) -> Result<AdminOutcome, AdminError> {
@@ -805,7 +806,7 @@ fn new_member(
         in_doubt: false,
         flushing: 0,
         media_errors: 0,
-        by_bitmap: false,
+        by_bitmap: None,
         removed: false,
         counters: Counters::default(),
     }
@@ -833,10 +834,11 @@ fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -
     fixed.encode(&mut header);
     let geometry = fixed.geometry();
     let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
-    if !planned.valid {
+    // A crash in the first sync of a new array leaves it to the bits to say what is still to be done: all.
+    if !planned.valid || (assembly.fresh && assembly.resync_from.is_some()) {
         bitmap.set_all();
     }
-    if assembly.resync_from.is_some() && !assembly.fresh {
+    if assembly.resync_from.is_some() {
         bitmap.mark_stale();
     }
     if assembly.fresh || !planned.valid {

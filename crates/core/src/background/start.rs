@@ -49,22 +49,26 @@ impl Controller {
     /// A slot without a full member and who can fill it: one that has begun already, or a spare.
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
         let set = self.set(id);
+        let free =
+            |m: &crate::array::set::Member| m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0;
+        let place = |place: usize| u32::try_from(place).expect("few members");
+        // Who comes back goes where the least is to be done.
+        let back = |m: &crate::array::set::Member| m.by_bitmap.filter(|s| set.places[s.index()].member == NONE);
+        if let Some(spare) = set.members.iter().position(|m| free(m) && back(m).is_some()) {
+            return back(&set.members[spare]).map(|slot| (slot, place(spare)));
+        }
         for slot in SlotSet::first_n(set.slots()).minus(set.in_sync) {
-            let place = set.places[slot.index()];
-            if place.member != NONE {
-                let member = &set.members[place.member as usize];
+            let here = set.places[slot.index()].member;
+            if here != NONE {
+                let member = &set.members[here as usize];
                 if matches!(member.state, MemberState::Rebuilding { .. }) {
-                    return Some((slot, place.member));
+                    return Some((slot, here));
                 }
                 // Failing: its failure is not yet recorded.
                 continue;
             }
-            let free = |m: &&crate::array::set::Member| {
-                m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0
-            };
-            let spare = set.members.iter().position(|m| free(&m));
-            if let Some(spare) = spare {
-                return Some((slot, u32::try_from(spare).expect("few members")));
+            if let Some(spare) = set.members.iter().position(free) {
+                return Some((slot, place(spare)));
             }
         }
         None
@@ -84,7 +88,7 @@ impl Controller {
             MemberState::Rebuilding { to } => to,
             _ => Sectors::ZERO,
         };
-        let only_marked = core::mem::take(&mut entry.by_bitmap);
+        let only_marked = entry.by_bitmap.take() == Some(slot);
         entry.state = MemberState::Rebuilding { to: from };
         entry.slot = Some(slot);
         set.places[slot.index()].member = member;
