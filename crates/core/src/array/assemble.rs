@@ -432,6 +432,12 @@ fn take_stale(
             continue;
         }
         in_sync.insert(slot);
+        // Whoever was being filled for this slot has newer pieces of it: one or the other.
+        for verdict in verdicts.iter_mut() {
+            if matches!(verdict, Verdict::Rebuilding(other, _) | Verdict::Replacement(other, _) if *other == slot) {
+                *verdict = Verdict::SlotTaken(slot);
+            }
+        }
         verdicts[*index] = Verdict::Forced(slot);
         let behind = candidates[*index].superblock.events;
         text.push_str(&alloc::format!(

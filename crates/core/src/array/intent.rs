@@ -3,7 +3,7 @@
 
 use openraid_units::SetId;
 
-use crate::actions::ReplyStatus;
+use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, Phase};
@@ -23,8 +23,13 @@ impl Controller {
         }
     }
 
-    /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes.
-    pub(crate) fn begin_write(&mut self, index: u32) -> bool {
+    /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes, or has
+    /// ended: of an array that has failed nothing is marked any more, so nothing is written.
+    pub(crate) fn begin_write(&mut self, index: u32, actions: &mut Actions) -> bool {
+        if self.set(self.ops[index].set).life == Life::Failed {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+            return false;
+        }
         let op = self.ops[index];
         let set_id = op.set;
         if !op.intent {
@@ -42,7 +47,7 @@ impl Controller {
             }
         }
         let set = self.set(set_id);
-        if set.life == Life::Failed || !set.needs_mark() {
+        if !set.needs_mark() {
             return true;
         }
         if !self.mark_active(set_id) {

@@ -210,7 +210,7 @@ impl Controller {
     fn log_background(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
         // A slot that is being filled is behind everybody anyway; what changes members in sync is announced.
-        if self.ops[index].kind != OpKind::Rebuild && !self.begin_write(index) {
+        if self.ops[index].kind != OpKind::Rebuild && !self.begin_write(index, actions) {
             return;
         }
         if !self.may_issue() {

@@ -88,7 +88,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.is_in_session(index) || !self.begin_write(index) || !self.is_logged(index, actions) {
+                if !self.is_in_session(index) || !self.begin_write(index, actions) || !self.is_logged(index, actions) {
                     return;
                 }
                 if !self.may_issue() {
@@ -301,7 +301,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.begin_write(index) {
+                if !self.begin_write(index, actions) {
                     return;
                 }
                 if !self.may_issue() {

@@ -3,6 +3,7 @@
 use openraid_units::{MemberLba, Sectors};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::admin::Health;
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind, Phase};
 use crate::reason::Reason;
@@ -42,6 +43,11 @@ impl Controller {
             let set = self.ops[index].set;
             if self.set(set).is_in_doubt() {
                 self.explain(set, Reason::FlushInDoubt, 0, 0);
+                self.ops[index].error = Some(ReplyStatus::IoError);
+                return self.finish_op(index, actions);
+            }
+            // What a member had not flushed when it was lost nobody can make durable any more.
+            if self.set(set).health() == Health::Failed {
                 self.ops[index].error = Some(ReplyStatus::IoError);
                 return self.finish_op(index, actions);
             }
