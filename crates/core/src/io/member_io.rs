@@ -3,6 +3,7 @@
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, Slot};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, ReplyStatus};
+use crate::admin::MemberState;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::Geometry;
@@ -94,6 +95,8 @@ impl Controller {
         if !member.is_active() {
             return;
         }
+        // What its log calls bad may be called good only when new content is there for certain.
+        let fua = fua || member.bad.touches(range.lba.get(), range.lba.get() + range.len.get());
         member.unflushed = true;
         member.counters.writes += 1;
         member.counters.sectors_written += range.len.get();
@@ -148,9 +151,14 @@ impl Controller {
         if command.op == DriveOp::Flush {
             self.set_mut(command.set).members[command.member as usize].flushing -= 1;
         }
-        // A member that has failed since may have lost what it had cached: what it still says is not believed.
-        let believed =
-            command.op != DriveOp::Read || self.set(command.set).members[command.member as usize].is_active();
+        // A member that has failed since may have lost what it had cached: what it still says is not believed. One that
+        // had to leave, for its replacement or by order, is as good as it was.
+        let member = &self.set(command.set).members[command.member as usize];
+        let left = matches!(
+            member.state,
+            MemberState::Failing(FailReason::Administrator) | MemberState::Faulty(FailReason::Administrator)
+        );
+        let believed = command.op != DriveOp::Read || member.is_active() || left;
         let result = if believed { result } else { result.and(Err(CommandError::Drive(DriveError::Gone))) };
         if result.is_ok() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
             self.member_written(command);
@@ -162,7 +170,10 @@ impl Controller {
                     self.write_failed(index, command, error, actions)
                 }
                 DriveOp::Flush => self.flush_failed(index, command, error, actions),
-                // Discards are advice.
+                // Discards are advice; but one that was given up may still be carried out, over what is written next.
+                DriveOp::Discard if error == CommandError::Timeout => {
+                    self.fail_member(command.set, command.member, FailReason::Timeout, actions);
+                }
                 DriveOp::Discard => {}
             }
         }
@@ -178,7 +189,7 @@ impl Controller {
         let member = &mut self.set_mut(command.set).members[command.member as usize];
         // A flush that was issued while the write was under way may not cover it.
         member.unflushed = true;
-        if has_bad && matches!(command.op, DriveOp::Write { .. }) {
+        if has_bad && command.op == (DriveOp::Write { fua: true }) {
             let at = MemberLba((command.lba - member.data_offset).get());
             self.clear_bad(command.set, command.member, at, command.len);
         }
@@ -205,6 +216,11 @@ impl Controller {
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),
         }
+    }
+
+    /// Is the member that had this command still the one in its slot?
+    fn is_in_slot(&self, command: &Command) -> bool {
+        self.set(command.set).places[command.slot.index()].member == command.member
     }
 
     /// What a failed read says of its member.
@@ -249,7 +265,8 @@ impl Controller {
         let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let block = set.block.sectors();
         let set_lba = op.at + Bytes((at - base).get()).sectors_floor();
-        let tried = command.tried.with(command.slot);
+        // Its replacement may have taken the slot meanwhile, and has not been asked.
+        let tried = if self.is_in_slot(command) { command.tried.with(command.slot) } else { command.tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
