@@ -24,6 +24,8 @@ pub struct RigOptions {
     pub cuts: bool,
     /// With a write-intent bitmap.
     pub bitmap: bool,
+    /// Bytes that one bit of it covers, a power of two from 4096 on; as many as md would take where none are said.
+    pub bitmap_chunk: Option<u32>,
     /// Used drives: redundancy must be made first.
     pub junk: bool,
     /// Hot spares.
@@ -46,6 +48,7 @@ impl RigOptions {
             world: WorldSpec::new(seed),
             cuts: false,
             bitmap: false,
+            bitmap_chunk: None,
             junk: false,
             spares: 0,
             missing: SlotSet::EMPTY,

@@ -12,6 +12,7 @@
 //! that level can tell, and then the judge, who knows what the drives did, says so.
 
 pub mod planted;
+pub mod report;
 pub mod rows;
 pub mod run;
 pub mod scenario;
@@ -20,6 +21,7 @@ pub mod shrink;
 pub mod verdict;
 
 pub use planted::Bug;
+pub use report::report;
 pub use run::{run, Account};
 pub use scenario::{Mode, Scenario};
 pub use verdict::{Excuse, Fault, Report, Tally, Verdict};

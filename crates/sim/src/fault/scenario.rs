@@ -151,6 +151,8 @@ pub struct Scenario {
     pub legs: u16,
     /// With a write-intent bitmap.
     pub bitmap: bool,
+    /// Bytes that one bit of it covers.
+    pub bitmap_chunk: Option<u32>,
     /// Used drives.
     pub junk: bool,
     /// Hot spares of each set.
@@ -191,6 +193,7 @@ impl Scenario {
             shape,
             legs,
             bitmap: random.chance(1, 2) && shape.is_redundant(),
+            bitmap_chunk: *random.pick(&[None, Some(4096), Some(16 << 10), Some(64 << 10)]),
             junk: random.chance(1, 5),
             spares: u16::from(random.chance(1, 5) && shape.is_redundant() && legs == 1),
             metadata,

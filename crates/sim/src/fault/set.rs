@@ -61,6 +61,8 @@ pub struct Set {
     places: Vec<Place>,
     /// The drives that the newest superblock called members when the last controller ended.
     current: Vec<DriveId>,
+    /// Its events.
+    newest: u64,
 }
 
 /// A member of a set.
@@ -94,6 +96,7 @@ impl Set {
             forced: false,
             places: Vec::new(),
             current: Vec::new(),
+            newest: 0,
         };
         set.note_places(world);
         if world.status(array).is_some_and(|status| status.consistent_to != Sectors::MAX) {
@@ -147,14 +150,33 @@ impl Set {
         self.places().find(|place| place.slot == slot)
     }
 
-    /// Remember who is a member by what stands on the drives: when a controller ends.
+    /// Remember who is a member by what stands on the drives: when a controller ends, or before a superblock is hurt.
     pub fn note_current(&mut self, world: &World) {
         let drives = (0..world.drives_len()).filter_map(|drive| u16::try_from(drive).ok()).map(DriveId);
         let own = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
         let own: Vec<_> = own.filter(|(_, superblock)| Some(superblock.set_uuid) == self.uuid).collect();
         let Some((_, newest)) = own.iter().max_by_key(|(_, superblock)| superblock.events) else { return };
+        // The newest of all may be there no more.
+        if newest.events < self.newest {
+            return;
+        }
+        self.newest = newest.events;
         let member = |own: &Superblock| matches!(newest.roles.get(own.dev_number), Role::Active(_));
         self.current = own.iter().filter(|(_, own)| member(own)).map(|(drive, _)| *drive).collect();
+    }
+
+    /// Do the drives say that every slot has a full member?
+    #[must_use]
+    pub fn is_whole_on_disk(&self, world: &World) -> bool {
+        let full: Vec<Superblock> = self.places().filter_map(|place| superblock_on(world, place.drive)).collect();
+        let newest = full.iter().max_by_key(|superblock| superblock.events);
+        let Some(newest) = newest else { return self.uuid.is_none() };
+        let counts = |own: &&Superblock| {
+            own.events + 1 >= newest.events
+                && own.recovery_offset().is_none()
+                && matches!(newest.roles.get(own.dev_number), Role::Active(_))
+        };
+        full.iter().filter(counts).count() == usize::from(self.geometry.members())
     }
 
     /// Is there a full member that was none when the last controller ended? Those that were are not there, and nobody
@@ -219,6 +241,7 @@ impl Set {
         let Some(status) = world.status(self.array) else { return };
         let resync = status.task.is_some_and(|task| task.kind == TaskKind::Resync);
         if !resync && status.consistent_to == Sectors::MAX {
+            self.suspect_what_went_wrong(world);
             self.dirty = false;
             self.doubt.clear();
             for place in self.places.clone() {
@@ -266,11 +289,18 @@ impl Set {
     /// Does a sector of the array stand in a row that is suspect?
     #[must_use]
     pub fn suspects(&self, sector: u64) -> bool {
-        if self.suspect.is_empty() {
-            return false;
-        }
-        let slots = (0..self.geometry.members()).map(Slot);
-        slots.into_iter().any(|slot| self.suspect.iter().any(|row| self.of_row(slot, row).contains(&sector)))
+        self.has_in(&self.suspect, sector)
+    }
+
+    /// Does a sector of the array stand in a row of a parity set that is in doubt?
+    #[must_use]
+    pub fn doubts(&self, sector: u64) -> bool {
+        self.has_parity() && self.has_in(&self.doubt, sector)
+    }
+
+    fn has_in(&self, rows: &Rows, sector: u64) -> bool {
+        let mut slots = (0..self.geometry.members()).map(Slot);
+        slots.any(|slot| rows.iter().any(|row| self.of_row(slot, row).contains(&sector)))
     }
 
     /// Where a sector of the set stands in the whole array.

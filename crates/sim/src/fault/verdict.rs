@@ -5,6 +5,9 @@ use std::fmt;
 
 use super::scenario::{Mode, Scenario};
 
+/// Letters by which failures are told apart.
+const KIND_LETTERS_MAX: usize = 40;
+
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -22,8 +25,9 @@ impl Verdict {
     pub fn kind(&self) -> Option<String> {
         let Self::Lost(text) = self else { return None };
         let line = text.lines().next().unwrap_or_default();
-        let words = line.split([':', '{', '(']).next().unwrap_or_default();
-        Some(words.chars().filter(|letter| !letter.is_ascii_digit()).collect())
+        let words = line.split(['{', '(', '[']).next().unwrap_or_default();
+        let plain = words.chars().filter(|letter| !letter.is_ascii_digit());
+        Some(plain.take(KIND_LETTERS_MAX).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
 use openraid_core::array::create::{self, CreateError, CreateSpec, NewDrive};
-use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
 use super::{World, WALL_CLOCK_AT_ZERO};
@@ -54,7 +54,7 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
     };
     let (members, spares) = drives.split_at(usize::from(shape.members));
     let slots = (0..shape.members).map(Slot).zip(members);
-    create::plan(&CreateSpec {
+    let mut plan = create::plan(&CreateSpec {
         uuid: identity(seed, 0),
         name: SetName::new(None, "array").expect("a short name"),
         created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
@@ -67,7 +67,12 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         size: None,
         assume_clean: !options.junk,
         bitmap: options.bitmap,
-    })
+    })?;
+    if let (Some(bitmap), Some(chunk)) = (&mut plan.bitmap, options.bitmap_chunk) {
+        let header = &bitmap.header;
+        bitmap.header = BitmapHeader::new(header.set_uuid, header.events, header.sync_size, chunk);
+    }
+    Ok(plan)
 }
 
 impl World {

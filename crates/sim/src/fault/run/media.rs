@@ -95,6 +95,9 @@ impl Run<'_> {
         if self.sets.iter().all(|set| set.uuid.is_none()) {
             return;
         }
+        for set in &mut self.sets {
+            set.note_current(&self.world);
+        }
         self.tell(|| format!("  drive {drive}"));
         self.count(Fault::FlipSuperblock);
         let (byte, mask) = (self.random.index(256), self.random.between(1, 255));

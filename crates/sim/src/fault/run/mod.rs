@@ -34,8 +34,8 @@ const OUTER_CHUNK: Sectors = Sectors::kib(16);
 const OUTER_SUPERBLOCK_BYTES: u64 = 4096;
 /// Events of a run; the longest have a tenth of it.
 const EVENTS_MAX: u64 = 1_000_000;
-/// Time after which an array that has no rest is left alone: many rebuilds of small members.
-const REST_MOST: Nanos = Nanos::from_secs(120);
+/// Time after which an array that has no rest is left alone: longer than a drive may be silent.
+const REST_MOST: Nanos = Nanos::from_secs(40);
 /// Notices that a story keeps of each step.
 const NOTICES_TOLD_MAX: usize = 12;
 
@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
             let seed = mix(scenario.seed) ^ u64::from(leg);
             let options = RigOptions {
                 bitmap: scenario.bitmap,
+                bitmap_chunk: scenario.bitmap_chunk,
                 junk: scenario.junk,
                 spares: scenario.spares,
                 metadata: scenario.metadata,
@@ -215,6 +216,9 @@ impl<'a> Run<'a> {
     /// What must be looked at after whatever was done.
     fn after(&mut self) -> Done {
         self.session.hear(&mut self.world);
+        if !self.bounded() {
+            self.suspect();
+        }
         self.judge_reads()?;
         self.hear_notices();
         self.settle();
@@ -244,8 +248,11 @@ impl<'a> Run<'a> {
         for set in &mut self.sets {
             set.settle(&mut self.world);
         }
-        let differing = self.sets.iter().any(|set| set.dirty && !set.has_parity() && set.is_redundant());
-        self.session.versions_mut().set_decides(!differing || self.scenario.stable_reads);
+        let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
+        let stable = self.scenario.stable_reads;
+        // Where the first copy cannot be read as a whole, another one may be what the resync takes for right.
+        let decides = differing.all(|set| stable && set.scarred(&self.world).is_empty());
+        self.session.versions_mut().set_decides(decides);
     }
 
     /// Reads that found what no write explains.
@@ -254,15 +261,16 @@ impl<'a> Run<'a> {
         if wrong.is_empty() {
             return Ok(());
         }
-        for set in &mut self.sets {
-            set.suspect_what_went_wrong(&self.world);
-        }
+        self.suspect();
         for mismatch in wrong {
             let sector = mismatch.offset / SECTOR_BYTES;
             let suspect = self.sets.iter().any(|set| set.suspects(sector));
+            let torn = self.sets.iter().any(|set| set.doubts(sector));
             let excuse = match (self.bounded(), suspect, self.dirty_lost) {
                 (false, true, _) if self.something_silent() => Excuse::Silent,
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
+                // What was recovered from such a row may have been written into it.
+                (false, ..) if torn => Excuse::WriteHole,
                 _ => return Err(Stop::Lost(format!("a read found what no write explains: {}", mismatch.text))),
             };
             self.excuse(excuse);
@@ -270,6 +278,15 @@ impl<'a> Run<'a> {
             self.session.versions_mut().give_up(start..start + SECTOR_BYTES);
         }
         Ok(())
+    }
+
+    /// What drives got wrong so far is remembered, before they leave.
+    fn suspect(&mut self) {
+        for set in &mut self.sets {
+            set.suspect_what_went_wrong(&self.world);
+            set.note_places(&self.world);
+            set.suspect_what_went_wrong(&self.world);
+        }
     }
 
     fn something_silent(&self) -> bool {

@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Health, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
 use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
-use openraid_units::{ArrayId, Nanos};
+use openraid_units::{ArrayId, Nanos, Sectors};
 
 use super::{outer_superblock, Done, Run, Stop};
 use crate::fault::scenario::End;
@@ -40,6 +40,9 @@ impl Run<'_> {
 
     /// May the power go now? In bounded runs a set with parity that is not whole must be clean.
     fn may_end(&mut self) -> Result<bool, Stop> {
+        for set in &mut self.sets {
+            set.note_places(&self.world);
+        }
         if !self.bounded() || !self.fragile() {
             return Ok(true);
         }
@@ -69,7 +72,8 @@ impl Run<'_> {
     fn fragile(&self) -> bool {
         self.sets.iter().filter(|set| set.has_parity()).any(|set| {
             let Some(status) = self.world.status(set.array) else { return true };
-            !(set.absent(&self.world, &status).is_empty() && set.scarred(&self.world).is_empty())
+            let whole = set.absent(&self.world, &status).is_empty() && set.is_whole_on_disk(&self.world);
+            !whole || !set.scarred(&self.world).is_empty()
         })
     }
 
@@ -160,27 +164,28 @@ impl Run<'_> {
             self.tell(|| "  the power goes while the array is assembled".into());
             self.go_down(End::Cut);
         }
-        self.open_holes();
+        self.open_holes()?;
         self.after()?;
         self.set_policy();
         Ok(())
     }
 
     /// Columns that are not there cannot be had from rows in doubt.
-    fn open_holes(&mut self) {
+    fn open_holes(&mut self) -> Done {
         for set in 0..self.sets.len() {
             self.sets[set].note_places(&self.world);
             if !self.bounded() && self.sets[set].has_stale_members() {
-                self.excuse(Excuse::Stale);
-                let capacity = self.session.capacity();
-                self.session.versions_mut().give_up(0..capacity);
+                // From here on there are two histories.
+                return Err(Stop::Over(Excuse::Stale));
             }
             let Some(status) = self.world.status(self.sets[set].array) else { continue };
+            self.sets[set].dirty |= status.consistent_to != Sectors::MAX;
             let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
             for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
                 self.open_hole(set, slot);
             }
         }
+        Ok(())
     }
 
     /// Start the sets, and the stripe over them. False where the power is to go after so many events, and there were

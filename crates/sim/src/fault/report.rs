@@ -1,0 +1,46 @@
+//! A run with its end, whatever that is: a panic of the engine or of the simulation is one too.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::rc::Rc;
+
+use super::planted::Bug;
+use super::run::{run, Account};
+use super::scenario::Scenario;
+use super::verdict::{Report, Verdict};
+
+/// Carry out a scenario and report.
+#[must_use]
+pub fn report(scenario: &Scenario, bug: Option<Bug>) -> Report {
+    report_into(scenario, bug, &Rc::default())
+}
+
+/// As [`report`], with an account that whoever hears of a panic first can look into. Where panics end the process, only
+/// they can.
+#[must_use]
+pub fn report_into(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Report {
+    let end = catch_unwind(AssertUnwindSafe(|| run(scenario, bug, account)));
+    let verdict = end.unwrap_or_else(|panic| panicked(text_of(&*panic)));
+    closed(scenario.seed, verdict, account)
+}
+
+/// The report of a run that came to this end.
+#[must_use]
+pub fn closed(seed: u64, verdict: Verdict, account: &Rc<RefCell<Account>>) -> Report {
+    let Account { counts, story } = account.borrow().clone();
+    Report { seed, verdict, counts, story }
+}
+
+/// What a panic comes to.
+#[must_use]
+pub fn panicked(text: &str) -> Verdict {
+    Verdict::Lost(format!("panic: {text}"))
+}
+
+/// The words of a panic.
+#[must_use]
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

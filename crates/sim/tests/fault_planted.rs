@@ -1,0 +1,40 @@
+//! Bugs that are planted in the driver loop are found by the swarm, each within so many seeds as it says.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use openraid_sim::fault::{report, Bug, Scenario, Verdict};
+
+/// Runs at once.
+const THREADS: usize = 2;
+
+/// The first seed with which a bug is found.
+fn found_at(bug: Bug) -> Option<u64> {
+    let fails = |seed: &u64| matches!(report(&Scenario::draw(*seed), Some(bug)).verdict, Verdict::Lost(_));
+    (1..=bug.found_within()).find(fails)
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    assert!(Bug::ALL.len() >= 10);
+    // Panics are what is looked for: their words are in the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some(bug) = Bug::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    found.lock().unwrap().push((*bug, found_at(*bug)));
+                }
+            });
+        }
+    });
+    let _ = std::panic::take_hook();
+    let found = found.into_inner().unwrap();
+    for (bug, seed) in &found {
+        println!("{bug}: seed {seed:?}, at most {}", bug.found_within());
+    }
+    let missed: Vec<_> = found.iter().filter(|(_, seed)| seed.is_none()).map(|(bug, _)| bug.name()).collect();
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

@@ -1,0 +1,86 @@
+//! A slice of the swarm: nothing that was promised is lost, whatever goes wrong, and every run is the same twice.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
+use support::seeds;
+
+/// Runs of the slice, and of the long run.
+const SLICE: u64 = 300;
+const WHOLE: u64 = 20_000;
+/// Runs at once.
+const THREADS: usize = 2;
+
+#[test]
+fn nothing_promised_is_lost_in_any_run() {
+    let seeds = seeds(SLICE, WHOLE);
+    let next = AtomicU64::new(seeds.start);
+    let tally = Mutex::new(Tally::default());
+    let stories = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    break;
+                }
+                let scenario = Scenario::draw(seed);
+                let report = report(&scenario, None);
+                if let Verdict::Lost(text) = &report.verdict {
+                    stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
+                }
+                tally.lock().unwrap().count(&scenario, &report);
+            });
+        }
+    });
+    let stories = stories.into_inner().unwrap();
+    assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);
+    judge_coverage(&tally.into_inner().unwrap());
+}
+
+/// A swarm that does nothing finds nothing.
+fn judge_coverage(tally: &Tally) {
+    assert_eq!(tally.ends.survived + tally.ends.not_promised, tally.runs);
+    assert!(tally.cuts > tally.runs && tally.requests > 100 * tally.runs, "{tally:?}");
+    let runs_of = |mode, fault| {
+        let lines = tally.lines.iter().filter(|(line, _)| line.mode == mode && line.fault == fault);
+        lines.map(|(_, ends)| ends.survived + ends.not_promised).sum::<u64>()
+    };
+    let always = [
+        Fault::Cut,
+        Fault::CutInPart,
+        Fault::CutInAssembly,
+        Fault::CutInRebuild,
+        Fault::CutInResync,
+        Fault::Kill,
+        Fault::Pulled,
+        Fault::Vanished,
+        Fault::FlushFailed,
+        Fault::Hanging,
+        Fault::Stale,
+        Fault::Latent,
+        Fault::Flip,
+    ];
+    for fault in always {
+        assert!(runs_of(Mode::Bounded, fault) > 0, "no bounded run with: {fault}");
+    }
+    for fault in [Fault::LostWrite, Fault::Misdirected, Fault::FlipSuperblock, Fault::Dead] {
+        assert!(runs_of(Mode::Unbounded, fault) > 0, "no unbounded run with: {fault}");
+    }
+    let bounded = tally.lines.iter().filter(|(line, _)| line.mode == Mode::Bounded);
+    let excused: u64 = bounded.map(|(_, ends)| ends.not_promised).sum();
+    assert_eq!(excused, 0, "a bounded run has no excuse");
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for seed in seeds(6, 60) {
+        let once = report(&Scenario::draw(seed), None);
+        let twice = report(&Scenario::draw(seed), None);
+        assert_eq!((once.verdict, once.story), (twice.verdict, twice.story), "seed {seed}");
+        assert_eq!(once.counts.events, twice.counts.events);
+    }
+}
