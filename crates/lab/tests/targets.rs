@@ -144,9 +144,14 @@ impl Nbdkit {
     fn start(folder: &Folder, arguments: &[&str]) -> Option<Self> {
         let socket = folder.0.join("nbd.sock");
         let mut command = std::process::Command::new("nbdkit");
-        let child = command.args(["-f", "-U"]).arg(&socket).args(arguments).spawn().ok()?;
-        let server = Self { child, socket };
-        while !server.socket.exists() {
+        let Ok(child) = command.args(["-f", "-U"]).arg(&socket).args(arguments).spawn() else {
+            assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "nbdkit is not installed");
+            return None;
+        };
+        let mut server = Self { child, socket };
+        // The socket's name is there before anybody listens: only a connection shows that it serves.
+        while std::os::unix::net::UnixStream::connect(&server.socket).is_err() {
+            assert!(server.child.try_wait().unwrap().is_none(), "nbdkit ended at once: see what it printed");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         Some(server)

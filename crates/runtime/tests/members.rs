@@ -84,10 +84,13 @@ impl Remote {
             .stderr(Stdio::null())
             .spawn()
             .expect("nbdkit starts");
-        while !socket.exists() {
+        let mut server = Self { child };
+        // The socket's name is there before anybody listens: only a connection shows that it serves.
+        while std::os::unix::net::UnixStream::connect(socket).is_err() {
+            assert!(server.child.try_wait().expect("it is ours").is_none(), "nbdkit ended at once");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Self { child }
+        server
     }
     fn kill(&mut self) {
         self.child.kill().expect("it runs");
