@@ -7,7 +7,7 @@
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::events::{DriveError, Verdict};
 use openraid_format::{superblock_lba, MinorVersion, Role, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::{DriveLba, Sectors};
+use openraid_units::DriveLba;
 
 use crate::drive::MemoryDrive;
 use crate::random::Random;
@@ -70,8 +70,6 @@ bugs! {
     RebuildForgets = "rebuild-forgets", "one write in eight of a rebuild or resync is not made", 100;
     /// The checkpoint runs ahead.
     CheckpointAhead = "checkpoint-ahead", "a member that is being rebuilt is recorded as complete", 200;
-    /// The bad-block log stays as it was.
-    BadBlocksForgotten = "bad-blocks-forgotten", "the bad-block log is not written", 1000;
     /// Zeroing does nothing.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
@@ -162,16 +160,6 @@ impl Planted {
                         cleared[if lba == start { BITMAP_HEADER_BYTES } else { 0 }..].fill(0);
                         Fate::DoWith(cleared)
                     }
-                    None => Fate::Do,
-                }
-            }
-            Bug::BadBlocksForgotten => {
-                let log = on_disk.and_then(|superblock| {
-                    let log = superblock.bad_block_log()?;
-                    Some((superblock.place(log.offset)?, Sectors(u64::from(log.size))))
-                });
-                match log.filter(|(start, len)| *start <= lba && lba < *start + *len) {
-                    Some(_) => Fate::Pretend,
                     None => Fate::Do,
                 }
             }
