@@ -100,7 +100,7 @@ pub struct Controller {
     /// A set's state changed in a way that operations may wait for.
     pub(crate) set_changed: bool,
     /// Nothing of the sets' own is due before this, unless one changes.
-    pub(crate) sets_due: Instant,
+    pub(crate) sets_due: (Instant, Wake),
     /// A background task found no room for an operation.
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
@@ -148,7 +148,7 @@ impl Controller {
             wait_commands: Queue::new(limits.ops_max),
             wait_set: Queue::new(limits.ops_max),
             set_changed: false,
-            sets_due: Instant::NEVER,
+            sets_due: (Instant::NEVER, Wake::CleanMark),
             background_waits: false,
             admin_waiting: Vec::new(),
             trace: Vec::with_capacity(limits.trace_entries as usize),
@@ -333,7 +333,7 @@ impl Controller {
         if self.pump_journal(actions) {
             return true;
         }
-        if self.now < self.sets_due && self.admin_waiting.is_empty() {
+        if self.now < self.sets_due.0 && self.admin_waiting.is_empty() {
             return false;
         }
         self.pump_sets(actions) || self.set_changed || !self.ready.is_empty()
@@ -351,7 +351,7 @@ impl Controller {
                 first = deadline;
             }
         };
-        self.sets.iter().flatten().for_each(|set| consider(self.set_deadline(set)));
+        consider(Some(self.sets_due).filter(|(at, _)| *at != Instant::NEVER));
         consider(self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout)));
         if self.cache.is_on() {
             consider(self.destage_deadline().map(|at| (at, Wake::Destage)));

@@ -4,7 +4,7 @@
 use openraid_units::SetId;
 
 use crate::actions::{Actions, ReplyStatus};
-use crate::controller::Controller;
+use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::op::{Op, Phase};
 use crate::reason::Reason;
@@ -43,7 +43,7 @@ impl Controller {
                 bitmap.begin(from, to);
                 // The first bit that is set makes the next look due, perhaps at once.
                 let look = set.bitmap_next_look;
-                self.sets_due = self.sets_due.min(look);
+                self.sets_look_at(look, Wake::Bitmap);
             }
         }
         let set = self.set(set_id);
@@ -110,7 +110,7 @@ impl Controller {
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
         }
-        self.sets_due = self.sets_due.min(quiet_at);
+        self.sets_look_at(quiet_at, Wake::CleanMark);
         self.set_changed |= settled;
     }
 

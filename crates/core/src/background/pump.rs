@@ -25,9 +25,17 @@ impl Controller {
             }
         }
         self.answer_admin(actions);
-        let due = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).map(|(at, _)| at).min();
-        self.sets_due = due.unwrap_or(Instant::NEVER);
+        let due = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
+        self.sets_due = due.unwrap_or((Instant::NEVER, Wake::CleanMark));
         moved
+    }
+
+    /// Something will be due at `at` that the last look at the sets did not know of. It may turn out not to be: then
+    /// the look was for nothing, which is cheaper than asking every set at each step.
+    pub(crate) fn sets_look_at(&mut self, at: Instant, why: Wake) {
+        if at < self.sets_due.0 {
+            self.sets_due = (at, why);
+        }
     }
 
     fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
@@ -98,7 +106,7 @@ impl Controller {
     }
 
     /// When a set wants to be looked at.
-    pub(crate) fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
+    fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
         set.metadata.as_ref()?;
         if set.life != Life::Running {
             return None;

@@ -386,26 +386,25 @@ impl<D: DriveModel> Machine<D> {
         let mut turns = 0;
         loop {
             let (next, station) = self.calendar.earliest();
-            if next <= self.now {
-                self.happen(station, done);
-                turns += 1;
-                assert!(turns < TURNS_MAX, "the machine stands still at {:?}", self.now);
-                continue;
-            }
-            if self.stirred {
-                self.engine_moves(done);
-                continue;
-            }
-            if done.len() > before {
-                return self.now;
-            }
-            if next > until || next == Instant::NEVER {
-                if until != Instant::NEVER {
-                    self.now = self.now.max(until);
+            if next > self.now {
+                if self.stirred {
+                    self.engine_moves(done);
+                    continue;
                 }
-                return self.now;
+                if done.len() > before {
+                    return self.now;
+                }
+                if next > until || next == Instant::NEVER {
+                    if until != Instant::NEVER {
+                        self.now = self.now.max(until);
+                    }
+                    return self.now;
+                }
+                (self.now, turns) = (next, 0);
             }
-            (self.now, turns) = (next, 0);
+            self.happen(station, done);
+            turns += 1;
+            assert!(turns < TURNS_MAX, "the machine stands still at {:?}", self.now);
         }
     }
 

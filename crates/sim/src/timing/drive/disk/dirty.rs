@@ -23,6 +23,17 @@ pub struct Extent {
     pub number: u64,
 }
 
+/// The beginning of a piece that is no more.
+const GONE: u64 = u64::MAX;
+
+/// When a piece came. Outlives the piece: it is one of today's only if the slot still holds what began there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Age {
+    since: u64,
+    start: u64,
+    slot: u16,
+}
+
 /// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their beginnings and
 /// numbers, as most of the time goes into keeping that order.
 #[derive(Clone, Debug)]
@@ -31,7 +42,7 @@ pub struct Dirty {
     slots: Vec<u16>,
     slab: Vec<Extent>,
     free: Vec<u16>,
-    ages: VecDeque<(u64, u64)>,
+    ages: VecDeque<Age>,
     sectors: u64,
     sectors_max: u64,
     extents_max: usize,
@@ -97,12 +108,17 @@ impl Dirty {
 
     /// The piece that a sector is in, or right behind.
     fn touched(&self, lba: u64) -> Option<usize> {
-        let before = self.index(lba).checked_sub(1)?;
+        self.touched_before(self.index(lba), lba)
+    }
+
+    /// The same, where the number of pieces that begin at or before the sector is known.
+    fn touched_before(&self, index: usize, lba: u64) -> Option<usize> {
+        let before = index.checked_sub(1)?;
         (self.extent(before).end >= lba).then_some(before)
     }
 
     #[allow(clippy::cast_possible_truncation)] // no more pieces than extents_max
-    fn insert(&mut self, index: usize, extent: Extent) {
+    fn insert(&mut self, index: usize, extent: Extent) -> u16 {
         let slot = self.free.pop().unwrap_or(self.slab.len() as u16);
         if usize::from(slot) == self.slab.len() {
             self.slab.push(extent);
@@ -111,20 +127,24 @@ impl Dirty {
         }
         self.starts.insert(index, extent.start);
         self.slots.insert(index, slot);
+        slot
     }
 
     fn remove(&mut self, index: usize) -> Extent {
         self.starts.remove(index);
         let slot = self.slots.remove(index);
         self.free.push(slot);
-        self.slab[usize::from(slot)]
+        let extent = self.slab[usize::from(slot)];
+        self.slab[usize::from(slot)].start = GONE;
+        extent
     }
 
     /// Take a write, for which there must be room.
     pub fn add(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         self.number += 1;
         let end = lba + len;
-        let at = if let Some(before) = self.touched(lba) {
+        let index = self.index(lba);
+        let at = if let Some(before) = self.touched_before(index, lba) {
             let extent = self.extent_mut(before);
             if end <= extent.end {
                 return;
@@ -134,10 +154,9 @@ impl Dirty {
             self.sectors += more;
             before
         } else {
-            let index = self.index(lba);
             let spot = Spot::of(&geometry.place(lba));
-            self.insert(index, Extent { start: lba, end, spot, since: now, number: self.number });
-            self.ages.push_back((now, lba));
+            let slot = self.insert(index, Extent { start: lba, end, spot, since: now, number: self.number });
+            self.ages.push_back(Age { since: now, start: lba, slot });
             self.sectors += len;
             index
         };
@@ -152,7 +171,11 @@ impl Dirty {
         }
         // Entries of pieces that are no more are dropped when they come to the front; this bounds them.
         if self.ages.len() > 4 * self.extents_max + 16 {
-            self.ages = (0..self.starts.len()).map(|n| (self.extent(n).since, self.extent(n).start)).collect();
+            let age = |slot: &u16| {
+                let extent = &self.slab[usize::from(*slot)];
+                Age { since: extent.since, start: extent.start, slot: *slot }
+            };
+            self.ages = self.slots.iter().map(age).collect();
             self.ages.make_contiguous().sort_unstable();
         }
     }
@@ -163,18 +186,17 @@ impl Dirty {
         self.touched(lba).is_some_and(|index| self.extent(index).end >= lba + len)
     }
 
-    /// The piece that has waited for longest: since when, and which.
-    pub fn oldest(&mut self) -> Option<(u64, usize)> {
-        while let Some((since, start)) = self.ages.front().copied() {
-            if let Ok(index) = self.starts.binary_search(&start) {
-                if self.extent(index).since <= since {
-                    return Some((since, index));
-                }
+    /// The piece that has waited for longest: since when, and where it begins.
+    pub fn oldest(&mut self) -> Option<(u64, u64)> {
+        while let Some(age) = self.ages.front() {
+            let extent = &self.slab[usize::from(age.slot)];
+            if extent.start == age.start && extent.since <= age.since {
+                return Some((age.since, age.start));
             }
             self.ages.pop_front();
         }
         // Every piece came with an entry; without entries there is none.
-        self.starts.first().map(|_| (self.extent(0).since, 0))
+        self.starts.first().map(|start| (self.extent(0).since, *start))
     }
 
     /// Take up to `most` sectors from the front of a piece to write them out. They keep their room until
@@ -189,7 +211,7 @@ impl Dirty {
         rest.start = start;
         rest.spot = Spot::of(&geometry.place(start));
         self.starts[index] = start;
-        self.ages.push_front((extent.since, start));
+        self.ages.push_front(Age { since: extent.since, start, slot: self.slots[index] });
         Extent { end: start, ..extent }
     }
 
@@ -204,11 +226,14 @@ impl Dirty {
         self.slots.iter().any(|slot| self.slab[usize::from(*slot)].number <= number)
     }
 
-    /// Pieces near a sector, as a range of places of at most `count`.
+    /// Places of at most `count` pieces around a sector, in two parts: those that begin at or before it, and those
+    /// behind.
     #[must_use]
-    pub fn near(&self, lba: u64, count: usize) -> Range<usize> {
-        let start = self.index(lba).saturating_sub(count / 2);
-        let end = (start + count).min(self.starts.len());
-        end.saturating_sub(count)..end
+    pub fn near(&self, lba: u64, count: usize) -> (Range<usize>, Range<usize>) {
+        let middle = self.index(lba);
+        let end = (middle.saturating_sub(count / 2) + count).min(self.starts.len());
+        let start = end.saturating_sub(count);
+        let middle = middle.clamp(start, end);
+        (start..middle, middle..end)
     }
 }

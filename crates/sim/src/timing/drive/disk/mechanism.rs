@@ -251,11 +251,10 @@ impl Disk {
     fn nearest_extent(&mut self, now: u64, bound: u32) -> Option<(u32, usize)> {
         let (since, oldest) = self.dirty.oldest()?;
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
-            return Some((0, oldest));
+            return Some((0, self.dirty.index(oldest) - 1));
         }
         let angle = self.angle(now);
-        let near = self.dirty.near(self.last, NEAR_EXTENTS);
-        let middle = self.dirty.index(self.last).clamp(near.start, near.end);
+        let (before, mut behind) = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut best, mut found) = (bound, None);
         let mut look = |index: usize| {
             let extent = self.dirty.extent(index);
@@ -270,8 +269,8 @@ impl Disk {
             }
             true
         };
-        let _ = (middle..near.end).all(&mut look);
-        let _ = (near.start..middle).rev().all(&mut look);
+        let _ = behind.all(&mut look);
+        let _ = before.rev().all(&mut look);
         found.map(|index| (best, index))
     }
 }

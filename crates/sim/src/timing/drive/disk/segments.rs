@@ -75,8 +75,7 @@ impl Segments {
                 return self.lookup_running(geometry, running, now, rotation, lba, end);
             }
         }
-        let there = |index: &usize| self.starts[*index] <= lba && lba < self.ends[*index];
-        let Some(index) = (0..self.starts.len()).find(there) else { return Lookup::Miss };
+        let Some(index) = self.find(|start, known| (start <= lba) & (lba < known)) else { return Lookup::Miss };
         self.touch(index);
         let known = self.ends[index];
         if end <= known {
@@ -119,6 +118,29 @@ impl Segments {
         Lookup::Hit { ready: ready.max(now) }
     }
 
+    /// The first segment of which something is true. Most often it is true of none: whether it is of any is found
+    /// out without a branch for each.
+    #[inline]
+    fn find(&self, what: impl Fn(u64, u64) -> bool) -> Option<usize> {
+        let segments = || self.starts.iter().zip(&self.ends);
+        let any = segments().fold(false, |any, (start, end)| any | what(*start, *end));
+        if any {
+            segments().position(|(start, end)| what(*start, *end))
+        } else {
+            None
+        }
+    }
+
+    /// The segment that was used least recently; of those never used, the first.
+    fn oldest(&self) -> usize {
+        let mut oldest = (u64::MAX, 0);
+        for (index, used) in self.used.iter().enumerate() {
+            let this = (*used, index);
+            oldest = if this.0 < oldest.0 { this } else { oldest };
+        }
+        oldest.1
+    }
+
     fn touch(&mut self, index: usize) {
         self.clock += 1;
         self.used[index] = self.clock;
@@ -127,11 +149,8 @@ impl Segments {
     /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, at media time `media`, and
     /// reading on begins.
     pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
-        let known = self.ends.iter().position(|known| *known == start).filter(|index| self.starts[*index] < start);
-        let index = known.unwrap_or_else(|| {
-            let oldest = self.used.iter().copied().min().unwrap_or_default();
-            self.used.iter().position(|used| *used == oldest).unwrap_or_default()
-        });
+        let known = self.find(|begin, known| (known == start) & (begin < start));
+        let index = known.unwrap_or_else(|| self.oldest());
         let begin = if known.is_some() { self.starts[index] } else { start };
         self.starts[index] = begin.max(end.saturating_sub(self.segment_sectors));
         self.ends[index] = end;
@@ -178,6 +197,9 @@ impl Segments {
         let end = lba + len;
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
+        }
+        if self.find(|start, known| (lba < known) & (end > start)).is_none() {
+            return;
         }
         for (start, known) in self.starts.iter_mut().zip(&mut self.ends) {
             if lba < *known && end > *start {
