@@ -1,6 +1,9 @@
 //! What the engine itself costs: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and
 //! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
 //!
+//! `-- journal` measures the engine with cache and journal only; a level (`RAID5`) and a depth (`32`) behind it pick
+//! lines of that.
+//!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
 //! median of runs of some tenths of a second.
 
@@ -80,6 +83,14 @@ fn journalled() -> Limits {
     Limits { pool: plain.pool + cache + journal, cache, journal, ..plain }
 }
 
+/// Is this line of the second half among those that the command line picks?
+fn is_picked(level: Level, depth: u32) -> bool {
+    let (level, depth) = (level.to_string().replace(' ', ""), depth.to_string());
+    let mut words =
+        std::env::args().skip_while(|word| word != "journal").skip(1).filter(|word| !word.starts_with("--"));
+    words.all(|word| word == depth || word == level)
+}
+
 /// The engine with cache and journal on: how many figures are short of their goals.
 fn with_journal(requests: u64) -> u32 {
     let mut short = 0;
@@ -89,7 +100,7 @@ fn with_journal(requests: u64) -> u32 {
         let shape = Shape::new(level, layout, members, chunk);
         let (mut machine, array) = NullMachine::with_array(&shape, &journalled(), MEMBER_DATA);
         machine.promise_all(array, Bytes::gib(1).sectors_floor());
-        for depth in [1, 32] {
+        for depth in [1, 32].into_iter().filter(|depth| is_picked(level, *depth)) {
             let cell = measure(&mut machine, array, RequestKind::Write { fua: false }, depth, requests);
             let goal = if depth == 32 { "500" } else { "" };
             let verdict = if depth < 32 || cell.nanos <= 500.0 { "" } else { "SHORT" };

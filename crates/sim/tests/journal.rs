@@ -242,6 +242,37 @@ fn members_are_lost_while_the_journal_holds_much_and_nothing_is_lost_with_them()
     }
 }
 
+#[test]
+fn the_policy_is_switched_while_hosts_write_and_everybody_gets_an_answer() {
+    for seed in seeds(2, 40) {
+        for shape in Shape::some(protectable(), seed, 12) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
+            let load = Workload {
+                len_max: 8 << 10,
+                align: 4096,
+                mix: [1, 12, 1, 0, 1],
+                depth: 12,
+                ..Workload::mixed(machine.rig.session.capacity())
+            };
+            for _ in 0..6 {
+                for write_cache in [WriteCache::Through, WriteCache::Journal, WriteCache::Volatile, WriteCache::Journal]
+                {
+                    let requests = machine.rig.random.between(1, 40);
+                    machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+                    let (array, policy) = (machine.rig.array, Policy { write_cache, ..Policy::default() });
+                    machine.rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+                }
+            }
+            machine.rig.session.drain(&mut machine.rig.world);
+            machine.cut();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
 /// What went to the members: reads, writes, sectors written; and to the journal: entries, sectors.
 fn counts(machine: &Journalled) -> ([u64; 3], [u64; 2]) {
     let status = machine.rig.status();

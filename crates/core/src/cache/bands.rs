@@ -13,7 +13,7 @@ use crate::slots::SlotSet;
 pub(crate) struct StripeRows {
     /// First sector of the stripe in the set.
     pub start: SetLba,
-    /// Sectors of a column.
+    /// Sectors of a column, a power of two.
     pub chunk: u64,
 }
 
@@ -21,7 +21,7 @@ impl StripeRows {
     /// Column and first row of a line.
     fn place(self, line: &Line) -> (u16, u64) {
         let offset = line.number * LINE_SECTORS - self.start.get();
-        (u16::try_from(offset / self.chunk).expect("few columns"), offset % self.chunk)
+        (u16::try_from(offset >> self.chunk.trailing_zeros()).expect("few columns"), offset & (self.chunk - 1))
     }
 
     /// The line number of a row of a column.
@@ -101,6 +101,10 @@ impl Cache {
         };
         let begin = self.lines_of_unit(unit).filter_map(first).min()?;
         let mut end = begin;
+        if unit.lines.head == unit.lines.tail {
+            let (_, to) = self.lines.get(unit.lines.head).dirty.run(begin % LINE_SECTORS);
+            return Some((begin - start.get(), begin - begin % LINE_SECTORS + to - start.get()));
+        }
         loop {
             let line = self.lines.find(unit.set, end / LINE_SECTORS).map(|index| self.lines.get(index));
             // Of the same unit, and dirty here?

@@ -53,17 +53,9 @@ impl Mask {
     }
 }
 
-/// A place in the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LoggedAt {
-    /// The entry.
-    pub sequence: u64,
-    /// Where the line's first sector is, or would be, in sectors of the entry's payload.
-    pub payload_at: i64,
-}
-
-/// One line.
+/// One line. It fills one line of the processor's caches: whoever needs one of its fields has waited for all.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Line {
     pub set: SetId,
     /// Its place in the set, in lines.
@@ -87,22 +79,31 @@ pub(crate) struct Line {
     pub pin: u64,
     pub repin: u64,
     pub newest: u64,
-    /// Where the journal has all its dirty sectors, if they stand there in one piece.
-    pub logged: Option<LoggedAt>,
+    /// Where entry `newest` has all its dirty sectors, if they stand there in one piece: its first sector is, or would
+    /// be, so many sectors behind the start of the payload.
+    pub logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub unit: u32,
     /// Neighbours: among the clean lines, or in the dirty unit.
     pub previous: u32,
     pub next: u32,
-    chain: u32,
     used: bool,
+}
+const _: () = assert!(size_of::<Line>() == 64);
+
+/// Which place a line stands for: all that finding it needs, close together.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    number: u64,
+    chain: u32,
+    set: SetId,
 }
 
 impl Line {
     /// It is clean, or void: the entries of the journal that it needed.
     pub(crate) fn release_pins(&mut self) -> [u64; 2] {
         let pins = [self.pin, self.repin];
-        (self.pin, self.repin, self.newest, self.logged, self.staged_whole) = (0, 0, 0, None, false);
+        (self.pin, self.repin, self.newest, self.logged_at, self.staged_whole) = (0, 0, 0, None, false);
         pins
     }
 }
@@ -148,7 +149,8 @@ impl LineList {
 pub(crate) struct Lines {
     base: PoolOffset,
     lines: Vec<Line>,
-    /// Heads of the chains; as many as a power of two.
+    names: Vec<Name>,
+    /// Heads of the chains; a power of two, and more than lines.
     heads: Vec<u32>,
     free: u32,
     free_count: u32,
@@ -176,20 +178,20 @@ impl Lines {
             pin: 0,
             repin: 0,
             newest: 0,
-            logged: None,
+            logged_at: None,
             unit: NONE,
             previous: NONE,
             next: NONE,
-            chain: NONE,
             used: false,
         };
         let mut lines = alloc::vec![blank; count as usize];
         for (index, line) in (1..).zip(&mut lines) {
             line.next = if index < count { index } else { NONE };
         }
-        let heads = alloc::vec![NONE; (count as usize).next_power_of_two()];
+        let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
+        let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
         let free = if count == 0 { NONE } else { 0 };
-        Self { base, lines, heads, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
+        Self { base, lines, names, heads, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
     }
 
     /// How many there are.
@@ -226,11 +228,11 @@ impl Lines {
     pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
         let mut index = *self.heads.get(self.head_of(set, number))?;
         while index != NONE {
-            let line = &self.lines[index as usize];
-            if line.number == number && line.set == set {
+            let name = &self.names[index as usize];
+            if name.number == number && name.set == set {
                 return Some(index);
             }
-            index = line.chain;
+            index = name.chain;
         }
         None
     }
@@ -255,10 +257,11 @@ impl Lines {
         };
         let head = self.head_of(set, number);
         let line = &mut self.lines[index as usize];
-        let chain = self.heads[head];
-        *line = Line { set, number, chain, valid: Mask::NONE, next: NONE, previous: NONE, used: true, ..*line };
+        (line.set, line.number, line.valid, line.used) = (set, number, Mask::NONE, true);
+        (line.previous, line.next) = (NONE, NONE);
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty() && line.unit == NONE && !line.staged);
-        self.heads[head] = index;
+        let chain = core::mem::replace(&mut self.heads[head], index);
+        self.names[index as usize] = Name { number, chain, set };
         Some(index)
     }
 
@@ -271,17 +274,17 @@ impl Lines {
     }
 
     fn unchain(&mut self, index: u32) {
-        let Line { set, number, chain, .. } = self.lines[index as usize];
+        let Name { set, number, chain } = self.names[index as usize];
         let head = self.head_of(set, number);
         if self.heads[head] == index {
             self.heads[head] = chain;
             return;
         }
         let mut at = self.heads[head];
-        while self.lines[at as usize].chain != index {
-            at = self.lines[at as usize].chain;
+        while self.names[at as usize].chain != index {
+            at = self.names[at as usize].chain;
         }
-        self.lines[at as usize].chain = chain;
+        self.names[at as usize].chain = chain;
     }
 
     /// A line that is in no list and neither dirty nor being filled has nothing that keeps it: it becomes the clean

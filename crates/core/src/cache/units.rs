@@ -35,8 +35,9 @@ pub(crate) enum UnitState {
     Held,
 }
 
-/// A dirty unit.
+/// A dirty unit. It fills one line of the processor's caches.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct DirtyUnit {
     pub set: SetId,
     pub number: u64,
@@ -55,7 +56,15 @@ pub(crate) struct DirtyUnit {
     pub waiters: u32,
     previous: u32,
     next: u32,
+}
+const _: () = assert!(size_of::<DirtyUnit>() == 64);
+
+/// Which unit it is: all that finding it needs.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    number: u64,
     chain: u32,
+    set: SetId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +77,8 @@ struct UnitList {
 #[derive(Debug)]
 pub(crate) struct Units {
     units: Vec<DirtyUnit>,
+    names: Vec<Name>,
+    /// Heads of the chains; a power of two, and more than units.
     heads: Vec<u32>,
     free: u32,
     /// Those that wait, the oldest first; those that are ready.
@@ -92,15 +103,16 @@ impl Units {
             waiters: NONE,
             previous: NONE,
             next: NONE,
-            chain: NONE,
         };
         let mut units = alloc::vec![blank; count as usize];
         for (index, unit) in (1..).zip(&mut units) {
             unit.next = if index < count { index } else { NONE };
         }
-        let heads = alloc::vec![NONE; (count as usize).next_power_of_two()];
+        let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
+        let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
         let empty = UnitList { head: NONE, tail: NONE };
-        Self { units, heads, free: if count == 0 { NONE } else { 0 }, waiting: empty, ready: empty, resting: empty }
+        let free = if count == 0 { NONE } else { 0 };
+        Self { units, names, heads, free, waiting: empty, ready: empty, resting: empty }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -121,11 +133,11 @@ impl Units {
     pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
         let mut index = *self.heads.get(self.head_of(set, number))?;
         while index != NONE {
-            let unit = &self.units[index as usize];
-            if unit.number == number && unit.set == set {
+            let name = &self.names[index as usize];
+            if name.number == number && name.set == set {
                 return Some(index);
             }
-            index = unit.chain;
+            index = name.chain;
         }
         None
     }
@@ -149,27 +161,28 @@ impl Units {
             waiters: NONE,
             previous: NONE,
             next: NONE,
-            chain: self.heads[head],
         };
-        self.heads[head] = index;
+        let chain = core::mem::replace(&mut self.heads[head], index);
+        self.names[index as usize] = Name { number, chain, set };
         self.push(index, UnitState::Waiting);
         index
     }
 
     /// Nothing is dirty in it any more.
     pub(crate) fn free(&mut self, index: u32) {
-        let unit = self.units[index as usize];
+        let unit = &self.units[index as usize];
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
         self.pull(index);
-        let head = self.head_of(unit.set, unit.number);
+        let Name { set, number, chain } = self.names[index as usize];
+        let head = self.head_of(set, number);
         if self.heads[head] == index {
-            self.heads[head] = unit.chain;
+            self.heads[head] = chain;
         } else {
             let mut at = self.heads[head];
-            while self.units[at as usize].chain != index {
-                at = self.units[at as usize].chain;
+            while self.names[at as usize].chain != index {
+                at = self.names[at as usize].chain;
             }
-            self.units[at as usize].chain = unit.chain;
+            self.names[at as usize].chain = chain;
         }
         let unit = &mut self.units[index as usize];
         unit.state = UnitState::Free;

@@ -6,7 +6,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 
-use super::lines::{lines_of, LoggedAt, Mask, LINE_SECTORS};
+use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::{unit_at, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
@@ -65,7 +65,9 @@ impl Controller {
             }
             return self.read_from_cache(piece, set, at, len, actions);
         }
-        if self.wants_journal(set) && !self.is_journal_ready(set) {
+        let promises = self.wants_journal(set);
+        // One that is not wanted any more comes to its end only if nothing is added to it.
+        if (promises && !self.is_journal_ready(set)) || (!promises && self.is_session_ending(set)) {
             self.cache_waiters.push(piece);
             return Cached::Waits;
         }
@@ -289,21 +291,18 @@ impl Controller {
     ) -> openraid_units::PoolOffset {
         let len = Sectors(last - first);
         let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
-        let payload_at = i64::try_from(payload_at.get()).expect("a payload is short");
-        let place = LoggedAt {
-            sequence: self.journal.open.sequence,
-            payload_at: payload_at - i64::try_from(first).expect("a line is short"),
-        };
-        self.log_line(line, Mask::range(first, last), Some(place), place.sequence);
+        let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
+        let place = payload_at - i16::try_from(first).expect("a line is short");
+        self.log_line(line, Mask::range(first, last), Some(place), self.journal.open.sequence);
         to
     }
 
-    /// What a line is about to get is in this entry of the journal, and where.
-    pub(crate) fn log_line(&mut self, index: u32, mask: Mask, place: Option<LoggedAt>, sequence: u64) {
+    /// What a line is about to get is in this entry of the journal, and where (see [`super::lines::Line::logged_at`]).
+    pub(crate) fn log_line(&mut self, index: u32, mask: Mask, place: Option<i16>, sequence: u64) {
         let line = self.cache.lines.get_mut(index);
         let alone = line.dirty.without(mask).is_empty();
-        let same = line.logged.is_some() && line.logged == place;
-        line.logged = if alone || same { place } else { None };
+        let same = line.newest == sequence && line.logged_at == place;
+        line.logged_at = if alone || same { place } else { None };
         line.newest = sequence;
         if line.pin == 0 {
             line.pin = sequence;

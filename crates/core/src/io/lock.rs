@@ -55,12 +55,18 @@ struct Entry {
     next: u32,
 }
 
+/// Ranges whose units fall together, in the order in which they were asked for.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    head: u32,
+    tail: u32,
+}
+
 /// All ranges held or waited for.
 #[derive(Debug)]
 pub struct Locks {
     entries: Vec<Option<Entry>>,
-    heads: Vec<u32>,
-    tails: Vec<u32>,
+    buckets: Vec<Bucket>,
     held: u32,
 }
 
@@ -68,13 +74,9 @@ impl Locks {
     /// For operations with indices below `ops`.
     #[must_use]
     pub fn new(ops: u32) -> Self {
-        let buckets = (ops as usize * 2).next_power_of_two();
-        Self {
-            entries: alloc::vec![None; ops as usize],
-            heads: alloc::vec![NONE; buckets],
-            tails: alloc::vec![NONE; buckets],
-            held: 0,
-        }
+        let bucket = Bucket { head: NONE, tail: NONE };
+        let buckets = alloc::vec![bucket; (ops as usize).next_power_of_two()];
+        Self { entries: alloc::vec![None; ops as usize], buckets, held: 0 }
     }
 
     /// Is no range held or waited for?
@@ -86,12 +88,12 @@ impl Locks {
     #[allow(clippy::cast_possible_truncation)] // masked to the table
     fn bucket(&self, range: &LockRange) -> usize {
         let mixed = (range.unit ^ (u64::from(range.set.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & (self.heads.len() - 1)
+        (mixed >> 32) as usize & (self.buckets.len() - 1)
     }
 
     /// The operations that hold, or wait for, a range that conflicts with this one, in their order.
     pub fn conflicting(&self, range: LockRange) -> impl Iterator<Item = u32> + '_ {
-        let mut at = self.heads[self.bucket(&range)];
+        let mut at = self.buckets[self.bucket(&range)].head;
         core::iter::from_fn(move || {
             while at != NONE {
                 let entry = self.entry(at);
@@ -111,20 +113,20 @@ impl Locks {
         assert!(self.entries[op as usize].is_none(), "an operation holds one range");
         let bucket = self.bucket(&range);
         let mut blockers = 0;
-        let mut at = self.heads[bucket];
+        let Bucket { head, tail } = self.buckets[bucket];
+        let mut at = head;
         while at != NONE {
             let entry = self.entry(at);
             blockers += u32::from(entry.range.conflicts(&range));
             at = entry.next;
         }
-        let tail = self.tails[bucket];
         self.entries[op as usize] = Some(Entry { range, blockers, previous: tail, next: NONE });
         if tail == NONE {
-            self.heads[bucket] = op;
+            self.buckets[bucket].head = op;
         } else {
             self.entry_mut(tail).next = op;
         }
-        self.tails[bucket] = op;
+        self.buckets[bucket].tail = op;
         self.held += 1;
         blockers == 0
     }
@@ -135,12 +137,12 @@ impl Locks {
         assert_eq!(entry.blockers, 0, "a range is released after it was held");
         let bucket = self.bucket(&entry.range);
         if entry.previous == NONE {
-            self.heads[bucket] = entry.next;
+            self.buckets[bucket].head = entry.next;
         } else {
             self.entry_mut(entry.previous).next = entry.next;
         }
         if entry.next == NONE {
-            self.tails[bucket] = entry.previous;
+            self.buckets[bucket].tail = entry.previous;
         } else {
             self.entry_mut(entry.next).previous = entry.previous;
         }

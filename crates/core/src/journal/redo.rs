@@ -32,13 +32,16 @@ impl Controller {
     /// May an operation that is about to write go on to say so? A session that has ended begins anew first, when
     /// nobody writes without it; otherwise the operation is called again.
     pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
-        let op = self.ops[index];
-        let ended = self.set(op.set).journal.session == Session::Off;
-        if !ended || op.is_destage() || !self.wants_journal(op.set) {
+        let op = &self.ops[index];
+        let (id, is_destage) = (op.set, op.is_destage());
+        let set = self.set(id);
+        // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
+        let ended = set.journal.session == Session::Off && set.dirty.all() == 0;
+        if !ended || is_destage || !self.wants_journal(id) {
             return true;
         }
         self.end_write(index);
-        self.is_journal_ready(op.set);
+        self.is_journal_ready(id);
         self.wait_set.push(index);
         false
     }
@@ -46,14 +49,16 @@ impl Controller {
     /// May an operation that is about to write do so, as far as the journal is concerned? Otherwise it is called
     /// again.
     pub(crate) fn is_logged(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         if op.logged != 0 || op.in_group {
             return op.log_durable;
         }
         match self.set(op.set).journal.session {
             Session::Off => true,
             Session::On if !self.journal.is_live() => true,
-            Session::On if op.is_destage() || self.wants_journal(op.set) => match op.kind {
+            // Also where it is not wanted any more: destage may wait for the range that this operation holds, and the
+            // session ends only when that is through.
+            Session::On => match op.kind {
                 OpKind::Destage => self.is_data_durable(index),
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
                 _ => self.log_extent(index, actions),
@@ -195,14 +200,14 @@ impl Controller {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.lines.get(self.cache.lines.find(set, number)?);
-            let usable = line.staged && line.logged.is_some();
-            let (true, Some(place)) = (usable, line.logged) else {
+            let (true, Some(place)) = (line.staged, line.logged_at) else {
                 return found;
             };
-            let payload_at = Sectors(u64::try_from(place.payload_at + i64::try_from(first).ok()?).ok()?);
+            let (sequence, payload_at) =
+                (line.newest, Sectors(u64::try_from(i64::from(place) + i64::try_from(first).ok()?).ok()?));
             match &mut found {
-                None => found = Some(Logged { sequence: place.sequence, payload_at, len: Sectors(last - first) }),
-                Some(run) if run.sequence == place.sequence && run.payload_at + run.len == payload_at => {
+                None => found = Some(Logged { sequence, payload_at, len: Sectors(last - first) }),
+                Some(run) if run.sequence == sequence && run.payload_at + run.len == payload_at => {
                     run.len += Sectors(last - first);
                 }
                 Some(_) => return found,

@@ -3,7 +3,8 @@
 //! ```text
 //!  Off -> Settling -> Entering -> Marking -> On -> Leaving -> Unmarking -> Off
 //!          |           |           |          |      |            +-- the members say so no more
-//!          |           |           |          |      +-- everything is on the members: they are flushed
+//!          |           |           |          |      +-- everything is on the members: they are flushed; back to On
+//!          |           |           |          |          where that fails
 //!          |           |           |          +-- writes are promised by the journal
 //!          |           |           +-- the members' superblocks get the mark that keeps others away
 //!          |           +-- the journal's superblock says from which entry on the set counts
@@ -146,6 +147,13 @@ impl Controller {
         false
     }
 
+    /// Is its session one that nobody wants any more? Writes past it wait until it has ended, for everything that is
+    /// written meanwhile has to be in the journal. What a lost journal promises does not matter.
+    pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
+        let set = self.set(id);
+        set.journal.session != Session::Off && set.life == Life::Running && self.journal.is_live() && !set.is_in_doubt()
+    }
+
     /// Does the journal still hold something for a set that its members do not have?
     pub(crate) fn journal_holds(&self, set: &Set) -> bool {
         set.journal.session == Session::On && (set.dirty.all() > 0 || set.journal.logged > 0)
@@ -234,6 +242,10 @@ impl Controller {
 
     fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set(id);
+        if set.is_in_doubt() {
+            // Nothing says what its members have: the journal goes on to hold what is written.
+            return false;
+        }
         if self.journal_holds(set) {
             if !set.journal.hurried {
                 self.set_mut(id).journal.hurried = true;
@@ -248,10 +260,10 @@ impl Controller {
     }
 
     fn unmark_session(&mut self, id: SetId) -> bool {
-        let set = self.set_mut(id);
-        if set.is_in_doubt() {
-            return false;
+        if self.set(id).is_in_doubt() {
+            return self.set_session(id, Session::On);
         }
+        let set = self.set_mut(id);
         set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         self.set_session(id, Session::Unmarking(generation))

@@ -153,7 +153,9 @@ impl EntryHeader {
                 .unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
             record.encode(slot);
         }
-        Self::seal(out, self.payload_crc);
+        le::put(out, at::PAYLOAD_CRC, &self.payload_crc.to_le_bytes());
+        let checksum = checksum_without(out, records.len());
+        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
     /// Put the payload's checksum into a header that was encoded before the payload was known, and renew the
@@ -331,13 +333,20 @@ impl<'a> Envelope<'a> {
 
 /// CRC-32C of the header with the checksum's field taken as zero.
 fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
+    let used = usize::from(le::u16_at(bytes, at::COUNT)).min(RECORDS);
+    if is_zero(&bytes[at::RECORDS + used * RECORD_BYTES..]) {
+        // The short way gives the same number.
+        return checksum_without(bytes, used);
+    }
+    checksum_without(bytes, RECORDS)
+}
+
+/// The checksum of a header of which all records behind the first `used` are known to be zero.
+fn checksum_without(bytes: &[u8; JOURNAL_BLOCK_BYTES], used: usize) -> u32 {
     let before = crc32c::update(!0, &bytes[..at::CHECKSUM]);
     let field = crc32c::update(before, &[0; 4]);
-    let used = usize::from(le::u16_at(bytes, at::COUNT)).min(RECORDS);
-    let (body, unused) = bytes.split_at(at::RECORDS + used * RECORD_BYTES);
-    let register = crc32c::update(field, &body[at::JOURNAL..]);
-    // The short way gives the same number, as long as the unused records are zero.
-    !if is_zero(unused) { crc32c::zeroes(register, RECORDS - used) } else { crc32c::update(register, unused) }
+    let register = crc32c::update(field, &bytes[at::JOURNAL..at::RECORDS + used * RECORD_BYTES]);
+    !crc32c::zeroes(register, RECORDS - used)
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
