@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Superblock, BITMAP_HEADER_BYTES};
+use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
@@ -290,6 +290,11 @@ impl Controller {
         if assembly.fresh || assembly.forced.is_some() {
             set.metadata.as_mut().expect("just put").request();
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
+        }
+        if assembly.resync_from.is_some() && is_absence_unrecorded(assembly) {
+            // It is marked as active already: nothing else would say, before the first write is answered, that who is
+            // not there has missed it.
+            set.metadata.as_mut().expect("just put").request_failure();
         }
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
@@ -719,7 +724,7 @@ impl Controller {
         let set = self.set(id);
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
         let metadata = set.metadata.as_ref()?;
-        let openraid_format::Role::Active(slot) = superblock.role() else { return None };
+        let Role::Active(slot) = superblock.role() else { return None };
         let returns = superblock.set_uuid == metadata.common.set_uuid
             && slot.0 < set.slots()
             && set.places[slot.index()].member == NONE
@@ -810,6 +815,12 @@ fn new_member(
         removed: false,
         counters: Counters::default(),
     }
+}
+
+/// Do the superblocks call somebody a member who is not there?
+fn is_absence_unrecorded(assembly: &Assembly) -> bool {
+    let missing = |role: Role| matches!(role, Role::Active(slot) if assembly.missing.contains(slot));
+    !assembly.fresh && assembly.common.roles.iter().any(missing)
 }
 
 fn planned_member(planned: &PlannedMember) -> Member {

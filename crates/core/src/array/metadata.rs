@@ -41,8 +41,8 @@ pub(crate) struct Metadata {
     pub pending: u32,
     /// The generation that records the last failure of a member.
     pub failure: u64,
-    /// How much the next generation raises `events`.
-    pub events_step: u64,
+    /// The next generation comes in two, each of which raises `events` by one.
+    steps_twice: bool,
     /// The next generation is the one that brings up members that are one event behind.
     catch_up: bool,
 }
@@ -58,7 +58,7 @@ impl Metadata {
             wave: Wave::Idle,
             pending: 0,
             failure: 0,
-            events_step: 1,
+            steps_twice: false,
             catch_up: false,
         }
     }
@@ -72,7 +72,7 @@ impl Metadata {
 
     /// The state has changed: it is to be written. Returns the generation that will say so.
     pub(crate) fn request(&mut self) -> u64 {
-        let next = self.writing + 1 + u64::from(self.catch_up);
+        let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps_twice);
         self.wanted = self.wanted.max(next);
         self.wanted
     }
@@ -84,14 +84,19 @@ impl Metadata {
             self.writing += 1;
             return 0;
         }
+        if core::mem::take(&mut self.steps_twice) {
+            self.writing += 1;
+            return 1;
+        }
         self.writing = self.wanted;
-        core::mem::replace(&mut self.events_step, 1)
+        1
     }
 
     /// A member has failed: members that miss this generation must be two events behind at least, because
-    /// md takes members that are one behind as up to date.
+    /// md takes members that are one behind as up to date. Two generations bring them there, one after the other, so
+    /// that a cut in the middle leaves no good member two behind.
     pub(crate) fn request_failure(&mut self) -> u64 {
-        self.events_step = 2;
+        self.steps_twice = true;
         self.failure = self.request();
         self.failure
     }

@@ -232,6 +232,12 @@ impl Set {
         }
     }
 
+    /// Is some of its data not to be had?
+    pub(crate) fn is_lost(&self) -> bool {
+        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        self.life == Life::Failed || !(missing.is_empty() || self.geometry.survives(missing))
+    }
+
     /// Does a bad-block log on disk lack a range that nobody may recover from?
     pub(crate) fn is_bad_urgent(&self) -> bool {
         self.has_bad && self.members.iter().any(|m| m.bad.urgent && m.is_active())

@@ -265,6 +265,7 @@ impl Controller {
         self.wake_cache_waiters();
         self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();
+        self.set_mut(op.set).journal.stuck = failed;
         let now = self.now;
         let entry = *self.cache.units.get(unit);
         let (_, len) = unit_extent(&self.set(op.set).geometry, entry.number);

@@ -261,8 +261,10 @@ impl Controller {
 
     /// How many sectors of an extent the open entry of the journal can take now.
     fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Sectors {
-        let lines = u64::from(self.cache.lines.len() - self.journal.log.lines.min(self.cache.lines.len()));
-        if lines < LINES_AT_ONCE {
+        let all = self.cache.lines.len();
+        let lines = u64::from(all - self.journal.log.lines.min(all));
+        // A small cache keeps fewer free: a round is due when half of it is in the log.
+        if lines < LINES_AT_ONCE.min(u64::from(all) / 4) {
             // More could not be loaded again.
             self.journal.short = true;
             return Sectors::ZERO;

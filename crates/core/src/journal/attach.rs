@@ -256,6 +256,15 @@ impl Controller {
         let volume = &array.volume;
         (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
     }
+
+    /// Does the journal keep a write of this array that is acknowledged now? Beside [`Controller::journal_protection`]
+    /// the policy has to say so, and the members that they must not be used without the journal.
+    #[must_use]
+    pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
+        let Some(array) = self.array(array) else { return false };
+        let mut sets = (0..array.volume.set_count()).map(|n| array.volume.set(n));
+        sets.all(|id| self.set(id).journal.session == Session::On && self.wants_journal(id))
+    }
 }
 
 fn found_entry(superblock: &JournalSuperblock, sequence: u64, found: &FoundEntry) -> Entry {

@@ -10,7 +10,9 @@ use super::session::Session;
 use super::{JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::set::Life;
-use crate::controller::Controller;
+use crate::controller::{CommandError, Controller};
+use crate::events::DriveError;
+use crate::io::channel::Owner;
 
 impl Controller {
     /// Tell the administrator something about the journal.
@@ -25,6 +27,7 @@ impl Controller {
             return;
         }
         let drive = device.drive;
+        self.set_changed = true;
         if self.journal.devices.iter().any(|device| device.works) {
             self.journal_notice(Some(drive), NoticeKind::JournalDegraded, actions);
             // From here on the log of the dropped device is behind: a higher epoch says so before anything that it
@@ -41,6 +44,11 @@ impl Controller {
         } else {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
             self.lose_journal(JournalLoss::Device);
+        }
+        // What waits behind commands that it does not answer would wait for ever.
+        while let Some(command) = self.channels.cancel_queued(drive) {
+            let Owner::Journal(work) = command.owner else { unreachable!("the drive is the journal's alone") };
+            self.on_journal_command(work, &command, Err(CommandError::Drive(DriveError::Gone)), actions);
         }
     }
 

@@ -170,7 +170,7 @@ impl Controller {
                 (position.0 + JOURNAL_ALIGN.get() + payload_at.get(), sectors)
             }
             // Behind a reference that the tail has passed is nothing: its redo was complete.
-            JournalRecord::RedoRef { at, sectors, .. } if self.is_in_log(at) => (at.0, sectors),
+            JournalRecord::RedoRef { at, sectors, .. } if self.is_in_log(at, position) => (at.0, sectors),
             _ => return (Need::Done, Sectors::ZERO),
         };
         if done >= sectors {
@@ -182,11 +182,12 @@ impl Controller {
         (Need::Payload(at + done.get(), piece), left)
     }
 
-    fn is_in_log(&self, at: RingSector) -> bool {
+    /// Does a place belong to an entry before the one that refers to it? Where the tail has passed it, newer entries may
+    /// stand there by now.
+    fn is_in_log(&self, at: RingSector, referred_from: RingSector) -> bool {
         let Some(first) = self.journal.replay.entries.first() else { return false };
         let ring = self.journal.ring();
-        let last = self.journal.replay.entries.last().expect("there is a first");
-        ring.distance(first.position, at) < ring.distance(first.position, last.position)
+        ring.distance(first.position, at) < ring.distance(first.position, referred_from)
     }
 
     fn window_holds(&self, at: u64, len: Sectors) -> Option<PoolOffset> {

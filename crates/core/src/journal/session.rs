@@ -62,6 +62,8 @@ pub(crate) struct SetJournal {
     pub flushes: u32,
     /// Destage is in a hurry because the session is to end.
     pub hurried: bool,
+    /// What was destaged last was not taken by the members: the session may never end.
+    pub stuck: bool,
     /// Its part of the log is not loaded yet.
     pub replaying: bool,
     /// Why that was not possible.
@@ -78,6 +80,7 @@ impl SetJournal {
         logged: 0,
         flushes: 0,
         hurried: false,
+        stuck: false,
         replaying: false,
         replay_error: None,
     };
@@ -113,7 +116,7 @@ impl Controller {
         let mirror = matches!(set.geometry, Geometry::Mirror(_));
         if !self.journal.is_live() {
             Some(Unprotected::NoJournal)
-        } else if set.life != Life::Running || set.is_in_doubt() {
+        } else if set.life != Life::Running || set.is_in_doubt() || set.is_lost() {
             Some(Unprotected::NotRunning)
         } else if !set.is_cacheable || !is_protectable(&set.geometry) {
             Some(Unprotected::Shape)
@@ -147,11 +150,14 @@ impl Controller {
         false
     }
 
-    /// Is its session one that nobody wants any more? Writes past it wait until it has ended, for everything that is
-    /// written meanwhile has to be in the journal. What a lost journal promises does not matter.
+    /// Is its session one that nobody wants any more? Writes past it wait until it has ended: everything that is written
+    /// meanwhile has to be in the journal, and a crash would bring back what a lost one has, over what was written without
+    /// it, if it is found again.
     pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
         let set = self.set(id);
-        set.journal.session != Session::Off && set.life == Life::Running && self.journal.is_live() && !set.is_in_doubt()
+        // A set whose flush has failed stays where it is until it is started again, and so may one that is stuck.
+        let stays = || set.journal.stuck || set.is_in_doubt() || set.is_lost();
+        set.journal.session != Session::Off && !stays()
     }
 
     /// Does the journal still hold something for a set that its members do not have?
@@ -171,8 +177,13 @@ impl Controller {
             Session::Settling if set.journal.flushes == 0 => self.enter_session(id),
             Session::Entering(_) if !self.journal.is_live() => self.set_session(id, Session::Off),
             Session::Entering(generation) if self.journal.writing.durable >= generation => self.mark_session(id),
-            Session::Marking(generation) if durable >= generation => self.set_session(id, Session::On),
-            Session::On if !self.wants_journal(id) => self.leave_session(id, actions),
+            Session::Marking(generation) if durable >= generation => {
+                // Those who have waited for it come first: it must not be quiet already.
+                let now = self.now;
+                self.set_mut(id).last_write = now;
+                self.set_session(id, Session::On)
+            }
+            Session::On if !self.wants_journal(id) && !set.is_in_doubt() => self.leave_session(id, actions),
             Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id),
             Session::Unmarking(generation) if durable >= generation => self.end_session(id),
             _ => false,

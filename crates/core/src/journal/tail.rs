@@ -90,6 +90,7 @@ impl Controller {
         let idle = journal.is_live()
             && journal.round.state == RoundState::Idle
             && journal.log.may_shrink()
+            && journal.log.first <= journal.durable
             && journal.log.first < self.held_tail();
         idle.then(|| self.idle_round_at())
     }
@@ -175,10 +176,16 @@ impl Controller {
         true
     }
 
+    /// Does somebody wait for lines that could be loaded again, and those that are in the log are not taken by the members?
+    fn is_cache_stuck(&self) -> bool {
+        let idle = self.cache.writing == 0 && self.cache.units.first_waiting().is_none();
+        self.journal.short && idle && self.sets.iter().flatten().any(|set| set.journal.stuck)
+    }
+
     /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
     /// that has failed needs. The others go on without it.
     fn check_full(&mut self) -> bool {
-        let waited = !self.journal_ops.is_empty();
+        let waited = !self.journal_ops.is_empty() || self.is_cache_stuck();
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
