@@ -315,7 +315,7 @@ impl Controller {
     /// A host asks something of an array whose policy is adaptive.
     pub(crate) fn watch_load(&mut self, request: &BlockRequest) {
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
-        if !array.adaptive.note(request, array.inside, self.now) {
+        if !array.adaptive.note(request, array.inside.at(self.now).level, self.now) {
             return;
         }
         let facts = self.facts_of(request);

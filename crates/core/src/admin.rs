@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use openraid_format::{Superblock, Uuid};
-use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot, Token};
+use openraid_units::{ArrayId, DriveId, Instant, Sectors, SetId, Slot, Token};
 
 use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
@@ -476,6 +476,8 @@ pub struct ArrayStatus {
     pub members: Vec<MemberStatus>,
     /// The legs of a nested array.
     pub legs: Vec<ArrayId>,
+    /// Its sets: one, or one for each leg.
+    pub sets: Vec<SetId>,
     /// Background task.
     pub task: Option<TaskStatus>,
     /// Is the active mark on disk?

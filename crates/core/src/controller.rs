@@ -31,6 +31,7 @@ use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
 use crate::reason::{Reason, TraceEntry};
 use crate::slab::{Queue, Slab};
+use crate::steps::Steps;
 
 /// Operations kept back for those that other operations need to go on.
 const CHILD_OPS: u32 = 8;
@@ -107,6 +108,9 @@ pub struct Controller {
     pub(crate) admin_waiting: Vec<(Token, crate::array::admin::Waiting)>,
     trace: Vec<TraceEntry>,
     trace_next: usize,
+    /// What happened to requests, while anybody wants to know; and how many hosts have asked so far.
+    pub(crate) steps: Steps,
+    pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
 }
 
@@ -153,6 +157,8 @@ impl Controller {
             admin_waiting: Vec::new(),
             trace: Vec::with_capacity(limits.trace_entries as usize),
             trace_next: 0,
+            steps: Steps::default(),
+            asked: 0,
             more_to_do: false,
             limits,
         })
@@ -486,6 +492,7 @@ impl Controller {
         let entry = self.set_mut(set);
         entry.ops += 1;
         entry.direct_writes += u32::from(direct);
+        self.tell_made(key.index);
         self.ready.push(key.index);
         true
     }

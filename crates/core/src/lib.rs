@@ -23,9 +23,11 @@ pub mod geometry;
 mod io;
 pub mod journal;
 pub mod limits;
+pub mod occupancy;
 pub mod reason;
 mod slab;
 pub mod slots;
+pub mod steps;
 
 pub use actions::Actions;
 pub use controller::{Controller, Wake};

@@ -28,6 +28,9 @@ pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
 /// Buffers for payload of the journal: one collects, one is on its way, one is kept for the case that a drive falls
 /// silent while it reads one. Behind them is a window of the same size, into which replay reads.
 pub const JOURNAL_BUFFERS: usize = 3;
+/// Steps of host requests that are kept at the most, while anybody wants them: 4 MiB, or the last 2,000 partial-stripe
+/// writes.
+pub const STEPS_MAX: u32 = 32_768;
 /// Rows that a rebuild, resync or scrub has in work at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
 

@@ -145,6 +145,16 @@ reasons! {
     FlushInDoubt = "flush refused: an earlier one failed on a member that the array needs",
     /// A bad-block entry stands there: read around it.
     ReadAroundBadBlock = "read around a known bad block",
+    /// The request waited for memory for its payload.
+    WaitedForHostFrames = "request waited for memory for its payload",
+    /// A dirty unit is written because all of it is dirty.
+    DestageFull = "destaged: its unit was full",
+    /// A dirty unit is written because it has waited long enough.
+    DestageAged = "destaged: it had waited long enough",
+    /// A dirty unit is written because more than the high mark of the cache was dirty.
+    DestagePressed = "destaged: too much of the cache was dirty",
+    /// A dirty unit is written because a flush, a stop or another request waits for it.
+    DestageUrgent = "destaged: somebody waited for it",
 }
 
 /// How often each reason was given.

@@ -25,6 +25,7 @@ mod quantity;
 mod registry;
 mod server;
 mod sets;
+mod story;
 mod trial;
 mod verb;
 mod wiping;

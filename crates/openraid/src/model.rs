@@ -228,6 +228,58 @@ pub struct HostModel {
     pub written_bytes: u64,
 }
 
+/// A part of an array in the last seconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PartModel {
+    /// `member`, `journal` or `processor`.
+    pub part: String,
+    /// The member or the device.
+    pub name: Option<String>,
+    /// Its slot.
+    pub slot: Option<u16>,
+    /// Share of the time in which it had anything to do.
+    pub busy_percent: u64,
+    /// Commands that it had on average, in tenths.
+    pub depth_tenths: u64,
+    /// Commands that it was given.
+    pub commands: u64,
+    /// Mean time of one.
+    pub service_ns: u64,
+    /// Mean time that one waited in the controller.
+    pub queued_ns: u64,
+}
+
+/// What limits an array now.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LimitModel {
+    /// `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`, `nothing` or `unknown`.
+    pub part: String,
+    /// In a sentence.
+    pub text: String,
+    /// What moves it.
+    pub knob: String,
+    /// How long was looked at.
+    pub window_ms: u64,
+    /// Requests of hosts in that time.
+    pub requests: u64,
+    /// Bytes, both ways.
+    pub bytes: u64,
+    /// Requests inside on average, in tenths.
+    pub depth_tenths: u64,
+    /// Mean time of a request.
+    pub mean_ns: u64,
+    /// Times that something waited for memory.
+    pub waits_for_memory: u64,
+    /// Times that a write waited for room in the cache.
+    pub waits_for_cache: u64,
+    /// Times that something waited for the journal.
+    pub waits_for_journal: u64,
+    /// Times that a request waited for another one on the same rows.
+    pub waits_for_others: u64,
+    /// Its parts.
+    pub parts: Vec<PartModel>,
+}
+
 /// A write-intent bitmap.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BitmapModel {

@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use openraid_core::admin::{AdminCommand, ArrayStatus, JournalStatus, Unprotected};
 use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
+use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
+use openraid_core::steps::Step;
 use openraid_core::{Actions, Controller};
 use openraid_sys::clock;
-use openraid_units::{ArrayId, Instant, Tag, Token};
+use openraid_units::{ArrayId, DriveId, Instant, Tag, Token};
 
 use crate::record::{Event, Recorder};
 
@@ -151,6 +153,29 @@ impl Control {
     #[must_use]
     pub fn trace(&self) -> Vec<TraceEntry> {
         self.controller.trace().copied().collect()
+    }
+
+    /// Keep steps of host requests from now on, so many at the most; none: keep none.
+    pub fn keep_steps(&mut self, count: u32) {
+        self.controller.keep_steps(count);
+    }
+
+    /// The steps that are kept, the oldest first, and how many there were in all; none if they are not kept.
+    #[must_use]
+    pub fn steps(&self) -> Option<(Vec<Step>, u64)> {
+        Some((self.controller.steps().copied().collect(), self.controller.steps_told()?))
+    }
+
+    /// What a drive had to do until now.
+    #[must_use]
+    pub fn drive_load(&self, drive: DriveId, now: Instant) -> DriveLoad {
+        self.controller.drive_load(drive, now).unwrap_or_default()
+    }
+
+    /// Requests of hosts inside an array until now.
+    #[must_use]
+    pub fn host_load(&self, array: ArrayId, now: Instant) -> Occupied {
+        self.controller.host_load(array, now).unwrap_or_default()
     }
 
     /// Everything there is to tell of an array.

@@ -29,6 +29,7 @@ use crate::io::channel::Owner;
 use crate::io::heads::Heads;
 use crate::journal::session::{Session, SetJournal};
 use crate::journal::JournalState;
+use crate::occupancy::Occupancy;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -202,7 +203,7 @@ impl Controller {
             streams: Box::new(Streams::new()),
             adaptive: Box::new(Adaptive::new(self.now)),
             is_adaptive: false,
-            inside: 0,
+            inside: Occupancy::default(),
         };
         if index == self.arrays.len() {
             self.arrays.push(Some(array));

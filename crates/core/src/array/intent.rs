@@ -66,8 +66,7 @@ impl Controller {
 
     fn wait_for_set(&mut self, index: u32, reason: Reason, first: bool) -> bool {
         if first {
-            let set = self.ops[index].set;
-            self.explain(set, reason, u64::from(index), 0);
+            self.explain_op(index, reason, u64::from(index), 0);
         }
         self.wait_set.push(index);
         false
@@ -133,7 +132,7 @@ impl Controller {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
             if first {
-                self.explain(set_id, Reason::WaitedForFailureMark, u64::from(index), 0);
+                self.explain_op(index, Reason::WaitedForFailureMark, u64::from(index), 0);
             }
             self.wait_set.push(index);
         }

@@ -1,15 +1,29 @@
 //! What the controller tells about its arrays.
 
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, Sectors, Slot};
+use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot};
 
 use super::set::{Life, Set};
 use super::volume::Volume;
 use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskStatus};
 use crate::controller::Controller;
+use crate::io::channel::DriveLoad;
+use crate::occupancy::Occupied;
 use crate::slab::NONE;
 
 impl Controller {
+    /// What a drive had to do since it was attached, as of this time, which is not before that of the last advance.
+    #[must_use]
+    pub fn drive_load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
+        self.channels.load(drive, now.max(self.now))
+    }
+
+    /// Requests of hosts inside an array, as of this time, which is not before that of the last advance.
+    #[must_use]
+    pub fn host_load(&self, array: ArrayId, now: Instant) -> Option<Occupied> {
+        self.array(array).map(|array| array.inside.at(now.max(self.now)))
+    }
+
     /// The arrays that run, legs of nested ones included.
     pub fn arrays(&self) -> impl Iterator<Item = ArrayId> + '_ {
         (0..).map(ArrayId).zip(&self.arrays).filter(|(_, a)| a.is_some()).map(|(id, _)| id)
@@ -37,6 +51,7 @@ impl Controller {
             },
             health,
             members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
+            sets: (0..sets.len()).map(|number| array.volume.set(number)).collect(),
             legs: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
             task: direct.and_then(|s| s.task.as_ref().map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),

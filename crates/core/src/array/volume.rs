@@ -8,6 +8,7 @@ use crate::adaptive::Adaptive;
 use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Striped;
+use crate::occupancy::Occupancy;
 
 /// The map from an array to its sets.
 #[derive(Debug)]
@@ -70,11 +71,11 @@ pub(crate) struct Array {
     pub bytes: [u64; 2],
     /// Reads that come in order.
     pub streams: Box<Streams>,
-    /// What it has learned of its hosts, whether it does, and how many requests of theirs came since it does and are
-    /// inside.
+    /// What it has learned of its hosts, and whether it does.
     pub adaptive: Box<Adaptive>,
     pub is_adaptive: bool,
-    pub inside: u32,
+    /// Requests inside.
+    pub inside: Occupancy,
 }
 
 impl Array {

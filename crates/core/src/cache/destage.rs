@@ -17,6 +17,7 @@ use crate::geometry::{Geometry, StripeRole};
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::split::narrow;
 use crate::limits::FRAME_BYTES;
+use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -37,12 +38,14 @@ impl Controller {
                 continue;
             }
             self.cache.units.set_state(unit, UnitState::Writing);
-            self.cache.units.get_mut(unit).urgent = false;
             let op = self.destage_op(unit);
+            self.cache.units.get_mut(unit).urgent = false;
+            self.set_mut(entry.set).reasons.count(op.why);
             self.cache.writing += 1;
             self.cache.leaving += op.probe;
             let key = self.ops.insert(op).expect("asked for room");
             self.set_mut(entry.set).ops += 1;
+            self.tell_made(key.index);
             self.ready.push(key.index);
         }
         moved
@@ -64,6 +67,22 @@ impl Controller {
         unit.map_or(self.limits.destage_delay, |unit| self.set(unit.set).heads.tuning.destage_delay)
     }
 
+    /// Why a dirty unit of so many sectors is written now.
+    fn why_destaged(&self, unit: u32, len: Sectors) -> Reason {
+        let entry = self.cache.units.get(unit);
+        if entry.urgent {
+            Reason::DestageUrgent
+        } else if u64::from(entry.sectors) == len.get() {
+            Reason::DestageFull
+        } else if self.cache.syncs > 0 {
+            Reason::DestageUrgent
+        } else if self.cache.draining {
+            Reason::DestagePressed
+        } else {
+            Reason::DestageAged
+        }
+    }
+
     fn destage_op(&self, unit: u32) -> Op {
         let entry = self.cache.units.get(unit);
         let set = self.set(entry.set);
@@ -71,7 +90,8 @@ impl Controller {
         let epoch = set.dirty.epoch;
         // How many lines it takes out of the cache, about.
         let probe = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
-        let mut op = Op { cache_unit: unit, epoch, probe, at, len, ..Op::new(OpKind::Destage, entry.set) };
+        let why = self.why_destaged(unit, len);
+        let mut op = Op { cache_unit: unit, epoch, probe, why, at, len, ..Op::new(OpKind::Destage, entry.set) };
         if let Geometry::Parity(parity) = &set.geometry {
             op.kind = OpKind::RowDestage;
             op.stripe = StripeIndex(entry.number);

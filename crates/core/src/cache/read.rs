@@ -9,6 +9,7 @@ use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
+use crate::steps::What;
 
 /// Lines that one look takes into account at the most, so that the actions have room.
 const LINES_AT_ONCE: usize = 64;
@@ -74,6 +75,7 @@ impl Controller {
         }
         self.pieces[piece].split += run;
         self.set_mut(set).reasons.count(Reason::ReadCached);
+        self.tell_piece(piece, || What::Found { len: run });
         Cached::Taken
     }
 

@@ -207,7 +207,7 @@ impl Controller {
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         let first = core::mem::replace(&mut self.pieces[ahead].waiters, piece);
         self.pieces[piece].next_waiter = first;
-        self.explain(set, Reason::WaitedForReadAhead, at.get(), 0);
+        self.explain_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
     /// The lines have what a reading ahead brought, or it failed: who waits looks again.

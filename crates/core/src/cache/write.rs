@@ -22,6 +22,7 @@ use crate::journal::session::Session;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
+use crate::steps::What;
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
@@ -84,6 +85,7 @@ impl Controller {
     fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
         match self.dirty_unit_below(set, at, len) {
             Some(unit) => {
+                self.tell_piece(piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
                 let waiters = &mut self.cache.units.get_mut(unit).waiters;
                 self.pieces[piece].next_waiter = core::mem::replace(waiters, piece);
                 Cached::Waits
@@ -217,9 +219,9 @@ impl Controller {
                 return self.pass_cache(piece, set, at, len);
             }
             if promise == Promise::Journal && len.is_zero() {
-                self.explain(set, Reason::WaitedForJournal, at.get(), 0);
+                self.explain_piece(piece, set, Reason::WaitedForJournal, at.get(), 0);
             }
-            self.explain(set, Reason::WaitedForCache, at.get(), self.cache.dirty);
+            self.explain_piece(piece, set, Reason::WaitedForCache, at.get(), self.cache.dirty);
             self.cache.draining = true;
             self.cache_waiters.push(piece);
             return Cached::Waits;
@@ -229,6 +231,8 @@ impl Controller {
         self.pieces[piece].split += taken;
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.explain(set, reason, at.get(), narrow(taken));
+        let entry = if promise == Promise::Journal { self.journal.open.sequence } else { 0 };
+        self.tell_piece(piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
     }
 

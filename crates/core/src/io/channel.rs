@@ -17,6 +17,7 @@ use crate::events::DriveInfo;
 use crate::frames::Run;
 use crate::io::elevator::{Elevator, Node};
 use crate::limits::{Limits, METADATA_BYTES_MAX};
+use crate::occupancy::{Occupancy, Occupied};
 use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
 
@@ -66,6 +67,8 @@ pub(crate) struct Command {
     /// Metadata of a command that waits.
     pub parked: u32,
     // The channel's own bookkeeping.
+    /// When it came here.
+    pub asked: Instant,
     /// When it is overdue; while it waits, since when it does.
     pub deadline: Instant,
     pub issued: bool,
@@ -98,6 +101,7 @@ impl Command {
             tried: SlotSet::EMPTY,
             hold: None,
             parked: NONE,
+            asked: Instant::ZERO,
             deadline: Instant::NEVER,
             issued: false,
             previous: NONE,
@@ -161,6 +165,21 @@ pub(crate) struct Channel {
     sorting: bool,
     /// Where the last command that was issued ended.
     position: DriveLba,
+    /// Commands that the drive has, and those that wait here, over time; and how many it was given.
+    working: Occupancy,
+    waiting: Occupancy,
+    commands: u64,
+}
+
+/// What a drive had to do since it was attached.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriveLoad {
+    /// Commands that it was given.
+    pub commands: u64,
+    /// Commands that it had.
+    pub working: Occupied,
+    /// Commands that waited for it in the controller.
+    pub waiting: Occupied,
 }
 
 /// Commands of some class that wait.
@@ -302,6 +321,9 @@ impl Channels {
                     out: List::EMPTY,
                     sorting: info.rotational,
                     position: DriveLba::ZERO,
+                    working: Occupancy::default(),
+                    waiting: Occupancy::default(),
+                    commands: 0,
                 });
                 true
             }
@@ -324,6 +346,13 @@ impl Channels {
         self.get(drive).map_or(0, |c| c.issued + c.quarantined)
     }
 
+    /// What a drive had to do until now.
+    pub(crate) fn load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
+        let channel = self.get(drive)?;
+        let (working, waiting) = (channel.working.at(now), channel.waiting.at(now));
+        Some(DriveLoad { commands: channel.commands, working, waiting })
+    }
+
     /// Serve what waits for a drive by place?
     pub(crate) fn sort(&mut self, drive: DriveId, on: bool) {
         if let Some(channel) = self.drives[drive.index()].as_mut() {
@@ -331,9 +360,10 @@ impl Channels {
         }
     }
 
-    /// Take a command: issue it now, or when the drive has room.
-    pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) {
+    /// Take a command: issue it now, or when the drive has room; true where it waits for that.
+    pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) -> bool {
         let drive = command.drive;
+        command.asked = now;
         if self.channel(drive).issued >= self.depth_max {
             if let Data::Metadata(range) = command.data {
                 command.parked = self.park(range, actions);
@@ -342,9 +372,12 @@ impl Channels {
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
+            channel.waiting.set(now, channel.queued);
+            true
         } else {
             let key = self.commands.insert(command).expect("room was asked for before commands are made");
             self.issue(now, key.index, actions);
+            false
         }
     }
 
@@ -379,6 +412,8 @@ impl Channels {
         let Command { drive, op, lba, len, data, class, .. } = *command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
+        channel.working.set(now, channel.issued);
+        channel.commands += 1;
         if op != DriveOp::Flush {
             channel.position = lba + len;
         }
@@ -401,6 +436,7 @@ impl Channels {
         } else {
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.issued -= 1;
+            channel.working.set(now, channel.issued);
             channel.out.remove(&mut self.commands, key.index);
             self.out -= 1;
         }
@@ -417,6 +453,7 @@ impl Channels {
             }
             let Some(index) = channel.next_waiting(&self.commands, &self.nodes, now, self.age_max) else { return };
             channel.dequeue(&mut self.commands, &mut self.nodes, index);
+            channel.waiting.set(now, channel.queued);
             self.issue(now, index, actions);
         }
     }

@@ -11,6 +11,7 @@ use crate::journal::session::Session;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+use crate::steps::What;
 
 impl Controller {
     // ---- reading
@@ -50,6 +51,7 @@ impl Controller {
             } else {
                 self.copy_chosen(&op, at, &fragment, len, reason);
             }
+            self.tell_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
             done += len;
@@ -125,6 +127,7 @@ impl Controller {
         let mirrored = matches!(self.set(op.set).geometry, Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.set_mut(op.set).reasons.count(reason);
+        self.tell_op(index, || What::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
         while done < op.len {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
@@ -255,9 +258,12 @@ impl Controller {
             self.requests[index].pieces += 1;
             let key = self.ops.insert(op).expect("asked for room");
             self.set_mut(set_id).ops += 1;
+            self.tell_made(key.index);
             self.ready.push(key.index);
         } else {
-            self.explain(set_id, Reason::DiscardIgnored, set_lba.get(), 0);
+            let reason = Reason::DiscardIgnored;
+            self.explain(set_id, reason, set_lba.get(), 0);
+            self.tell_request(index, || What::Reason { reason, figure: 0 });
         }
         true
     }
@@ -309,7 +315,7 @@ impl Controller {
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
-                self.explain(op.set, Reason::DiscardDone, op.stripe.0.max(op.at.get()), 0);
+                self.explain_op(index, Reason::DiscardDone, op.stripe.0.max(op.at.get()), 0);
                 if self.is_row_op(&op) {
                     let (from, to) = self.member_rows(&op);
                     for slot in SlotSet::first_n(self.set(op.set).slots()) {

@@ -30,6 +30,7 @@ impl Controller {
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
         let key = self.ops.insert(op).expect("asked for room");
         self.set_mut(set).ops += 1;
+        self.tell_made(key.index);
         self.ready.push(key.index);
         true
     }
@@ -42,7 +43,7 @@ impl Controller {
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
             if self.set(set).is_in_doubt() {
-                self.explain(set, Reason::FlushInDoubt, 0, 0);
+                self.explain_op(index, Reason::FlushInDoubt, 0, 0);
                 self.ops[index].error = Some(ReplyStatus::IoError);
                 return self.finish_op(index, actions);
             }

@@ -73,7 +73,8 @@ impl Controller {
             command.hold = self.hold_of(&self.ops[index], at);
         }
         self.ops[index].pending += 1;
-        self.channels.push(self.now, command, actions);
+        let waits = self.channels.push(self.now, command, actions);
+        self.tell_op(index, || command.asked_step(waits));
     }
 
     /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
@@ -148,6 +149,8 @@ impl Controller {
         result: Result<(), CommandError>,
         actions: &mut Actions,
     ) {
+        let timeout = self.limits.command_timeout;
+        self.tell_op(index, || command.ended_step(timeout, result.is_ok()));
         if command.op == DriveOp::Flush {
             self.set_mut(command.set).members[command.member as usize].flushing -= 1;
         }
@@ -212,7 +215,7 @@ impl Controller {
                 // The piece is read again, in fresh frames, by rows: that way knows how to recover.
                 self.pieces[piece].restart = true;
                 self.pieces[piece].fresh |= error == CommandError::Timeout;
-                self.explain(set, Reason::ReadRetried, command.lba.get(), 0);
+                self.explain_op(index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),
         }
@@ -272,7 +275,7 @@ impl Controller {
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
-            self.explain(op.set, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
+            self.explain_op(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried, actions);
         } else if command.len > block && self.may_issue() {

@@ -19,6 +19,7 @@ use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::plan::WriteMethod;
+use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -166,6 +167,8 @@ pub(crate) struct Op {
     /// Destage: the dirty unit, and the epoch of its set in which it began.
     pub cache_unit: u32,
     pub epoch: u32,
+    /// Destage: why now.
+    pub why: Reason,
     /// It reads before a host asks.
     pub ahead: bool,
     /// The entry of the journal that has what it is about to write, until the members have it; and whether that is
@@ -223,6 +226,7 @@ impl Op {
             fresh: false,
             cache_unit: NONE,
             epoch: 0,
+            why: Reason::DestageAged,
             ahead: false,
             logged: 0,
             log_durable: false,

@@ -20,7 +20,9 @@ use crate::frames::Run;
 use crate::geometry::Split;
 use crate::io::op::{Op, OpKind, Payload};
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
+use crate::reason::Reason;
 use crate::slab::NONE;
+use crate::steps::What;
 
 /// Pieces of one request in work at once, at the most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
@@ -50,6 +52,10 @@ pub(crate) struct Request {
     pub ahead: bool,
     /// It is among those inside its array.
     pub counted: bool,
+    /// Which request of a host it is, counted from 1; those that read ahead are none.
+    pub number: u64,
+    /// It has waited for frames.
+    pub starved: bool,
 }
 
 impl Request {
@@ -66,6 +72,8 @@ impl Request {
             sync: Sync::Idle,
             ahead: false,
             counted: false,
+            number: 0,
+            starved: false,
         }
     }
 }
@@ -166,8 +174,11 @@ impl Piece {
 impl Controller {
     /// Take a request in: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
-        let entry = Request::new(request);
+        self.asked += 1;
+        let entry = Request { number: self.asked, ..Request::new(request) };
         let key = self.requests.insert(entry).expect("submit keeps room");
+        let BlockRequest { array, kind, offset, len, .. } = request;
+        self.tell_request(key.index, || What::Arrived { array, kind, offset, len });
         if let Err(status) = self.check(&request) {
             self.requests[key.index].error = Some(status);
             self.finish_request(key.index, actions);
@@ -175,9 +186,10 @@ impl Controller {
         }
         let array = self.arrays[request.array.index()].as_mut().expect("checked");
         array.count(&request);
-        if array.is_adaptive {
-            array.inside += 1;
-            self.requests[key.index].counted = true;
+        array.inside.enter(self.now);
+        let is_adaptive = array.is_adaptive;
+        self.requests[key.index].counted = true;
+        if is_adaptive {
             self.watch_load(&request);
         }
         match request.kind {
@@ -238,7 +250,10 @@ impl Controller {
             0 => None,
             bytes => match self.host_frames.take(bytes) {
                 Some(run) => Some(run),
-                None => return false,
+                None => {
+                    self.starve(index);
+                    return false;
+                }
             },
         };
         let start = request.request.offset.get() + request.cut;
@@ -286,6 +301,17 @@ impl Controller {
         }
         self.start_piece(key.index, actions);
         true
+    }
+
+    /// There are no frames for a request: it waits, and says so once.
+    #[cold]
+    fn starve(&mut self, index: u32) {
+        if !core::mem::replace(&mut self.requests[index].starved, true) {
+            let set = self.array(self.requests[index].request.array).expect("requests belong to arrays").volume.set(0);
+            let (reason, free) = (Reason::WaitedForHostFrames, self.host_frames.free_frames());
+            self.explain(set, reason, 0, free);
+            self.tell_request(index, || What::Reason { reason, figure: free });
+        }
     }
 
     /// Length of the next piece of a request and the bytes of frames that it needs.
@@ -383,6 +409,8 @@ impl Controller {
             PieceState::Receiving | PieceState::Filling => match result {
                 Ok(()) => {
                     piece.state = PieceState::Working;
+                    let len = piece.len;
+                    self.tell_request(owner, || What::Received { len });
                     self.want_ops(key.index);
                     self.want_piece(owner);
                 }
@@ -481,7 +509,9 @@ impl Controller {
                 return;
             }
             piece.state = PieceState::Sending;
-            self.requests[request].sent += piece.len;
+            let len = piece.len;
+            self.requests[request].sent += len;
+            self.tell_request(request, || What::Sending { len });
             self.send_transfer(at, Direction::ToHost, actions);
             let sent = self.requests[request].sent;
             if self.requests[request].pieces == 1 {
@@ -538,14 +568,16 @@ impl Controller {
 
     /// Nothing of the request is in work any more.
     pub(crate) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
+        let status = self.requests[index].error.unwrap_or(ReplyStatus::Ok);
+        self.tell_request(index, || What::Replied { status });
         let entry = self.requests.remove(index);
         if entry.ahead {
             return self.ahead_ended(&entry.request);
         }
         if entry.counted {
-            self.arrays[entry.request.array.index()].as_mut().expect("it waits for its requests").inside -= 1;
+            let array = self.arrays[entry.request.array.index()].as_mut().expect("it waits for its requests");
+            array.inside.leave(self.now);
         }
-        let status = entry.error.unwrap_or(ReplyStatus::Ok);
         let answered_by_transfer =
             matches!(entry.request.kind, RequestKind::Read) && status == ReplyStatus::Ok && entry.request.len > 0;
         if !answered_by_transfer {

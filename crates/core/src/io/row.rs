@@ -10,6 +10,7 @@ use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
+use crate::steps::What;
 
 impl Controller {
     pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
@@ -199,6 +200,8 @@ impl Controller {
         let op = *op;
         if !lost.is_empty() {
             self.explain(op.set, Reason::ReadRecovered, op.stripe.0, read.len());
+            let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
+            self.tell_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
         for slot in read {
             let at = self.row_address(&op, slot);
@@ -292,6 +295,8 @@ impl Controller {
             return;
         }
         self.explain(op.set, plan.reason, op.stripe.0, plan.rejected_reads);
+        let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
+        self.tell_op(index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
@@ -339,7 +344,7 @@ impl Controller {
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return;
         }
-        self.explain(op.set, Reason::WriteNoParity, op.stripe.0, 0);
+        self.explain_op(index, Reason::WriteNoParity, op.stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);

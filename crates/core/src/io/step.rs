@@ -10,6 +10,7 @@ use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
+use crate::steps::What;
 
 impl Controller {
     /// Move an operation as far as it goes.
@@ -20,7 +21,10 @@ impl Controller {
             (OpKind::Flush, _) => self.step_flush(index, actions),
             (_, Phase::Start) => self.lock_op(index, actions),
             (OpKind::Redo, _) => self.step_redo(index, actions),
-            (_, Phase::Locking) => self.on_locked(index, actions),
+            (_, Phase::Locking) => {
+                self.tell_op(index, || What::Granted);
+                self.on_locked(index, actions);
+            }
             (_, Phase::Edges) => self.on_edges(index, actions),
             (OpKind::Write, _) => self.step_write(index, actions),
             (OpKind::Destage, _) => self.step_destage(index, actions),
@@ -67,7 +71,7 @@ impl Controller {
         if self.locks.acquire(index, self.lock_range(&op)) {
             self.on_locked(index, actions);
         } else {
-            self.explain(op.set, Reason::WaitedForLock, op.stripe.0.max(op.at.get() / REGION_SECTORS), 0);
+            self.explain_op(index, Reason::WaitedForLock, op.stripe.0.max(op.at.get() / REGION_SECTORS), 0);
         }
     }
 
@@ -91,7 +95,7 @@ impl Controller {
         if self.ops.room() < 2 {
             return self.wait_for_commands(index);
         }
-        self.explain(op.set, Reason::EdgeRead, op.at.get(), u32::from(op.head_skip) + u32::from(op.tail_skip));
+        self.explain_op(index, Reason::EdgeRead, op.at.get(), u32::from(op.head_skip) + u32::from(op.tail_skip));
         let in_one = op.head_skip > 0 && self.is_one_block(&op);
         self.ops[index].edges_in_one = in_one;
         if op.head_skip > 0 {
@@ -133,6 +137,7 @@ impl Controller {
         let key = self.ops.insert(child).expect("asked for room");
         self.set_mut(op.set).ops += 1;
         self.ops[index].pending += 1;
+        self.tell_made(key.index);
         self.ready.push(key.index);
     }
 
@@ -210,6 +215,7 @@ impl Controller {
         let tag = Tag::new(TagKind::Job, index, self.ops.generation(index));
         actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
         self.ops[index].pending += 1;
+        self.tell_op(index, || What::Computing { kind, columns: columns_len, len });
     }
 
     /// A job ended.
@@ -219,10 +225,14 @@ impl Controller {
         let op = &mut self.ops[key.index];
         op.verdict = verdict;
         op.pending -= 1;
-        let is_redo = op.kind == OpKind::Redo;
+        let (is_redo, computing) = (op.kind == OpKind::Redo, matches!(op.phase, Phase::Computing(_)));
         // One that waits for the journal as well moves when that is through.
-        if op.pending == 0 && !op.in_group {
+        let through = op.pending == 0;
+        if through && !op.in_group {
             self.ready.push(key.index);
+        }
+        if through && computing {
+            self.tell_op(key.index, || What::Computed);
         }
         if is_redo {
             self.on_replay_copy();
@@ -267,8 +277,7 @@ impl Controller {
                 return true;
             }
         }
-        let set = self.ops[index].set;
-        self.explain(set, Reason::WaitedForFrames, u64::from(index), self.work_frames.free_frames());
+        self.explain_op(index, Reason::WaitedForFrames, u64::from(index), self.work_frames.free_frames());
         if woken {
             self.wait_frames.push_front(index);
         } else {
@@ -295,6 +304,7 @@ impl Controller {
         self.unlog(index);
         self.release_work(index);
         let op = self.ops[index];
+        self.tell_op(index, || What::Done { error: op.error });
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push(granted));

@@ -20,6 +20,8 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, Metada
 use crate::controller::{CommandError, Controller};
 use crate::io::channel::{Command, Owner};
 use crate::io::split::narrow;
+use crate::reason::Reason;
+use crate::steps::What;
 
 /// What a command of the journal is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,6 +194,9 @@ impl Controller {
         let journal = &mut self.journal;
         journal.counters.entries += 1;
         journal.counters.sectors += sectors.get();
+        let records = u32::try_from(journal.flying.records.len()).expect("few records");
+        self.tell_entry(sequence, || What::Sealed { sectors, records });
+        let journal = &mut self.journal;
         if let Some(at) = journal.flying.wrap {
             self.write_wrap(sequence - 1, at, actions);
         }
@@ -370,6 +375,8 @@ impl Controller {
         }
         match work {
             JournalWork::Group => {
+                let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
+                self.tell_entry(sequence, || command.ended_step(timeout, result.is_ok()));
                 self.journal.flying.pending -= 1;
                 self.land_group(actions);
             }
@@ -396,6 +403,9 @@ impl Controller {
         }
         let journal = &mut self.journal;
         journal.durable = journal.flying.sequence;
+        let sequence = journal.durable;
+        self.tell_entry(sequence, || What::Durable);
+        let journal = &mut self.journal;
         // A buffer that a silent drive may still read is not used again.
         journal.buffers[journal.flying.buffer] = !journal.flying.silent;
         let mut pieces = core::mem::take(&mut journal.flying.pieces);
@@ -442,12 +452,8 @@ impl Controller {
 
     /// An operation waits for room in the journal.
     pub(crate) fn wait_for_journal(&mut self, index: u32) {
-        self.explain(
-            self.ops[index].set,
-            crate::reason::Reason::WaitedForJournal,
-            self.ops[index].stripe.0,
-            narrow(Sectors(self.journal.log.used)),
-        );
+        let (stripe, used) = (self.ops[index].stripe.0, narrow(Sectors(self.journal.log.used)));
+        self.explain_op(index, Reason::WaitedForJournal, stripe, used);
         self.journal_ops.push(index);
     }
 }

@@ -14,6 +14,7 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
 use crate::reason::Reason;
+use crate::steps::What;
 
 /// References that one operation makes at the most; more, and the bytes are put in again.
 const REFERENCES_MAX: usize = 80;
@@ -91,6 +92,7 @@ impl Controller {
 
     /// The entry that an operation waits for is durable, or will never be.
     pub(crate) fn logged_is_durable(&mut self, index: u32) {
+        self.tell_op(index, || What::Durable);
         let op = &mut self.ops[index];
         (op.log_durable, op.in_group) = (op.logged != 0, false);
         if op.pending == 0 {
@@ -126,7 +128,8 @@ impl Controller {
         self.journal.open.ops.push(index);
         self.journal.log.pin(sequence);
         self.set_mut(set).journal.logged += 1;
-        self.explain(set, Reason::RedoLogged, self.ops[index].stripe.0, 0);
+        self.explain_op(index, Reason::RedoLogged, self.ops[index].stripe.0, 0);
+        self.tell_op(index, || What::Logged { entry: sequence });
     }
 
     // ---- rows

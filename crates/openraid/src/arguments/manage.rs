@@ -3,7 +3,7 @@
 use super::MEMBER_HELP;
 use crate::consistency::ConsistencyWord;
 use crate::quantity;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use openraid_units::Bytes;
 
 /// An array.
@@ -24,6 +24,72 @@ pub struct ShowArguments {
     /// Go on until the rebuild, resync or check is over
     #[arg(short, long)]
     pub follow: bool,
+}
+
+/// What `explain` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without an option: what limits the array now and which knob moves it, and the totals by reason since it was started.
+
+The story of a request says how it went through the controller: into which operations it was split, what it waited for,
+which members were asked for which sectors and how long they took, what was computed, what went into the journal, and
+what was written to the members later. Stories are told from steps, which are kept while --follow runs, or from
+--record on until --record off; the last 32,768 of them, and nothing is spent on them otherwise.
+
+Examples:
+  openraid explain data
+  openraid explain data --follow
+  openraid explain data --record on
+  openraid explain data --request last
+  openraid explain data --slowest 3")]
+pub struct ExplainArguments {
+    /// Name of the array
+    pub array: String,
+    /// The story of one request: its number, as --follow shows it, or last
+    #[arg(long, value_name = "N", value_parser = request, conflicts_with_all = ["follow", "record", "slowest"])]
+    pub request: Option<RequestWord>,
+    /// The stories of requests as they end, until Ctrl-C
+    #[arg(short, long, conflicts_with_all = ["record", "slowest"])]
+    pub follow: bool,
+    /// The stories of so many requests, those that took longest of all that are kept
+    #[arg(long, value_name = "COUNT", conflicts_with = "record", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub slowest: Option<u8>,
+    /// Keep steps of requests from now on, or no more
+    #[arg(long, value_name = "HOW")]
+    pub record: Option<SwitchWord>,
+}
+
+impl ExplainArguments {
+    /// Stories, not totals?
+    pub const fn tells_stories(&self) -> bool {
+        self.request.is_some() || self.follow || self.slowest.is_some()
+    }
+}
+
+/// A request by its number, or the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestWord {
+    /// The last one that ended.
+    Last,
+    /// The one with this number.
+    Number(u64),
+}
+
+/// Something that is on or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SwitchWord {
+    /// From now on
+    On,
+    /// No more
+    Off,
+}
+
+fn request(text: &str) -> Result<RequestWord, String> {
+    if text == "last" {
+        return Ok(RequestWord::Last);
+    }
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(RequestWord::Number).ok_or_else(|| "give the number of a request, counted from 1, or last".into())
 }
 
 /// What `set` takes.

@@ -17,8 +17,8 @@ pub use lab::{
     CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
-    AddArguments, ArrayArgument, CheckArguments, MemberArguments, RepairArguments, ReplaceArguments, SetArguments,
-    ShowArguments, SpareArguments, SpareVerb, StopArguments,
+    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, MemberArguments, RepairArguments, ReplaceArguments,
+    RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -123,8 +123,8 @@ pub enum Verb {
     CopyOut(CopyOutArguments),
     /// Fill an array from standard input, without a server
     CopyIn(CopyInArguments),
-    /// Say how often the engine decided what, and why
-    Explain(ArrayArgument),
+    /// Say what limits an array, what the engine decided and why, and the story of each request
+    Explain(ExplainArguments),
     /// Make, show, adopt or give up journals
     Journal(JournalArguments),
     /// Show it all: an array of eight drives, a client, a drive that is pulled, a rebuild
@@ -178,6 +178,8 @@ impl Verb {
             Self::Doctor(_) => "doctor",
             Self::CopyOut(_) => "copy-out",
             Self::CopyIn(_) => "copy-in",
+            Self::Explain(arguments) if arguments.record.is_some() => "explain-record",
+            Self::Explain(arguments) if arguments.tells_stories() => "explain-stories",
             Self::Explain(_) => "explain",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal-create",

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
-use crate::model::{ArrayModel, JournalModel};
+use crate::model::{ArrayModel, JournalModel, LimitModel};
+use crate::story::StoriesModel;
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
@@ -107,6 +108,37 @@ pub enum Command {
         #[serde(default)]
         journal_lost: bool,
     },
+    /// What limits an array now?
+    Limit {
+        /// Its name.
+        array: String,
+    },
+    /// Keep steps of requests from now on, or do not.
+    Record {
+        /// On?
+        on: bool,
+    },
+    /// Stories of requests that ended; steps are kept while somebody asks for them.
+    Stories {
+        /// The array.
+        array: String,
+        /// Those that ended since this number.
+        since: u64,
+    },
+    /// The story of a request, from steps that are kept.
+    Story {
+        /// The array.
+        array: String,
+        /// Its number; nothing: the last that ended.
+        request: Option<u64>,
+    },
+    /// The stories of those that took longest.
+    Slowest {
+        /// The array.
+        array: String,
+        /// How many.
+        count: usize,
+    },
     /// Everything about the journal.
     Journal,
     /// Give up what the journal holds for an array that does not run.
@@ -149,6 +181,10 @@ pub enum Answer {
     Array(Box<ArrayModel>),
     /// The journal, if there is one.
     Journal(Option<Box<JournalModel>>),
+    /// What limits an array.
+    Limit(Box<LimitModel>),
+    /// Stories.
+    Stories(Box<StoriesModel>),
     /// It was done: what, and the array afterwards.
     Done {
         /// In words.

@@ -1,12 +1,14 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 mod journal;
+mod limit;
 pub mod members;
 pub mod news;
 mod orders;
 pub mod rates;
 mod reading;
 pub mod start;
+mod stories;
 pub mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,7 +21,9 @@ use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::exit::Failure;
 use crate::model::ArrayModel;
 use crate::registry::Registry;
+use limit::Samples;
 use rates::Rates;
+use stories::{Keeping, Wanted};
 use view::Served;
 
 /// What a server has.
@@ -62,6 +66,10 @@ impl Listening {
 struct State {
     arrays: Vec<Served>,
     rates: Rates,
+    /// The last statuses, to say what limits.
+    samples: Samples,
+    /// For whom steps of requests are kept.
+    keeping: Keeping,
     /// Nothing is left to be served, by the user's own wish.
     emptied: bool,
 }
@@ -116,8 +124,16 @@ impl Server {
     /// The service has ended.
     pub fn sample(&self) -> Result<(), Failure> {
         let status = self.status()?;
-        self.state().rates.sample(&status, Instant::now());
-        Ok(())
+        {
+            let mut state = self.state();
+            state.rates.sample(&status, Instant::now());
+            state.samples.keep(status);
+        }
+        self.forget_followers()
+    }
+
+    fn tell(&self, array: &str, wanted: Wanted) -> Result<Answer, Failure> {
+        self.stories(array, wanted).map(|stories| Answer::Stories(Box::new(stories)))
     }
 
     /// Has the last array been stopped on demand?
@@ -198,6 +214,11 @@ impl Answerer for Server {
             Command::List => self.arrays().map(Answer::Arrays),
             Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
+            Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),
+            Command::Record { on } => self.record(on),
+            Command::Stories { array, since } => self.tell(&array, Wanted::Since(since)),
+            Command::Story { array, request } => self.tell(&array, request.map_or(Wanted::Last, Wanted::Request)),
+            Command::Slowest { array, count } => self.tell(&array, Wanted::Slowest(count)),
             command => {
                 let _one_at_a_time = exclusive();
                 self.carry_out(command)

@@ -47,7 +47,15 @@ impl Server {
             }
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
-            Command::Hello | Command::List | Command::Show { .. } | Command::Journal => {
+            Command::Hello
+            | Command::List
+            | Command::Show { .. }
+            | Command::Journal
+            | Command::Limit { .. }
+            | Command::Record { .. }
+            | Command::Stories { .. }
+            | Command::Story { .. }
+            | Command::Slowest { .. } => {
                 unreachable!("answered without changing anything")
             }
         }

@@ -1,13 +1,17 @@
-//! `openraid explain`: how often the engine decided what, and what that cost.
+//! `openraid explain`: what limits an array, how often the engine decided what, and the stories of its requests.
+
+use std::time::Duration;
 
 use openraid_units::Bytes;
 
 use super::Context;
-use crate::arguments::ArrayArgument;
-use crate::exit::Outcome;
-use crate::model::ArrayModel;
+use crate::arguments::{ExplainArguments, RequestWord, SwitchWord};
+use crate::control::{Answer, Command, Connection};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::model::{ArrayModel, LimitModel};
 use crate::output::table::Table;
 use crate::quantity::human;
+use crate::story::{self, StoriesModel, StoryModel};
 
 #[derive(serde::Serialize)]
 struct Body<'a> {
@@ -18,15 +22,96 @@ struct Body<'a> {
     reasons: &'a [crate::model::ReasonModel],
     adaptive: &'a Option<crate::model::AdaptiveModel>,
     journal: Option<&'a crate::model::ProtectionModel>,
+    limit: &'a LimitModel,
     sets: Vec<&'a ArrayModel>,
 }
+
+#[derive(serde::Serialize)]
+struct StoriesBody<'a> {
+    array: &'a str,
+    stories: &'a [StoryModel],
+    left_out: u64,
+    lost_steps: u64,
+}
+
+#[derive(serde::Serialize)]
+struct RecordBody<'a> {
+    array: &'a str,
+    done: &'a str,
+}
+
+/// How often it is asked for what has ended.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array.
-pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
-    let array = context.servers.must_serve(&arguments.array)?.show(&arguments.array)?;
+/// Nobody serves the array, or what is asked for is not kept.
+pub fn run(arguments: &ExplainArguments, context: &Context) -> Outcome {
+    let name = arguments.array.as_str();
+    let mut server = context.servers.must_serve(name)?;
+    if let Some(switch) = arguments.record {
+        let answer = server.ask(&Command::Record { on: switch == SwitchWord::On })?;
+        let Answer::Done { text, .. } = answer else { return Err(strange()) };
+        return Ok(context.output.answer(Exit::Fine, &RecordBody { array: name, done: &text }, &text));
+    }
+    if arguments.follow {
+        return follow(&mut server, name, context);
+    }
+    if arguments.tells_stories() {
+        let array = name.to_owned();
+        let command = match (arguments.request, arguments.slowest) {
+            (Some(RequestWord::Number(number)), _) => Command::Story { array, request: Some(number) },
+            (_, Some(count)) => Command::Slowest { array, count: usize::from(count) },
+            _ => Command::Story { array, request: None },
+        };
+        return Ok(tell(&stories(&mut server, &command)?, name, context));
+    }
+    totals(&mut server, name, context)
+}
+
+fn strange() -> Failure {
+    Failure::cannot_tell("the server's answer does not fit the question")
+}
+
+fn stories(server: &mut Connection, command: &Command) -> Result<StoriesModel, Failure> {
+    match server.ask(command)? {
+        Answer::Stories(stories) => Ok(*stories),
+        _ => Err(strange()),
+    }
+}
+
+/// Stories as they end, until the server ends or somebody ends this.
+fn follow(server: &mut Connection, name: &str, context: &Context) -> Outcome {
+    // What ended before is of no interest.
+    let mut since = stories(server, &Command::Stories { array: name.into(), since: u64::MAX })?.next;
+    loop {
+        std::thread::sleep(FOLLOW_INTERVAL);
+        let found = stories(server, &Command::Stories { array: name.into(), since })?;
+        since = found.next;
+        if !found.stories.is_empty() || found.lost_steps > 0 {
+            tell(&found, name, context);
+        }
+    }
+}
+
+fn tell(found: &StoriesModel, name: &str, context: &Context) -> Exit {
+    let StoriesModel { stories, left_out, lost_steps, .. } = found;
+    let mut texts: Vec<String> = stories.iter().map(story::text).collect();
+    if *left_out > 0 {
+        texts.push(format!("({left_out} more stories ended meanwhile and are left out)"));
+    }
+    if *lost_steps > 0 {
+        texts.push(format!("({lost_steps} steps came too fast to be kept: stories of requests are missing)"));
+    }
+    let body = StoriesBody { array: name, stories, left_out: *left_out, lost_steps: *lost_steps };
+    context.output.answer(Exit::Fine, &body, &texts.join("\n"))
+}
+
+/// What limits the array, and totals by reason.
+fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
+    let array = server.show(name)?;
+    let Answer::Limit(limit) = server.ask(&Command::Limit { array: name.into() })? else { return Err(strange()) };
     let host = &array.host;
     let requests = host.reads + host.writes;
     let sum = |of: fn(&crate::model::MemberModel) -> u64| -> u64 {
@@ -40,6 +125,7 @@ pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
         reasons: &array.reasons,
         adaptive: &array.adaptive,
         journal: array.journal.as_ref(),
+        limit: &limit,
         sets: array.sets(),
     };
     let text = text(&array, &body);
@@ -58,7 +144,11 @@ fn ratio(part: u64, whole: u64) -> String {
 fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     let host = body.host;
     let mut lines = vec![
-        format!("{}: since it was started", array.name),
+        format!("{}:", array.name),
+        format!("  {}", body.limit.text),
+        format!("  what moves it: {}", body.limit.knob),
+        parts(body.limit),
+        format!("{}, since it was started:", array.name),
         format!(
             "  hosts asked for {} reads ({}), {} writes ({}), {} flushes, {} others",
             host.reads,
@@ -99,6 +189,26 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     }
     lines.push(members.text());
     lines.join("\n")
+}
+
+/// The parts that were looked at.
+fn parts(limit: &LimitModel) -> String {
+    let mut table = Table::new(&["PART", "BUSY", "DEPTH", "COMMANDS", "EACH", "WAITED"]).indented(2);
+    let millis = |nanos: u64| format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1000 % 1000);
+    for part in &limit.parts {
+        let name = match (&part.name, part.slot) {
+            (Some(name), Some(slot)) => format!("slot {slot}, {name}"),
+            (Some(name), None) => format!("{}, {name}", part.part),
+            _ => part.part.clone(),
+        };
+        let mut row = vec![name, format!("{} %", part.busy_percent)];
+        if part.name.is_some() {
+            row.push(format!("{}.{}", part.depth_tenths / 10, part.depth_tenths % 10));
+            row.extend([part.commands.to_string(), millis(part.service_ns), millis(part.queued_ns)]);
+        }
+        table.row(row);
+    }
+    table.text().trim_end().into()
 }
 
 /// What the adaptive policy does, and why.

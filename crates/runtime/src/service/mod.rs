@@ -23,6 +23,7 @@ use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
+use openraid_core::steps::Step;
 use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo};
 use openraid_sys::{EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
 use openraid_units::{ArrayId, Bytes, DriveId};
@@ -322,6 +323,22 @@ impl ServiceHandle {
     /// The service has ended.
     pub fn trace(&self) -> Result<Vec<TraceEntry>, ServiceError> {
         self.order(Order::Trace)
+    }
+
+    /// Keep the last steps of host requests from now on, so many at the most; none: forget them and keep no more.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn keep_steps(&self, count: u32) -> Result<(), ServiceError> {
+        self.order(|answer| Order::KeepSteps(count, answer))
+    }
+
+    /// The steps that are kept, the oldest first, and how many there were since; nothing if none are kept.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn steps(&self) -> Result<Option<(Vec<Step>, u64)>, ServiceError> {
+        self.order(Order::Steps)
     }
 
     /// Memory for payload.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
+use openraid_core::occupancy::DriveLoad;
 use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PoolRange, PushError};
 use openraid_units::{DriveId, Instant, Tag};
 
@@ -48,6 +49,8 @@ pub struct DriveView {
     pub notes: Vec<String>,
     /// A remote member that is away: why.
     pub trouble: Option<String>,
+    /// What it had to do.
+    pub load: DriveLoad,
 }
 
 /// All attached members.
@@ -188,7 +191,8 @@ impl Drives {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
                 Way::Disk(_) | Way::Ram(_) => None,
             };
-            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes: notes.clone(), trouble })
+            let load = DriveLoad::default();
+            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes: notes.clone(), trouble, load })
         })
     }
 

@@ -108,6 +108,8 @@ pub struct Shard {
     ended: bool,
     /// Is there a processor to spare for looking instead of sleeping?
     looks: bool,
+    /// How long it has looked.
+    looked: Nanos,
 }
 
 impl Shard {
@@ -158,6 +160,7 @@ impl Shard {
             notes,
             ended: false,
             looks: std::thread::available_parallelism().is_ok_and(|count| count.get() > 1),
+            looked: Nanos::ZERO,
         })
     }
 
@@ -190,9 +193,11 @@ impl Shard {
             while self.shared.now < until {
                 self.wait_for(Some(Nanos(0)));
                 if !self.events.is_empty() {
+                    self.looked += self.shared.now.since(from);
                     return;
                 }
             }
+            self.looked += self.shared.now.since(from);
         }
         let timeout = self.timeout();
         self.wait_for(timeout);

@@ -4,10 +4,12 @@ use std::sync::mpsc;
 
 use openraid_core::actions::{Notice, ReplyStatus};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, JournalStatus, Unprotected};
+use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
+use openraid_core::steps::Step;
 use openraid_nbd::ExportError;
 use openraid_sys::Signal;
-use openraid_units::{ArrayId, DriveId};
+use openraid_units::{ArrayId, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
 use crate::export::{ExportCounters, Offer};
@@ -35,6 +37,10 @@ pub enum Order {
     Status(Answer<ServiceStatus>),
     /// Tell the last decisions.
     Trace(Answer<Vec<TraceEntry>>),
+    /// Keep so many steps of host requests from now on.
+    KeepSteps(u32, Answer<()>),
+    /// Tell the steps that are kept, and how many there were; nothing if none are kept.
+    Steps(Answer<Option<(Vec<Step>, u64)>>),
     /// Finish what runs, stop all arrays cleanly, end.
     Stop,
 }
@@ -99,6 +105,8 @@ pub struct ArrayView {
     pub protection: Result<(), Unprotected>,
     /// Names under which clients see it.
     pub exports: Vec<String>,
+    /// Requests of hosts inside it, over time.
+    pub load: Occupied,
 }
 
 /// Everything there is to tell.
@@ -118,6 +126,10 @@ pub struct ServiceStatus {
     pub kernels: &'static str,
     /// The journal, if there is one.
     pub journal: Option<JournalStatus>,
+    /// When all this was so.
+    pub at: Instant,
+    /// Processor time of the shard's thread until then, without that in which it only looked for something to do.
+    pub worked: Nanos,
 }
 
 /// News.

@@ -4,9 +4,10 @@ use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply};
 use openraid_core::events::{BlockRequest, RequestKind};
 use openraid_nbd::{Command, Cookie, Request};
-use openraid_sys::Signal;
-use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId};
+use openraid_sys::{clock, Signal};
+use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId, Nanos};
 
+use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 use super::Shard;
 use crate::export::{Offer, Shared};
@@ -57,6 +58,13 @@ impl Shard {
             }
             Order::Trace(answer) => {
                 let _ = answer.send(self.shared.control.trace());
+            }
+            Order::KeepSteps(count, answer) => {
+                self.shared.control.keep_steps(count);
+                let _ = answer.send(());
+            }
+            Order::Steps(answer) => {
+                let _ = answer.send(self.shared.control.steps());
             }
             Order::Stop => self.begin_stop(),
         }
@@ -141,20 +149,26 @@ impl Shard {
     }
 
     fn status(&self) -> ServiceStatus {
+        let at = clock::now();
         let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
             let status = self.shared.control.status(array)?;
             let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
             let protection = self.shared.control.protection(array);
-            Some(ArrayView { status, protection, exports: exports.map(|(info, _)| info.name.clone()).collect() })
+            let exports = exports.map(|(info, _)| info.name.clone()).collect();
+            Some(ArrayView { status, protection, exports, load: self.shared.control.host_load(array, at) })
         });
+        let drives = self.drives.views();
+        let drives = drives.map(|view| DriveView { load: self.shared.control.drive_load(view.drive, at), ..view });
         ServiceStatus {
             arrays: arrays.collect(),
-            drives: self.drives.views().collect(),
+            drives: drives.collect(),
             exports: self.exports.counters(),
             engine: self.drives.engine().description(),
             notes: self.notes.clone(),
             kernels: self.kernels.name(),
             journal: self.shared.control.journal(),
+            at,
+            worked: Nanos(clock::thread_cpu().get().saturating_sub(self.looked.get())),
         }
     }
 

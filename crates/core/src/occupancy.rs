@@ -1,0 +1,73 @@
+//! How much is inside something, over time: requests in an array, commands at a drive.
+//!
+//! From two looks at it follow the share of the time in which anything was inside, the mean number inside, and, with the
+//! number that went in (Little's law: N = X R), the mean time that each stayed.
+
+use openraid_units::{Instant, Nanos};
+
+pub use crate::io::channel::DriveLoad;
+
+/// What has added up until now.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Occupied {
+    /// Inside now.
+    pub level: u32,
+    /// The time in which anything was inside.
+    pub busy: Nanos,
+    /// The number inside, added up over time: nanoseconds of stay of all of them.
+    pub stays: u128,
+}
+
+/// The sum as it grows.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Occupancy {
+    sum: Occupied,
+    since: Instant,
+}
+
+impl Occupancy {
+    /// From now on so many are inside.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, now: Instant, level: u32) {
+        self.sum = self.at(now);
+        (self.sum.level, self.since) = (level, now);
+    }
+
+    /// One more is inside from now on.
+    pub(crate) fn enter(&mut self, now: Instant) {
+        self.set(now, self.sum.level + 1);
+    }
+
+    /// One less is inside from now on.
+    pub(crate) fn leave(&mut self, now: Instant) {
+        self.set(now, self.sum.level - 1);
+    }
+
+    /// What has added up at this time.
+    #[inline(always)]
+    pub(crate) fn at(&self, now: Instant) -> Occupied {
+        let time = now.since(self.since).get();
+        let Occupied { level, busy, stays } = self.sum;
+        let busy = if level > 0 { busy + Nanos(time) } else { busy };
+        Occupied { level, busy, stays: stays + u128::from(level) * u128::from(time) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_and_busy_time_are_those_of_what_was_inside() {
+        let mut inside = Occupancy::default();
+        // Two from 10 to 30, one of them until 100; nobody until 150; one since.
+        inside.enter(Instant(10));
+        inside.enter(Instant(10));
+        inside.leave(Instant(30));
+        inside.leave(Instant(100));
+        inside.enter(Instant(150));
+        let sum = inside.at(Instant(160));
+        assert_eq!(sum, Occupied { level: 1, busy: Nanos(90 + 10), stays: 20 + 90 + 10 });
+        assert_eq!(inside.at(Instant(160)), sum, "looking changes nothing");
+    }
+}

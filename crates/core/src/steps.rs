@@ -1,0 +1,425 @@
+//! Steps: what happens to each host request on its way through the controller, for whoever wants to tell the story.
+//!
+//! Nothing is kept until [`Controller::keep_steps`] asks for it; then the last ones are, in a ring whose memory is taken
+//! at that moment. Steps are told, never looked at here: they change no decision, and are no part of the actions. Who
+//! reads them puts them in order by names: a request has a number, what is done for it are operations, and what its
+//! writes left in the cache is written later by an operation of the dirty unit.
+//!
+//! ```text
+//!  Request 7: Arrived, Received, Cached(unit 3), Replied
+//!  Op 12:     Made(request 7), Granted, Planned, Asked*, Ended*, Computing, Computed, Logged, Durable, Asked*, ...
+//!  Op 19:     Made(unit 3), ...                                   (later: the destage)
+//!  Entry 5:   Sealed, Ended, Durable                              (of the journal)
+//! ```
+
+use alloc::vec::Vec;
+use openraid_units::{ArrayId, ArrayOffset, DriveId, DriveLba, Instant, Sectors, SetId, SetLba, Slot, StripeIndex};
+
+use crate::actions::{DriveOp, JobKind, ReplyStatus};
+use crate::controller::Controller;
+use crate::events::RequestKind;
+use crate::io::channel::Command;
+use crate::io::op::{Op, OpKind};
+use crate::limits::STEPS_MAX;
+use crate::reason::Reason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// An operation, by its place in the table and the use of that place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpName(pub u64);
+
+/// Whom a step is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Who {
+    /// A host request, by its number: they are counted from 1 on.
+    Request(u64),
+    /// An operation.
+    Op(OpName),
+    /// An entry of the journal.
+    Entry(u64),
+}
+
+/// For whom an operation works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum For {
+    /// A host request.
+    Request(u64),
+    /// Another operation: it reads the edges of what that one writes.
+    Op(OpName),
+    /// A dirty unit of the cache, by its number in the set: it is destaged, and why now.
+    Unit(u64, Reason),
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Reads an extent from where it stands.
+    Read,
+    /// Reads rows of a stripe, and recovers what cannot be read.
+    RowRead,
+    /// Writes an extent.
+    Write,
+    /// Writes rows of a stripe, parity included.
+    RowWrite,
+    /// Tells members that an extent is not needed.
+    Discard,
+    /// Makes the members durable.
+    Flush,
+    /// Writes what is dirty of a stretch of a set without parity.
+    Destage,
+    /// Writes what is dirty of a stripe.
+    RowDestage,
+}
+
+/// Where an operation works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// An extent of the set.
+    Extent {
+        /// First sector.
+        at: SetLba,
+        /// Sectors.
+        len: Sectors,
+    },
+    /// Rows of a stripe.
+    Rows {
+        /// The stripe.
+        stripe: StripeIndex,
+        /// First row: sectors from the start of each chunk.
+        lo: u32,
+        /// First row behind.
+        hi: u32,
+        /// First data column that is named, and how many.
+        columns: (u16, u16),
+    },
+    /// All of the set.
+    Whole,
+}
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A host request came in.
+    Arrived {
+        /// To this array.
+        array: ArrayId,
+        /// What it wants.
+        kind: RequestKind,
+        /// First byte.
+        offset: ArrayOffset,
+        /// Bytes.
+        len: u64,
+    },
+    /// A part of its payload is in frames.
+    Received {
+        /// Bytes.
+        len: u64,
+    },
+    /// Why something was done or waited for; the figure is that of the reason.
+    Reason {
+        /// Why.
+        reason: Reason,
+        /// The figure behind it.
+        figure: u32,
+    },
+    /// A part of a write is in lines of the cache.
+    Cached {
+        /// Set.
+        set: SetId,
+        /// The dirty unit it belongs to.
+        unit: u64,
+        /// Sectors.
+        len: Sectors,
+        /// The entry of the journal that promises it; 0 is none.
+        entry: u64,
+    },
+    /// A part of a read was in lines of the cache.
+    Found {
+        /// Sectors.
+        len: Sectors,
+    },
+    /// An operation was made.
+    Made {
+        /// For whom.
+        owner: For,
+        /// In which set.
+        set: SetId,
+        /// To do what.
+        work: Work,
+        /// Where.
+        place: Place,
+    },
+    /// The range that it waited for is its own now.
+    Granted,
+    /// The way to write was chosen.
+    Planned {
+        /// Why so.
+        reason: Reason,
+        /// Member reads that the other way would have needed; 0 where there was none.
+        rejected: u32,
+        /// Slots that get new parity.
+        parity: SlotSet,
+        /// Slots whose bytes have to be recovered.
+        lost: SlotSet,
+    },
+    /// A member was asked for something.
+    Asked {
+        /// Its slot.
+        slot: Slot,
+        /// Its drive.
+        drive: DriveId,
+        /// What.
+        op: DriveOp,
+        /// First sector of the drive.
+        lba: DriveLba,
+        /// Sectors.
+        len: Sectors,
+        /// It waits in the controller's queue, because the drive has as many commands as it may have.
+        waits: bool,
+    },
+    /// A member's command ended, well or not.
+    Ended {
+        /// Its slot.
+        slot: Slot,
+        /// Its drive; of an entry of the journal, the journal's.
+        drive: DriveId,
+        /// What.
+        op: DriveOp,
+        /// First sector of the drive.
+        lba: DriveLba,
+        /// Sectors.
+        len: Sectors,
+        /// When it was asked for.
+        asked: Instant,
+        /// When the drive got it.
+        begun: Instant,
+        /// Did it end well?
+        ok: bool,
+    },
+    /// A computation was handed out.
+    Computing {
+        /// What.
+        kind: JobKind,
+        /// Columns.
+        columns: u16,
+        /// Bytes of each.
+        len: u32,
+    },
+    /// All computations that were handed out are done.
+    Computed,
+    /// What is about to be written is in this entry of the journal.
+    Logged {
+        /// Its number.
+        entry: u64,
+    },
+    /// An entry of the journal goes to its devices.
+    Sealed {
+        /// Sectors, header included.
+        sectors: Sectors,
+        /// Records in it.
+        records: u32,
+    },
+    /// The entry is durable.
+    Durable,
+    /// A part of what was read goes to the host.
+    Sending {
+        /// Bytes.
+        len: u64,
+    },
+    /// An operation ended.
+    Done {
+        /// With this error.
+        error: Option<ReplyStatus>,
+    },
+    /// The host has its answer.
+    Replied {
+        /// Which.
+        status: ReplyStatus,
+    },
+}
+
+/// A step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// When.
+    pub at: Instant,
+    /// About whom.
+    pub who: Who,
+    /// What.
+    pub what: What,
+}
+
+/// The last steps.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    on: bool,
+    ring: Vec<Step>,
+    next: usize,
+    /// Steps since they are kept.
+    told: u64,
+}
+
+impl Steps {
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    fn push(&mut self, step: Step) {
+        self.told += 1;
+        if self.ring.len() < self.ring.capacity() {
+            self.ring.push(step);
+        } else {
+            self.ring[self.next] = step;
+            self.next = (self.next + 1) % self.ring.len();
+        }
+    }
+}
+
+impl Controller {
+    /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; none: forget them and keep no more. What was kept
+    /// before is forgotten. It takes memory, and is no event: what the engine decides does not change.
+    pub fn keep_steps(&mut self, count: u32) {
+        let count = count.min(STEPS_MAX) as usize;
+        self.steps = Steps { on: count > 0, ring: Vec::with_capacity(count), next: 0, told: 0 };
+    }
+
+    /// The steps that are kept, the oldest first.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.ring[self.steps.next..].iter().chain(&self.steps.ring[..self.steps.next])
+    }
+
+    /// Steps since [`Controller::keep_steps`], those included that are not kept any more; none: they are not kept.
+    #[must_use]
+    pub fn steps_told(&self) -> Option<u64> {
+        self.steps.on.then_some(self.steps.told)
+    }
+
+    #[cold]
+    fn tell(&mut self, who: Who, what: What) {
+        let at = self.now;
+        self.steps.push(Step { at, who, what });
+    }
+
+    /// Something happened to a host request, named by its place in the table.
+    #[inline(always)]
+    pub(crate) fn tell_request(&mut self, request: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() && !self.requests[request].ahead {
+            let number = self.requests[request].number;
+            self.tell(Who::Request(number), what());
+        }
+    }
+
+    /// Something happened to the request of a piece.
+    #[inline(always)]
+    pub(crate) fn tell_piece(&mut self, piece: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() {
+            self.tell_request(self.pieces[piece].request, what);
+        }
+    }
+
+    /// Something happened to an operation. Those that serve no host are not told of.
+    #[inline(always)]
+    pub(crate) fn tell_op(&mut self, index: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() && self.is_told(index) {
+            let name = self.op_name(index);
+            self.tell(Who::Op(name), what());
+        }
+    }
+
+    /// Something happened to an entry of the journal.
+    #[inline(always)]
+    pub(crate) fn tell_entry(&mut self, sequence: u64, what: impl FnOnce() -> What) {
+        if self.steps.is_on() {
+            self.tell(Who::Entry(sequence), what());
+        }
+    }
+
+    /// An operation was made.
+    #[inline(always)]
+    pub(crate) fn tell_made(&mut self, index: u32) {
+        if self.steps.is_on() && self.is_told(index) {
+            self.tell_op_made(index);
+        }
+    }
+
+    #[cold]
+    fn tell_op_made(&mut self, index: u32) {
+        let op = self.ops[index];
+        let owner = if op.parent != NONE {
+            For::Op(self.op_name(op.parent))
+        } else if op.is_destage() {
+            For::Unit(self.cache.units.get(op.cache_unit).number, op.why)
+        } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
+            // These have no pieces.
+            For::Request(self.requests[op.piece].number)
+        } else {
+            For::Request(self.requests[self.pieces[op.piece].request].number)
+        };
+        let Some(work) = work_of(&op) else { return };
+        let place = match work {
+            Work::Flush => Place::Whole,
+            _ if self.is_row_op(&op) => {
+                Place::Rows { stripe: op.stripe, lo: op.lo, hi: op.hi, columns: (op.first, op.columns) }
+            }
+            _ => Place::Extent { at: op.at, len: op.len },
+        };
+        let name = self.op_name(index);
+        self.tell(Who::Op(name), What::Made { owner, set: op.set, work, place });
+    }
+
+    /// Leave the reason for something that an operation does or waits for.
+    pub(crate) fn explain_op(&mut self, index: u32, reason: Reason, unit: u64, figure: u32) {
+        self.explain(self.ops[index].set, reason, unit, figure);
+        self.tell_op(index, || What::Reason { reason, figure });
+    }
+
+    /// Leave the reason for something that a piece waits for.
+    pub(crate) fn explain_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        self.explain(set, reason, unit, figure);
+        self.tell_piece(piece, || What::Reason { reason, figure });
+    }
+
+    fn op_name(&self, index: u32) -> OpName {
+        OpName(u64::from(self.ops.generation(index)) << 32 | u64::from(index))
+    }
+
+    /// Does an operation serve a host, now or by what it left in the cache?
+    fn is_told(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        let own = if op.parent == NONE { op } else { &self.ops[op.parent] };
+        let serves = own.is_destage() || own.piece != NONE;
+        serves && !own.ahead && work_of(own).is_some()
+    }
+}
+
+fn work_of(op: &Op) -> Option<Work> {
+    match op.kind {
+        OpKind::Read => Some(Work::Read),
+        OpKind::RowRead => Some(Work::RowRead),
+        OpKind::Write => Some(Work::Write),
+        OpKind::RowWrite => Some(Work::RowWrite),
+        OpKind::Discard => Some(Work::Discard),
+        OpKind::Flush => Some(Work::Flush),
+        OpKind::Destage => Some(Work::Destage),
+        OpKind::RowDestage => Some(Work::RowDestage),
+        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo => None,
+    }
+}
+
+impl Command {
+    /// The step of its beginning.
+    pub(crate) fn asked_step(&self, waits: bool) -> What {
+        let Self { slot, drive, op, lba, len, .. } = *self;
+        What::Asked { slot, drive, op, lba, len, waits }
+    }
+
+    /// The step of its end.
+    pub(crate) fn ended_step(&self, timeout: openraid_units::Nanos, ok: bool) -> What {
+        let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
+        // What was never issued was given up where it waited.
+        let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
+        What::Ended { slot, drive, op, lba, len, asked, begun, ok }
+    }
+}

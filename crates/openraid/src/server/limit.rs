@@ -1,0 +1,438 @@
+//! What limits an array now, and which knob moves it: judged by what its parts did in the last seconds.
+//!
+//! ```text
+//!  samples of the status --difference--> Figures --judge--> a sentence with the figures behind it
+//! ```
+//!
+//! Busy times are those in which a part had anything to do. From them and the numbers of requests follow mean depth and
+//! mean time (Little's law). It must never name a part that the figures do not show.
+
+use std::collections::VecDeque;
+
+use openraid_core::occupancy::Occupied;
+use openraid_core::reason::Reason;
+use openraid_runtime::service::{ArrayView, ServiceStatus};
+use openraid_units::{Instant, Nanos};
+
+use super::view::Served;
+use super::Server;
+use crate::exit::Failure;
+use crate::model::{LimitModel, PartModel};
+use crate::quantity::human_rate;
+
+/// What is looked at: the last so many nanoseconds.
+const WINDOW: Nanos = Nanos::from_secs(2);
+/// Below this nothing can be said.
+const WINDOW_MIN: Nanos = Nanos::from_millis(200);
+/// A part that works for this share of the time, in per cent, limits.
+const BUSY: u64 = 85;
+/// Waits for memory of this share of the requests, in per cent, limit.
+const MEMORY_WAITS: u64 = 5;
+/// Waits for the cache, and for other requests, of this share.
+const CACHE_WAITS: u64 = 10;
+/// See [`CACHE_WAITS`].
+const LOCK_WAITS: u64 = 20;
+/// A member that takes so many per cent of what the others take on average is slower than they.
+const SLOWER: u64 = 150;
+
+/// The statuses of the last seconds.
+#[derive(Debug, Default)]
+pub struct Samples(VecDeque<ServiceStatus>);
+
+impl Samples {
+    /// Keep one more.
+    pub fn keep(&mut self, status: ServiceStatus) {
+        while self.0.get(1).is_some_and(|second| status.at.since(second.at) >= WINDOW) {
+            self.0.pop_front();
+        }
+        self.0.push_back(status);
+    }
+
+    fn before(&self, now: Instant) -> Option<&ServiceStatus> {
+        self.0.front().filter(|status| now.since(status.at) >= WINDOW_MIN)
+    }
+}
+
+/// A drive in the window.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DriveFigures {
+    /// Its name.
+    pub name: String,
+    /// Its slot; none for a device of the journal.
+    pub slot: Option<u16>,
+    /// Share of the time in which it had a command, per mille.
+    pub busy: u64,
+    /// Commands it had on average, in tenths.
+    pub depth: u64,
+    /// Commands.
+    pub commands: u64,
+    /// Mean time of a command in it.
+    pub service: Nanos,
+    /// Mean time that a command waited for it.
+    pub queued: Nanos,
+}
+
+/// Everything in the window.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Figures {
+    /// How long it was.
+    pub window: Nanos,
+    /// Requests of hosts, and writes among them.
+    pub requests: u64,
+    /// See `requests`.
+    pub writes: u64,
+    /// Bytes both ways.
+    pub bytes: u64,
+    /// Requests inside on average, in tenths.
+    pub depth: u64,
+    /// Share of the time in which any was inside, per mille.
+    pub inside: u64,
+    /// Mean time of a request.
+    pub mean: Nanos,
+    /// Its members.
+    pub members: Vec<DriveFigures>,
+    /// The journal's devices.
+    pub journal: Vec<DriveFigures>,
+    /// Share of the time that the thread worked, per mille.
+    pub processor: u64,
+    /// Waits: for memory, for the cache, for the journal, for other requests.
+    pub memory: u64,
+    /// See `memory`.
+    pub cache: u64,
+    /// See `memory`.
+    pub logged: u64,
+    /// See `memory`.
+    pub locks: u64,
+    /// Does something run in the background?
+    pub background: bool,
+    /// Is every write acknowledged by the members?
+    pub through: bool,
+}
+
+impl Server {
+    /// What limits an array now.
+    ///
+    /// # Errors
+    /// It is not served here.
+    pub fn limit(&self, name: &str) -> Result<LimitModel, Failure> {
+        let served = self.find(name)?;
+        let now = self.status()?;
+        let state = self.state();
+        let figures = state.samples.before(now.at).and_then(|before| figures(before, &now, &served));
+        Ok(figures.map_or_else(LimitModel::unknown, |figures| judge(name, &figures)))
+    }
+}
+
+fn view<'a>(status: &'a ServiceStatus, served: &Served) -> Option<&'a ArrayView> {
+    status.arrays.iter().find(|view| view.status.array == served.array)
+}
+
+fn per_mille(part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(part) * 1000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
+}
+
+/// How many there were on average, in tenths.
+fn mean_inside(before: &Occupied, now: &Occupied, window: Nanos) -> u64 {
+    let stays = now.stays.saturating_sub(before.stays);
+    u64::try_from(stays * 10 / u128::from(window.get().max(1))).unwrap_or(u64::MAX)
+}
+
+fn mean_stay(before: &Occupied, now: &Occupied, count: u64) -> Nanos {
+    let stays = now.stays.saturating_sub(before.stays);
+    Nanos(u64::try_from(stays / u128::from(count.max(1))).unwrap_or(u64::MAX))
+}
+
+/// What happened between two statuses.
+fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Option<Figures> {
+    let (old, new) = (view(before, served)?, view(now, served)?);
+    let window = now.at.since(before.at);
+    let since = |kind: usize| new.status.requests[kind].saturating_sub(old.status.requests[kind]);
+    let requests: u64 = (0..4).map(since).sum();
+    let sets = served.sets();
+    let of_sets = |status: &ServiceStatus, reason: Reason| -> u64 {
+        let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
+        let counts = views.flat_map(|view| view.status.reasons.iter());
+        counts.filter(|(known, _)| *known == reason).map(|(_, count)| count).sum()
+    };
+    let waits = |reason: Reason| of_sets(now, reason).saturating_sub(of_sets(before, reason));
+    let drive = |drive: openraid_units::DriveId, slot: Option<u16>| -> Option<DriveFigures> {
+        let find = |status: &'_ ServiceStatus| status.drives.iter().find(|view| view.drive == drive).cloned();
+        let (old, new) = (find(before)?, find(now)?);
+        let commands = new.load.commands.saturating_sub(old.load.commands);
+        let busy = new.load.working.busy.get().saturating_sub(old.load.working.busy.get());
+        Some(DriveFigures {
+            name: new.member,
+            slot,
+            busy: per_mille(busy, window.get()),
+            depth: mean_inside(&old.load.working, &new.load.working, window),
+            commands,
+            service: mean_stay(&old.load.working, &new.load.working, commands),
+            queued: mean_stay(&old.load.waiting, &new.load.waiting, commands),
+        })
+    };
+    let own = now.arrays.iter().filter(|view| sets.contains(&view.status.array));
+    let members = own.clone().flat_map(|view| &view.status.members);
+    let members = members.filter_map(|member| drive(member.drive?, Some(member.slot?.0)));
+    let journal = now.journal.iter().flat_map(|journal| &journal.devices).filter_map(|(id, _)| drive(*id, None));
+    let busy = new.load.busy.get().saturating_sub(old.load.busy.get());
+    Some(Figures {
+        window,
+        requests,
+        writes: since(1),
+        bytes: (0..2).map(|way| new.status.bytes[way].saturating_sub(old.status.bytes[way])).sum(),
+        depth: mean_inside(&old.load, &new.load, window),
+        inside: per_mille(busy, window.get()),
+        mean: mean_stay(&old.load, &new.load, requests),
+        members: members.collect(),
+        journal: journal.collect(),
+        processor: per_mille(now.worked.get().saturating_sub(before.worked.get()), window.get()),
+        memory: waits(Reason::WaitedForHostFrames) + waits(Reason::WaitedForFrames),
+        cache: waits(Reason::WaitedForCache),
+        logged: waits(Reason::WaitedForJournal),
+        locks: waits(Reason::WaitedForLock),
+        background: own.clone().any(|view| view.status.task.as_ref().is_some_and(|task| !task.paused)),
+        through: new.status.policy.write_cache == openraid_core::admin::WriteCache::Through,
+    })
+}
+
+fn millis(time: Nanos) -> String {
+    format!("{}.{:02} ms", time.get() / 1_000_000, time.get() / 10_000 % 100)
+}
+
+fn tenths(value: u64) -> String {
+    format!("{}.{}", value / 10, value % 10)
+}
+
+/// A part that may limit: its name as `--json` has it, what it does, and what helps.
+struct Verdict {
+    part: &'static str,
+    what: String,
+    knob: String,
+}
+
+/// Which part it is, in a sentence.
+pub fn judge(name: &str, figures: &Figures) -> LimitModel {
+    let verdict = verdict(figures);
+    let seconds = tenths(figures.window.get() / 100_000_000);
+    let load = format!(
+        "{} requests a second ({}), {} inside on average, {} each",
+        figures.requests.saturating_mul(1_000_000_000) / figures.window.get().max(1),
+        human_rate(figures.bytes.saturating_mul(1000) / (figures.window.get() / 1_000_000).max(1)),
+        tenths(figures.depth),
+        millis(figures.mean)
+    );
+    let parts = figures.members.iter().map(|member| part("member", member));
+    let parts = parts.chain(figures.journal.iter().map(|device| part("journal", device)));
+    let processor = PartModel {
+        part: "processor".into(),
+        name: None,
+        slot: None,
+        busy_percent: figures.processor / 10,
+        depth_tenths: 0,
+        commands: 0,
+        service_ns: 0,
+        queued_ns: 0,
+    };
+    LimitModel {
+        part: verdict.part.into(),
+        text: format!("what limits {name} now: {}; in the last {seconds} s there were {load}", verdict.what),
+        knob: verdict.knob,
+        window_ms: figures.window.get() / 1_000_000,
+        requests: figures.requests,
+        bytes: figures.bytes,
+        depth_tenths: figures.depth,
+        mean_ns: figures.mean.get(),
+        waits_for_memory: figures.memory,
+        waits_for_cache: figures.cache,
+        waits_for_journal: figures.logged,
+        waits_for_others: figures.locks,
+        parts: parts.chain([processor]).collect(),
+    }
+}
+
+fn part(kind: &str, drive: &DriveFigures) -> PartModel {
+    PartModel {
+        part: kind.into(),
+        name: Some(drive.name.clone()),
+        slot: drive.slot,
+        busy_percent: drive.busy / 10,
+        depth_tenths: drive.depth,
+        commands: drive.commands,
+        service_ns: drive.service.get(),
+        queued_ns: drive.queued.get(),
+    }
+}
+
+fn verdict(figures: &Figures) -> Verdict {
+    let share = |waits: u64, of: u64| waits * 100 / of.max(1);
+    if figures.requests == 0 && figures.inside == 0 {
+        let knob = "nothing to move".into();
+        return Verdict { part: "nothing", what: "nothing: no client asks for anything".into(), knob };
+    }
+    if let Some(device) = figures.journal.iter().max_by_key(|device| device.busy) {
+        if device.busy / 10 >= BUSY && figures.writes > 0 {
+            return Verdict {
+                part: "journal",
+                what: format!("the journal, {}: {}", device.name, drive_text(device)),
+                knob: "a faster device for the journal, or more writes at once: a group of them costs one write".into(),
+            };
+        }
+    }
+    if share(figures.memory, figures.requests) >= MEMORY_WAITS {
+        return Verdict {
+            part: "memory",
+            what: format!("memory for payload: requests and operations waited for it {} times", figures.memory),
+            knob: "serve with more --memory, or let clients have less under way".into(),
+        };
+    }
+    if figures.processor / 10 >= BUSY {
+        return Verdict {
+            part: "processor",
+            what: format!("the processor: the server's thread worked {} % of the time", figures.processor / 10),
+            knob: "larger requests cost less each; a second array may have a server of its own".into(),
+        };
+    }
+    let member = figures.members.iter().max_by_key(|member| member.busy);
+    if let Some(member) = member.filter(|member| member.busy / 10 >= BUSY) {
+        return busiest(figures, member);
+    }
+    if share(figures.cache, figures.writes) >= CACHE_WAITS {
+        return Verdict {
+            part: "cache",
+            what: format!("the cache is full of dirty data: writes waited for room {} times", figures.cache),
+            knob: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members".into(),
+        };
+    }
+    if share(figures.locks, figures.requests) >= LOCK_WAITS {
+        return Verdict {
+            part: "locks",
+            what: format!("requests wait for others on the same rows: {} times", figures.locks),
+            knob: "a smaller chunk, or clients that do not write side by side into one stripe".into(),
+        };
+    }
+    by_depth(figures, member)
+}
+
+fn drive_text(drive: &DriveFigures) -> String {
+    format!(
+        "busy {} % of the time with {} commands at once, {} each",
+        drive.busy / 10,
+        tenths(drive.depth),
+        millis(drive.service)
+    )
+}
+
+/// A member limits: it is slower than the others, or all have too much to do.
+fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
+    let others: Vec<&DriveFigures> = figures.members.iter().filter(|other| other.slot != member.slot).collect();
+    let mean = others.iter().map(|other| other.service.get()).sum::<u64>() / (others.len() as u64).max(1);
+    let slower = !others.is_empty() && member.service.get() * 100 >= mean * SLOWER;
+    let place = member.slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
+    let what = format!("the member in {place}{}: {}", member.name, drive_text(member));
+    let knob = if slower {
+        format!(
+            "its commands take {} where the others' take {}: look at it, and replace it (openraid replace)",
+            millis(member.service),
+            millis(Nanos(mean))
+        )
+    } else if figures.background {
+        "background work takes part of it: openraid set NAME rebuild.rate=... or scrub.rate=... leaves more".into()
+    } else if figures.through && figures.writes * 2 >= figures.requests {
+        "a write cache merges writes into whole stripes: write.cache=journal (serve --journal) or volatile; otherwise \
+         more or faster members"
+            .into()
+    } else {
+        "more or faster members; for reads that come again a larger --cache".into()
+    };
+    Verdict { part: "member", what, knob }
+}
+
+/// No part is busy: the clients ask for too little at once.
+fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
+    let idle = 100 - (figures.inside / 10).min(100);
+    let busy = member.map_or(0, |member| member.busy / 10);
+    let what = if idle >= 50 {
+        format!("the clients: nothing was asked for {idle} % of the time")
+    } else {
+        format!(
+            "the clients: they have {} requests under way at once, and no part has more to do than the busiest member, \
+             {busy} % of the time",
+            tenths(figures.depth)
+        )
+    };
+    Verdict { part: "clients", what, knob: "more requests at once (queue depth, more clients), or larger ones".into() }
+}
+
+impl LimitModel {
+    fn unknown() -> Self {
+        Self {
+            part: "unknown".into(),
+            text: "what limits it is not known yet: ask again in a second".into(),
+            knob: "nothing to move".into(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(slot: u16, busy: u64, depth: u64, micros: u64) -> DriveFigures {
+        DriveFigures {
+            name: format!("/srv/d{slot}"),
+            slot: Some(slot),
+            busy,
+            depth,
+            commands: 100,
+            service: Nanos::from_micros(micros),
+            queued: Nanos::ZERO,
+        }
+    }
+
+    fn figures() -> Figures {
+        Figures {
+            window: Nanos::from_secs(2),
+            requests: 400,
+            writes: 0,
+            bytes: 400 << 12,
+            depth: 10,
+            inside: 1000,
+            mean: Nanos::from_millis(5),
+            members: (0..4).map(|slot| drive(slot, 250, 2, 5000)).collect(),
+            through: true,
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn the_part_that_is_named_is_the_one_that_the_figures_show() {
+        let part = |figures: &Figures| judge("data", figures).part;
+        let at_depth_one = figures();
+        assert_eq!(part(&at_depth_one), "clients");
+        assert!(judge("data", &at_depth_one).text.contains("1.0 requests under way at once"));
+        let mut deep = figures();
+        deep.members[2] = drive(2, 980, 43, 11_300);
+        let found = judge("data", &deep);
+        assert_eq!(found.part, "member");
+        assert!(found.text.contains("slot 2, /srv/d2: busy 98 % of the time with 4.3 commands at once, 11.30 ms each"));
+        assert!(found.knob.contains("11.30 ms where the others' take 5.00 ms"), "{}", found.knob);
+        let mut even = figures();
+        even.members = (0..4).map(|slot| drive(slot, 900, 30, 5000)).collect();
+        assert!(judge("data", &even).knob.contains("more or faster members"));
+        even.writes = 300;
+        assert!(judge("data", &even).knob.contains("write.cache=journal"));
+        even.background = true;
+        assert!(judge("data", &even).knob.contains("rebuild.rate"));
+        let mut worn = even.clone();
+        worn.journal = vec![drive(9, 950, 10, 8000)];
+        assert_eq!(part(&worn), "journal");
+        let hungry = Figures { memory: 40, ..even.clone() };
+        assert_eq!(part(&hungry), "memory");
+        assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
+        assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
+        assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
+        assert_eq!(part(&Figures { requests: 0, inside: 0, ..figures() }), "nothing");
+        assert_eq!(LimitModel::unknown().part, "unknown");
+    }
+}

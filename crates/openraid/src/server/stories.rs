@@ -1,0 +1,173 @@
+//! Stories of requests, told to other processes: steps are kept while somebody wants them.
+
+use std::time::{Duration, Instant};
+
+use openraid_core::limits::STEPS_MAX;
+use openraid_runtime::service::ServiceStatus;
+
+use super::view::Served;
+use super::Server;
+use crate::control::Answer;
+use crate::exit::Failure;
+use crate::story::{assemble, Names, Owner, StoriesModel, Story, StoryModel};
+
+/// Stories in one answer at the most.
+const STORIES_MAX: usize = 200;
+/// Who follows and has not asked for this long has gone: steps are not kept for it any more.
+const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// For whom steps are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keeping {
+    /// Nobody.
+    #[default]
+    Off,
+    /// Somebody who follows, and asked at this time.
+    Follower(Instant),
+    /// Everybody, until it is ended by name.
+    On,
+}
+
+/// Which stories are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// Those that ended since this number.
+    Since(u64),
+    /// The one of this request, ended or not.
+    Request(u64),
+    /// That of the last request that ended.
+    Last,
+    /// So many, those that took longest.
+    Slowest(usize),
+}
+
+impl Server {
+    /// Keep steps from now on, or do not.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn record(&self, on: bool) -> Result<Answer, Failure> {
+        self.handle.keep_steps(if on { STEPS_MAX } else { 0 }).map_err(Failure::failed)?;
+        self.state().keeping = if on { Keeping::On } else { Keeping::Off };
+        let text = if on {
+            format!(
+                "the last {STEPS_MAX} steps of requests are kept from now on; see openraid explain NAME --request last"
+            )
+        } else {
+            "steps of requests are kept no more".into()
+        };
+        Ok(Answer::Done { text, array: None })
+    }
+
+    /// End keeping for those who followed and have gone.
+    pub(super) fn forget_followers(&self) -> Result<(), Failure> {
+        let gone = match self.state().keeping {
+            Keeping::Follower(asked) => asked.elapsed() > FOLLOWER_SILENCE_MAX,
+            Keeping::Off | Keeping::On => false,
+        };
+        if gone {
+            self.state().keeping = Keeping::Off;
+            self.handle.keep_steps(0).map_err(Failure::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Tell stories of an array.
+    ///
+    /// # Errors
+    /// It is not served here, steps are not kept, or the request's are not any more.
+    pub fn stories(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
+        let served = self.find(name)?;
+        if let Wanted::Since(_) = wanted {
+            self.follow()?;
+        }
+        let Some((steps, told)) = self.handle.steps().map_err(Failure::failed)? else {
+            return Err(Failure::usage(format!(
+                "steps of requests are not kept; begin with `openraid explain {name} --record on`, or watch with \
+                 `openraid explain {name} --follow`"
+            )));
+        };
+        let names = names(&self.status()?, &served);
+        let first = told - steps.len() as u64;
+        // A number from before steps were kept anew counts nothing any more; the largest asks for nothing yet.
+        let wanted = match wanted {
+            Wanted::Since(since) if since > told && since != u64::MAX => Wanted::Since(0),
+            wanted => wanted,
+        };
+        let all = assemble(&steps, first);
+        let chosen = choose(&all, &names, name, wanted)?;
+        let left_out = chosen.len().saturating_sub(STORIES_MAX);
+        let stories = chosen[left_out..].iter().map(|story| StoryModel::of(story, &all, &names)).collect();
+        let lost_steps = if let Wanted::Since(since) = wanted { first.saturating_sub(since) } else { 0 };
+        Ok(StoriesModel { stories, next: told, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
+    }
+
+    fn follow(&self) -> Result<(), Failure> {
+        let begins = {
+            let mut state = self.state();
+            let begins = state.keeping == Keeping::Off;
+            if state.keeping != Keeping::On {
+                state.keeping = Keeping::Follower(Instant::now());
+            }
+            begins
+        };
+        if begins {
+            self.handle.keep_steps(STEPS_MAX).map_err(Failure::failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn names(status: &ServiceStatus, served: &Served) -> Names {
+    let view = status.arrays.iter().find(|view| view.status.array == served.array);
+    Names {
+        array: served.array,
+        sets: view.map(|view| view.status.sets.clone()).unwrap_or_default(),
+        drives: status.drives.iter().map(|view| (view.drive, view.member.clone())).collect(),
+    }
+}
+
+/// Numbers of the first and the last request of the array that is there.
+fn kept(all: &[Story], names: &Names) -> Option<(u64, u64)> {
+    let mut numbers = all.iter().filter(|story| names.is_of(story)).filter_map(|story| match story.owner {
+        Owner::Request(number) => Some(number),
+        Owner::Unit(..) => None,
+    });
+    let first = numbers.next()?;
+    Some((first, numbers.max().unwrap_or(first)))
+}
+
+fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Result<Vec<&'a Story>, Failure> {
+    let own = || all.iter().filter(|story| names.is_of(story));
+    let requests = || own().filter(|story| matches!(story.owner, Owner::Request(_)));
+    let took = |story: &Story| Some(story.steps.last()?.at.since(story.steps.first()?.at));
+    match wanted {
+        Wanted::Since(since) => {
+            let mut ended: Vec<&Story> = own().filter(|story| story.ended.is_some_and(|at| at >= since)).collect();
+            ended.sort_by_key(|story| story.ended);
+            Ok(ended)
+        }
+        Wanted::Request(number) => {
+            let found: Vec<&Story> = requests().filter(|story| story.owner == Owner::Request(number)).collect();
+            if found.is_empty() {
+                let there = match kept(all, names) {
+                    Some((first, last)) => format!("kept are requests {first} to {last}"),
+                    None => "none has come since steps are kept".into(),
+                };
+                return Err(Failure::usage(format!("{name}: nothing is known of request {number}; {there}")));
+            }
+            Ok(found)
+        }
+        Wanted::Last => {
+            let last = requests().filter(|story| story.ended.is_some()).max_by_key(|story| story.ended);
+            last.map(|story| vec![story])
+                .ok_or_else(|| Failure::usage(format!("{name}: no request has ended since steps are kept")))
+        }
+        Wanted::Slowest(count) => {
+            let mut ended: Vec<&Story> = requests().filter(|story| story.ended.is_some() && story.whole).collect();
+            ended.sort_by_key(|story| std::cmp::Reverse(took(story)));
+            ended.truncate(count.min(STORIES_MAX));
+            Ok(ended)
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! From a sequence of steps to stories: who belongs to whom.
+
+use std::collections::BTreeMap;
+
+use openraid_core::steps::{For, OpName, Step, What, Who};
+use openraid_units::{ArrayId, SetId};
+
+/// Whose story it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Owner {
+    /// A host request.
+    Request(u64),
+    /// A dirty unit of the cache that is written to the members.
+    Unit(SetId, u64),
+}
+
+/// A story.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Story {
+    /// Whose.
+    pub owner: Owner,
+    /// Of a request: which array it came to, if that is known.
+    pub array: Option<ArrayId>,
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// Number of the step that ended it.
+    pub ended: Option<u64>,
+    /// Is its beginning there?
+    pub whole: bool,
+    /// Stories of the units that it left dirty, by their places.
+    pub later: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    stories: Vec<Story>,
+    requests: BTreeMap<u64, usize>,
+    ops: BTreeMap<OpName, usize>,
+    /// Who waits for an entry of the journal.
+    entries: BTreeMap<u64, Vec<usize>>,
+    /// Who left something dirty in a unit since it was written last.
+    dirty: BTreeMap<(SetId, u64), Vec<usize>>,
+}
+
+/// The stories that these steps tell, the first of which has this number; in the order in which they began.
+pub fn assemble(steps: &[Step], first: u64) -> Vec<Story> {
+    let mut shelf = Shelf::default();
+    for (number, step) in (first..).zip(steps) {
+        match step.who {
+            Who::Request(request) => shelf.request(number, request, step),
+            Who::Op(op) => shelf.op(number, op, step),
+            Who::Entry(entry) => {
+                for story in shelf.entries.get(&entry).cloned().unwrap_or_default() {
+                    shelf.stories[story].steps.push(*step);
+                }
+                if step.what == What::Durable {
+                    shelf.entries.remove(&entry);
+                }
+            }
+        }
+    }
+    shelf.stories
+}
+
+impl Shelf {
+    fn begin(&mut self, owner: Owner, whole: bool) -> usize {
+        self.stories.push(Story { owner, array: None, steps: Vec::new(), ended: None, whole, later: Vec::new() });
+        self.stories.len() - 1
+    }
+
+    fn request(&mut self, number: u64, request: u64, step: &Step) {
+        let arrived = matches!(step.what, What::Arrived { .. });
+        let at = match self.requests.get(&request) {
+            Some(at) => *at,
+            None => {
+                let at = self.begin(Owner::Request(request), arrived);
+                self.requests.insert(request, at);
+                at
+            }
+        };
+        self.stories[at].steps.push(*step);
+        match step.what {
+            What::Arrived { array, .. } => self.stories[at].array = Some(array),
+            What::Cached { set, unit, entry, .. } => {
+                note(self.dirty.entry((set, unit)).or_default(), at);
+                if entry != 0 {
+                    note(self.entries.entry(entry).or_default(), at);
+                }
+            }
+            What::Replied { .. } => self.stories[at].ended = Some(number),
+            _ => {}
+        }
+    }
+
+    fn op(&mut self, number: u64, op: OpName, step: &Step) {
+        if let What::Made { owner, set, .. } = step.what {
+            let at = match owner {
+                For::Request(request) => match self.requests.get(&request) {
+                    Some(at) => *at,
+                    None => {
+                        let at = self.begin(Owner::Request(request), false);
+                        self.requests.insert(request, at);
+                        at
+                    }
+                },
+                For::Op(parent) => match self.ops.get(&parent) {
+                    Some(at) => *at,
+                    None => return,
+                },
+                For::Unit(unit, _) => {
+                    let at = self.begin(Owner::Unit(set, unit), true);
+                    for story in self.dirty.remove(&(set, unit)).unwrap_or_default() {
+                        self.stories[story].later.push(at);
+                    }
+                    at
+                }
+            };
+            self.ops.insert(op, at);
+        }
+        // What began before the first step that is kept belongs to nobody.
+        let Some(at) = self.ops.get(&op).copied() else { return };
+        self.stories[at].steps.push(*step);
+        match step.what {
+            What::Logged { entry } => note(self.entries.entry(entry).or_default(), at),
+            What::Done { .. } => {
+                let owns =
+                    matches!(self.stories[at].owner, Owner::Unit(..)) && self.stories[at].steps[0].who == step.who;
+                if owns {
+                    self.stories[at].ended = Some(number);
+                }
+                self.ops.remove(&op);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn note(list: &mut Vec<usize>, story: usize) {
+    if !list.contains(&story) {
+        list.push(story);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_core::actions::ReplyStatus;
+    use openraid_core::events::RequestKind;
+    use openraid_core::reason::Reason;
+    use openraid_core::steps::{Place, Work};
+    use openraid_units::{ArrayOffset, Instant, Sectors};
+
+    fn steps(list: &[(Who, What)]) -> Vec<Step> {
+        (0..).zip(list).map(|(at, (who, what))| Step { at: Instant(at), who: *who, what: *what }).collect()
+    }
+
+    fn arrived() -> What {
+        What::Arrived { array: ArrayId(0), kind: RequestKind::Read, offset: ArrayOffset(0), len: 1 }
+    }
+
+    #[test]
+    fn two_requests_into_one_unit_share_its_destage_and_a_third_does_not() {
+        let (request, op) = (Who::Request, |name| Who::Op(OpName(name)));
+        let cached = What::Cached { set: SetId(0), unit: 4, len: Sectors(8), entry: 9 };
+        let made = What::Made {
+            owner: For::Unit(4, Reason::DestageAged),
+            set: SetId(0),
+            work: Work::RowDestage,
+            place: Place::Whole,
+        };
+        let replied = What::Replied { status: ReplyStatus::Ok };
+        let told = assemble(
+            &steps(&[
+                (request(1), arrived()),
+                (request(2), arrived()),
+                (request(1), cached),
+                (request(2), cached),
+                (Who::Entry(9), What::Durable),
+                (request(1), replied),
+                (request(2), replied),
+                (op(70), made),
+                (op(70), What::Done { error: None }),
+                (request(3), arrived()),
+                (request(3), cached),
+            ]),
+            100,
+        );
+        let later: Vec<_> = told.iter().map(|story| (story.owner, story.later.clone(), story.ended)).collect();
+        let unit = Owner::Unit(SetId(0), 4);
+        let expected = [
+            (Owner::Request(1), vec![2], Some(105)),
+            (Owner::Request(2), vec![2], Some(106)),
+            (unit, vec![], Some(108)),
+            (Owner::Request(3), vec![], None),
+        ];
+        assert_eq!(later, expected);
+        assert_eq!(told[0].steps.len(), 4, "the entry that both waited for is in both stories");
+    }
+
+    #[test]
+    fn what_began_before_the_first_step_is_not_whole_and_its_operations_are_left_out() {
+        let told = assemble(
+            &steps(&[
+                (Who::Op(OpName(1)), What::Granted),
+                (Who::Request(1), What::Received { len: 1 }),
+                (Who::Request(2), arrived()),
+            ]),
+            0,
+        );
+        let seen: Vec<_> = told.iter().map(|story| (story.owner, story.whole, story.steps.len())).collect();
+        assert_eq!(seen, [(Owner::Request(1), false, 1), (Owner::Request(2), true, 1)]);
+    }
+}

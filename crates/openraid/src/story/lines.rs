@@ -1,0 +1,256 @@
+//! From a story's steps to its lines: what began and what ended are put together, with the time between.
+
+use std::collections::BTreeMap;
+
+use openraid_core::events::RequestKind;
+use openraid_core::slots::SlotSet;
+use openraid_core::steps::{For, OpName, Step, What, Who};
+use openraid_units::{Instant, Sectors};
+
+use super::model::{StepModel, StoryModel};
+use super::words::{
+    asked_text, asked_word, drive_name, job_text, job_word, kind_word, made_text, planned_text, status_word,
+};
+use super::{Names, Owner, Story};
+use crate::quantity::human;
+use openraid_units::Bytes;
+
+/// What a story's lines are made with.
+struct Teller<'a> {
+    names: &'a Names,
+    began: Instant,
+    lines: Vec<StepModel>,
+    /// Operations in the order in which they were made, and the slots that get their parity.
+    ops: BTreeMap<OpName, (u32, SlotSet)>,
+    /// Lines that are not at their end: waits, by whom; computations, by whom; commands.
+    waits: BTreeMap<Who, usize>,
+    computing: BTreeMap<Who, usize>,
+    commands: Vec<(Who, What, usize)>,
+}
+
+impl StoryModel {
+    /// A story, and those of what it left in the cache; `all` are the stories among which it was found.
+    pub fn of(story: &Story, all: &[Story], names: &Names) -> Self {
+        let later = story.later.iter().map(|place| Self::alone(&all[*place], names)).collect();
+        Self { later, ..Self::alone(story, names) }
+    }
+
+    fn alone(story: &Story, names: &Names) -> Self {
+        let began = story.steps.first().map_or(Instant::ZERO, |step| step.at);
+        let mut teller = Teller {
+            names,
+            began,
+            lines: Vec::new(),
+            ops: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            computing: BTreeMap::new(),
+            commands: Vec::new(),
+        };
+        story.steps.iter().for_each(|step| teller.take(step));
+        let end = story.ended.and_then(|_| story.steps.iter().rev().find(|step| is_end(step)));
+        let (request, unit, leg) = match story.owner {
+            Owner::Request(number) => (Some(number), None, None),
+            Owner::Unit(set, unit) => (None, Some(unit), names.leg(set)),
+        };
+        let mut model = Self {
+            request,
+            kind: if unit.is_some() { "destage".into() } else { "unknown".into() },
+            offset_bytes: None,
+            len_bytes: None,
+            unit,
+            leg,
+            began_ns: began.0,
+            took_ns: end.map(|step| step.at.since(began).get()),
+            status: end.map(|step| status_of(&step.what)),
+            whole: story.whole,
+            steps: teller.lines,
+            later: Vec::new(),
+        };
+        if let Some(What::Arrived { kind, offset, len, .. }) = story.steps.first().map(|step| step.what) {
+            model.kind = kind_word(kind).into();
+            if kind != RequestKind::Flush {
+                (model.offset_bytes, model.len_bytes) = (Some(offset.get()), Some(len));
+            }
+        }
+        model
+    }
+}
+
+fn is_end(step: &Step) -> bool {
+    matches!(step.what, What::Replied { .. } | What::Done { .. })
+}
+
+fn status_of(what: &What) -> String {
+    match what {
+        What::Replied { status } | What::Done { error: Some(status) } => status_word(*status).into(),
+        _ => "ok".into(),
+    }
+}
+
+impl Teller<'_> {
+    fn since(&self, at: Instant) -> u64 {
+        at.since(self.began).get()
+    }
+
+    fn line(&mut self, step: &Step, word: &str, text: String) -> &mut StepModel {
+        let op = match step.who {
+            Who::Op(name) => self.ops.get(&name).map(|(number, _)| *number),
+            Who::Request(_) | Who::Entry(_) => None,
+        };
+        let entry = match step.who {
+            Who::Entry(entry) => Some(entry),
+            _ => None,
+        };
+        let at_ns = self.since(step.at);
+        self.lines.push(StepModel { at_ns, op, step: word.into(), text, entry, ..StepModel::default() });
+        self.lines.last_mut().expect("just put")
+    }
+
+    fn take(&mut self, step: &Step) {
+        if let Some(wait) = self.waits.remove(&step.who) {
+            let since = self.since(step.at);
+            self.lines[wait].took_ns = Some(since - self.lines[wait].at_ns);
+        }
+        let bytes = |len: u64| human(Bytes(len));
+        let sectors = |len: Sectors| human(len.bytes());
+        match step.what {
+            What::Arrived { kind, offset, len, .. } => {
+                let place = if kind == RequestKind::Flush {
+                    String::new()
+                } else {
+                    format!(": {} at byte {}", bytes(len), offset.get())
+                };
+                self.line(step, "arrived", format!("arrived: {}{place}", kind_word(kind)));
+            }
+            What::Received { len } => {
+                self.line(step, "received", format!("payload is here: {}", bytes(len)));
+            }
+            What::Reason { reason, figure } => self.reason(step, reason, figure),
+            What::Cached { unit, len, entry, .. } => {
+                let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
+                let text = format!("{} taken into the cache, dirty unit {unit}{promise}", sectors(len));
+                let line = self.line(step, "cached", text);
+                line.sectors = Some(len.get());
+                line.entry = (entry != 0).then_some(entry);
+            }
+            What::Found { len } => {
+                let line = self.line(step, "found", format!("{} found in the cache", sectors(len)));
+                line.sectors = Some(len.get());
+            }
+            What::Made { owner, set, work, place } => {
+                let Who::Op(name) = step.who else { return };
+                let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
+                self.ops.insert(name, (number, SlotSet::EMPTY));
+                let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("leg {leg}: "));
+                let line = self.line(step, "operation", format!("{leg}{}", made_text(work, place)));
+                if let For::Unit(_, why) = owner {
+                    line.reason = Some(why.name().into());
+                    line.text.push_str(&format!(" ({})", why.text()));
+                }
+            }
+            What::Planned { reason, rejected, parity, lost } => {
+                if let Who::Op(name) = step.who {
+                    if let Some(op) = self.ops.get_mut(&name) {
+                        op.1 = parity;
+                    }
+                }
+                let line = self.line(step, "plan", planned_text(reason, rejected, parity, lost));
+                line.reason = Some(reason.name().into());
+            }
+            What::Granted => {}
+            What::Asked { .. } => self.asked(step),
+            What::Ended { .. } => self.ended(step),
+            What::Computing { kind, columns, len } => {
+                self.line(step, job_word(kind), job_text(kind, columns, len));
+                self.computing.insert(step.who, self.lines.len() - 1);
+            }
+            What::Computed => {
+                if let Some(at) = self.computing.remove(&step.who) {
+                    self.lines[at].took_ns = Some(self.since(step.at) - self.lines[at].at_ns);
+                }
+            }
+            What::Logged { entry } => {
+                let line = self.line(
+                    step,
+                    "logged",
+                    format!("what is about to be written is in entry {entry} of the journal"),
+                );
+                line.entry = Some(entry);
+            }
+            What::Sealed { sectors: len, records } => {
+                let text = format!("the entry goes to the journal: {records} records, {}", sectors(len));
+                self.line(step, "journal", text).sectors = Some(len.get());
+            }
+            What::Durable => {
+                if matches!(step.who, Who::Entry(_)) {
+                    self.line(step, "durable", "the entry is durable".into());
+                }
+            }
+            What::Sending { len } => {
+                self.line(step, "sent", format!("{} go to the client", bytes(len)));
+            }
+            What::Done { error } => {
+                let text = error.map_or_else(|| "done".into(), |error| format!("failed: {}", status_word(error)));
+                self.line(step, "done", text);
+            }
+            What::Replied { status } => {
+                self.line(step, "replied", format!("the client has its answer: {}", status_word(status)));
+            }
+        }
+    }
+
+    fn reason(&mut self, step: &Step, reason: openraid_core::reason::Reason, figure: u32) {
+        let waits = reason.name().starts_with("WaitedFor");
+        let text = if figure > 0 { format!("{} ({figure})", reason.text()) } else { reason.text().into() };
+        self.line(step, if waits { "wait" } else { "reason" }, text).reason = Some(reason.name().into());
+        if waits {
+            self.waits.insert(step.who, self.lines.len() - 1);
+        }
+    }
+
+    fn asked(&mut self, step: &Step) {
+        let What::Asked { slot, drive, op, lba, len, .. } = step.what else { return };
+        let parity = match step.who {
+            Who::Op(name) => self.ops.get(&name).is_some_and(|(_, parity)| parity.contains(slot)),
+            _ => false,
+        };
+        let member = drive_name(self.names, drive);
+        let text = asked_text(op, slot, &member, lba, len, parity);
+        let line = self.line(step, asked_word(op), text);
+        (line.slot, line.member) = (Some(slot.0), Some(member));
+        if len > Sectors::ZERO {
+            (line.sector, line.sectors) = (Some(lba.get()), Some(len.get()));
+        }
+        self.commands.push((step.who, step.what, self.lines.len() - 1));
+    }
+
+    fn ended(&mut self, step: &Step) {
+        let What::Ended { slot, drive, op, lba, len, asked, begun, ok } = step.what else { return };
+        let same = |(who, what, _): &(Who, What, usize)| {
+            let What::Asked { drive: other, op: other_op, lba: other_lba, .. } = *what else { return false };
+            *who == step.who && (other, other_op, other_lba) == (drive, op, lba)
+        };
+        let at = match self.commands.iter().position(same) {
+            Some(place) => self.commands.remove(place).2,
+            None => {
+                // Of the journal, or asked for before the first step that is kept.
+                let member = drive_name(self.names, drive);
+                let at = Step { at: asked.max(self.began), ..*step };
+                let text = match step.who {
+                    Who::Entry(_) => format!("written to the journal's {member}: {}", human(len.bytes())),
+                    _ => asked_text(op, slot, &member, lba, len, false),
+                };
+                let line = self.line(&at, asked_word(op), text);
+                line.member = Some(member);
+                (line.sector, line.sectors) = (Some(lba.get()), Some(len.get()));
+                self.lines.len() - 1
+            }
+        };
+        let line = &mut self.lines[at];
+        line.queued_ns = Some(begun.since(asked).get());
+        line.took_ns = Some(step.at.since(begun).get());
+        if !ok {
+            line.text.push_str(": FAILED");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Stories: what became of each host request on its way through the controller, told from the engine's steps.
+//!
+//! ```text
+//!  steps of the engine --assemble--> stories --model--> what the control socket and `--json` carry --text--> for people
+//! ```
+//!
+//! The same for a served array and for a simulated one. It must never guess: a step that is not kept any more is
+//! missing, and the story says so.
+
+mod assemble;
+mod lines;
+mod model;
+mod text;
+mod words;
+
+pub use assemble::{assemble, Owner, Story};
+pub use model::{StoriesModel, StoryModel};
+pub use text::text;
+
+use std::collections::BTreeMap;
+
+use openraid_units::{ArrayId, DriveId, SetId};
+
+/// What numbers of the engine are called.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// The array that stories are told of.
+    pub array: ArrayId,
+    /// Its sets: one, or one for each leg.
+    pub sets: Vec<SetId>,
+    /// Members and devices of the journal by their drives.
+    pub drives: BTreeMap<DriveId, String>,
+}
+
+impl Names {
+    /// Is this a story of the array?
+    pub fn is_of(&self, story: &Story) -> bool {
+        match story.owner {
+            Owner::Request(_) => story.array == Some(self.array),
+            Owner::Unit(set, _) => self.sets.contains(&set),
+        }
+    }
+
+    /// Which leg a set is; nothing if the array has only one.
+    fn leg(&self, set: SetId) -> Option<usize> {
+        if self.sets.len() < 2 {
+            return None;
+        }
+        self.sets.iter().position(|known| *known == set)
+    }
+}

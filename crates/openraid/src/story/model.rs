@@ -1,0 +1,76 @@
+//! Stories as the control socket and `--json` carry them. Times are in nanoseconds from the beginning of the story.
+
+use serde::{Deserialize, Serialize};
+
+/// What happened in one moment of a story, or from that moment on.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StepModel {
+    /// When it began.
+    pub at_ns: u64,
+    /// Which operation of the story, counted from 1; none: the request itself.
+    pub op: Option<u32>,
+    /// In a word: `arrived`, `received`, `operation`, `reason`, `plan`, `member-read`, `parity`, ...
+    pub step: String,
+    /// In words.
+    pub text: String,
+    /// The name of the reason, as among the totals.
+    pub reason: Option<String>,
+    /// Slot of the member.
+    pub slot: Option<u16>,
+    /// The member, or the journal's device.
+    pub member: Option<String>,
+    /// First sector of that drive.
+    pub sector: Option<u64>,
+    /// How many.
+    pub sectors: Option<u64>,
+    /// How long it waited in the controller for its drive.
+    pub queued_ns: Option<u64>,
+    /// How long it took then; of a wait, how long that was. None: it goes on, or takes no time.
+    pub took_ns: Option<u64>,
+    /// Entry of the journal.
+    pub entry: Option<u64>,
+}
+
+/// A story: of a request, or of a dirty unit that was written to the members.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StoryModel {
+    /// Which request of the server's clients, counted from 1; none: dirty data.
+    pub request: Option<u64>,
+    /// `read`, `write`, `flush`, `trim`, `write-zeroes`, `destage`; `unknown` where its beginning is not kept any more.
+    pub kind: String,
+    /// First byte in the array.
+    pub offset_bytes: Option<u64>,
+    /// Bytes.
+    pub len_bytes: Option<u64>,
+    /// The dirty unit: stripe of a parity set, 128 KiB of any other.
+    pub unit: Option<u64>,
+    /// Leg of a nested array.
+    pub leg: Option<usize>,
+    /// When it began, by the clock of the server (monotonic).
+    pub began_ns: u64,
+    /// From its beginning to its end; none: it goes on.
+    pub took_ns: Option<u64>,
+    /// `ok`, or the error; none: it goes on.
+    pub status: Option<String>,
+    /// Is all of it there?
+    pub whole: bool,
+    /// Its steps, in order.
+    pub steps: Vec<StepModel>,
+    /// What was done later with what it left in the cache.
+    pub later: Vec<StoryModel>,
+}
+
+/// Stories, and how to ask for the next ones.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StoriesModel {
+    /// Stories that have ended, in the order of their ends; or the ones that were asked for.
+    pub stories: Vec<StoryModel>,
+    /// Ask with this number for those that end from now on.
+    pub next: u64,
+    /// Stories that ended and are not among them, because there were too many at once.
+    pub left_out: u64,
+    /// Steps that were lost since the number that was asked with: too much happened meanwhile.
+    pub lost_steps: u64,
+    /// Numbers of the first and the last request of the array that is kept.
+    pub kept: Option<(u64, u64)>,
+}

@@ -1,0 +1,130 @@
+//! Words for steps.
+
+use openraid_core::actions::{DriveOp, JobKind, ReplyStatus};
+use openraid_core::events::RequestKind;
+use openraid_core::reason::Reason;
+use openraid_core::slots::SlotSet;
+use openraid_core::steps::{Place, Work};
+use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
+
+use super::Names;
+use crate::quantity::human;
+
+/// A request's kind.
+pub fn kind_word(kind: RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Read => "read",
+        RequestKind::Write { .. } => "write",
+        RequestKind::Flush => "flush",
+        RequestKind::Trim { .. } => "trim",
+        RequestKind::WriteZeroes { .. } => "write-zeroes",
+    }
+}
+
+/// How something ended.
+pub fn status_word(status: ReplyStatus) -> &'static str {
+    match status {
+        ReplyStatus::Ok => "ok",
+        ReplyStatus::IoError => "I/O error",
+        ReplyStatus::OutOfRange => "does not fit the array",
+        ReplyStatus::ReadOnly => "the array takes no writes",
+        ReplyStatus::Offline => "the array is stopped, or the client went away",
+    }
+}
+
+/// A member's name.
+pub fn drive_name(names: &Names, drive: DriveId) -> String {
+    names.drives.get(&drive).cloned().unwrap_or_else(|| format!("drive {drive}"))
+}
+
+/// What an operation is there for.
+pub fn made_text(work: Work, place: Place) -> String {
+    let what = match work {
+        Work::Read | Work::RowRead => "read",
+        Work::Write | Work::RowWrite => "write",
+        Work::Discard => "discard",
+        Work::Flush => return "flush all members that were written to".into(),
+        Work::Destage | Work::RowDestage => "write what is dirty of",
+    };
+    match place {
+        Place::Extent { at, len } => format!("{what} {} at sector {} of the set", human(len.bytes()), at.get()),
+        // Destage and discard take whatever columns there are.
+        Place::Rows { stripe, lo, hi, columns: (_, 0) } => format!("{what} rows {lo} to {} of stripe {stripe}", hi - 1),
+        Place::Rows { stripe, lo, hi, columns: (first, 1) } => {
+            format!("{what} rows {lo} to {} of stripe {stripe}, column {first}", hi - 1)
+        }
+        Place::Rows { stripe, lo, hi, columns: (first, count) } => {
+            format!("{what} rows {lo} to {} of stripe {stripe}, columns {first} to {}", hi - 1, first + count - 1)
+        }
+        Place::Whole => format!("{what} the set"),
+    }
+}
+
+/// How it will be done, and why.
+pub fn planned_text(reason: Reason, rejected: u32, parity: SlotSet, lost: SlotSet) -> String {
+    let mut text = reason.text().to_owned();
+    if rejected > 0 {
+        text.push_str(&format!(" (the other way would have read {rejected})"));
+    }
+    if !parity.is_empty() {
+        text.push_str(&format!("; new parity for {}", slots(parity)));
+    }
+    if !lost.is_empty() {
+        text.push_str(&format!("; {} recovered", slots(lost)));
+    }
+    text
+}
+
+fn slots(set: SlotSet) -> String {
+    let all: Vec<String> = set.iter().map(|slot| slot.0.to_string()).collect();
+    format!("slot {}", all.join(" and "))
+}
+
+/// A member's command in a word.
+pub fn asked_word(op: DriveOp) -> &'static str {
+    match op {
+        DriveOp::Read => "member-read",
+        DriveOp::Write { .. } => "member-write",
+        DriveOp::Flush => "member-flush",
+        DriveOp::Discard => "member-discard",
+        DriveOp::WriteZeroes { .. } => "member-write-zeroes",
+    }
+}
+
+/// A member's command in words.
+pub fn asked_text(op: DriveOp, slot: Slot, member: &str, lba: DriveLba, len: Sectors, parity: bool) -> String {
+    let what = match (op, parity) {
+        (DriveOp::Read, false) => "read",
+        (DriveOp::Read, true) => "read old parity:",
+        (DriveOp::Write { .. }, false) => "write",
+        (DriveOp::Write { .. }, true) => "write parity:",
+        (DriveOp::Flush, _) => return format!("flush slot {slot} ({member})"),
+        (DriveOp::Discard, _) => "discard",
+        (DriveOp::WriteZeroes { .. }, _) => "write zeroes:",
+    };
+    format!("{what} {} of slot {slot} ({member}), sector {}", human(len.bytes()), lba.get())
+}
+
+/// A computation in a word.
+pub fn job_word(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Generate | JobKind::Update => "parity",
+        JobKind::Recover { .. } => "recover",
+        JobKind::Check | JobKind::Compare => "compare",
+        JobKind::Checksum => "checksum",
+        JobKind::Copy => "copy",
+    }
+}
+
+/// A computation in words.
+pub fn job_text(kind: JobKind, columns: u16, len: u32) -> String {
+    let each = human(Bytes(u64::from(len)));
+    match kind {
+        JobKind::Generate => format!("parity from {columns} columns of {each}"),
+        JobKind::Update => format!("parity changed by old and new bytes of {columns} columns of {each}"),
+        JobKind::Recover { lost } => format!("{lost} lost columns of {each} from the others"),
+        JobKind::Check | JobKind::Compare => format!("{columns} columns of {each} compared"),
+        JobKind::Checksum => format!("checksum of {each}"),
+        JobKind::Copy => format!("{columns} pieces of {each} copied"),
+    }
+}
