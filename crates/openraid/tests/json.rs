@@ -65,6 +65,12 @@ fn life() -> Vec<Value> {
     say("list");
     say("show data");
     say("explain data");
+    say("explain data --record on");
+    support::ask(&lab, &server, &[(support::WRITE, 4096, &[5; 4096]), (support::FLUSH, 0, &[])]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("explain data --slowest 9");
+    say("explain data --request last");
+    say("explain data --record off");
     say("set data rebuild.rate=100M");
     say("spare list data");
     say("check data");

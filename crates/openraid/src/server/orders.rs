@@ -1,5 +1,7 @@
 //! The commands that change something, carried out one at a time.
 
+use std::time::{Duration, Instant};
+
 use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy, Unprotected, WriteCache};
 use openraid_runtime::service::{Nesting, ServiceStatus};
 use openraid_units::{ArrayId, DriveId};
@@ -13,6 +15,11 @@ use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
 use crate::output;
 use crate::quantity::{human, rate};
+
+/// A member that is to be removed may still be failing for this long.
+const RECORDING_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often that is looked at.
+const RECORDING_PAUSE: Duration = Duration::from_millis(20);
 
 impl Server {
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
@@ -113,7 +120,13 @@ impl Server {
 
     fn remove(&self, name: &str, member: &str, spare_only: bool) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let found = find(&self.status()?, &served, member)?;
+        let mut found = find(&self.status()?, &served, member)?;
+        // Until its failure is recorded on the others it cannot go, and that takes as long as their writes.
+        let until = Instant::now() + RECORDING_TIME_MAX;
+        while matches!(found.member.state, MemberState::Failing(_)) && Instant::now() < until {
+            std::thread::sleep(RECORDING_PAUSE);
+            found = find(&self.status()?, &served, member)?;
+        }
         if spare_only && found.member.state != MemberState::Spare {
             return Err(Failure::usage(format!("{member} is no spare of {name}; see `openraid show {name}`")));
         }

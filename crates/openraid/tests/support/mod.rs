@@ -314,6 +314,16 @@ pub fn skipped(what: &str) {
 
 /// Write a little to the first array of a server, with the protocol's simplest words.
 pub fn write_some(lab: &Lab, server: &Server) {
+    ask(lab, server, &[(WRITE, 4096, &[5; 4096])]);
+}
+
+/// Commands of the protocol.
+pub const READ: u16 = 0;
+pub const WRITE: u16 = 1;
+pub const FLUSH: u16 = 3;
+
+/// One request after the other to the first array of a server: command, offset, payload (of a read: as long as that).
+pub fn ask(lab: &Lab, server: &Server, requests: &[(u16, u64, &[u8])]) {
     use std::os::unix::net::UnixStream;
     let name = server.ready["arrays"][0]["name"].as_str().expect("a name");
     let mut stream = UnixStream::connect(lab.path("nbd.sock")).expect("the server listens");
@@ -328,15 +338,23 @@ pub fn write_some(lab: &Lab, server: &Server) {
     words.extend_from_slice(name.as_bytes());
     stream.write_all(&words).expect("sent");
     stream.read_exact(&mut [0; 10]).expect("size and flags");
-    let mut request = Vec::new();
-    request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
-    request.extend_from_slice(&[0, 0, 0, 1]);
-    request.extend_from_slice(&7_u64.to_be_bytes());
-    request.extend_from_slice(&4096_u64.to_be_bytes());
-    request.extend_from_slice(&4096_u32.to_be_bytes());
-    request.extend_from_slice(&[5; 4096]);
-    stream.write_all(&request).expect("sent");
-    let mut reply = [0; 16];
-    stream.read_exact(&mut reply).expect("a reply");
-    assert_eq!(reply[4..8], [0; 4], "the write is acknowledged");
+    for (command, offset, payload) in requests {
+        let mut request = Vec::new();
+        request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+        request.extend_from_slice(&[0, 0]);
+        request.extend_from_slice(&command.to_be_bytes());
+        request.extend_from_slice(&7_u64.to_be_bytes());
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&u32::try_from(payload.len()).expect("a short one").to_be_bytes());
+        if *command == WRITE {
+            request.extend_from_slice(payload);
+        }
+        stream.write_all(&request).expect("sent");
+        let mut reply = [0; 16];
+        stream.read_exact(&mut reply).expect("a reply");
+        assert_eq!(reply[4..8], [0; 4], "the request is acknowledged");
+        if *command == READ {
+            stream.read_exact(&mut vec![0; payload.len()]).expect("payload");
+        }
+    }
 }

@@ -1,0 +1,203 @@
+//! `openraid explain`: the story of a request is what happened to it, and what limits an array is named.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{ask, Lab, Server, FLUSH, READ, WRITE};
+
+/// Sectors of 4 KiB.
+const BLOCK: u64 = 8;
+
+/// A RAID 5 over four files, chunk 64 KiB, left-symmetric: P of stripe n is in slot 3 - n % 4, and columns follow it.
+fn served(lab: &Lab, options: &[&str]) -> (Server, u64) {
+    let made = "create data --level 5 --chunk 64K --file-size 16M --assume-clean --bitmap none d0 d1 d2 d3";
+    lab.line(made).expect(0);
+    let examined = lab.line("examine d0 --json").expect(0).json();
+    let start = examined["members"][0]["superblock"]["data_offset_sectors"].as_u64().expect("where data begins");
+    (lab.serve(&[&["data"], options].concat()), start)
+}
+
+fn story(lab: &Lab, which: &str) -> Value {
+    let told = lab.line(&format!("explain data --json --request {which}")).expect(0).json();
+    assert_eq!((told["left_out"].as_u64(), told["lost_steps"].as_u64()), (Some(0), Some(0)));
+    told["stories"][0].clone()
+}
+
+/// What stands in a story, without times: word, reason, slot, first sector from where data begins, sectors.
+fn seen(story: &Value, start: u64) -> Vec<String> {
+    let line = |step: &Value| {
+        let mut line = step["step"].as_str().expect("a word").to_owned();
+        if let Some(reason) = step["reason"].as_str() {
+            line.push_str(&format!(" {reason}"));
+        }
+        if let (Some(slot), Some(sector)) = (step["slot"].as_u64(), step["sector"].as_u64()) {
+            line.push_str(&format!(" slot {slot} sector {} of {}", sector - start, step["sectors"]));
+        }
+        line
+    };
+    story["steps"].as_array().expect("steps").iter().map(line).collect()
+}
+
+#[test]
+fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
+    let lab = Lab::new("explain");
+    let (server, start) = served(&lab, &[]);
+    lab.line("explain data --request last").refused(64, &["steps of requests are not kept", "--record on"]);
+    lab.line("explain data --record on").expect(0);
+    lab.line("explain data --request last").refused(64, &["no request has ended"]);
+    // Stripe 1 begins at 192 KiB; column 2 of it 128 KiB later, in the slot of P (2) plus 1 plus 2, modulo 4.
+    ask(&lab, &server, &[(WRITE, (192 + 128 + 4) << 10, &[7; 4096])]);
+    let told = story(&lab, "last");
+    assert_eq!((&told["kind"], &told["status"], &told["whole"]), (&"write".into(), &"ok".into(), &true.into()));
+    assert_eq!((told["offset_bytes"].as_u64(), told["len_bytes"].as_u64()), (Some(324 << 10), Some(4096)));
+    // One of three columns is written: two reads either way, so the parity is made anew from columns 0 and 1.
+    let row = 128 + BLOCK;
+    let expected = vec![
+        "arrived".to_owned(),
+        "received".into(),
+        "operation".into(),
+        "plan ReconstructEqual".into(),
+        format!("member-read slot 0 sector {row} of 8"),
+        format!("member-read slot 3 sector {row} of 8"),
+        "parity".into(),
+        "wait WaitedForActiveMark".into(),
+        format!("member-write slot 1 sector {row} of 8"),
+        format!("member-write slot 2 sector {row} of 8"),
+        "done".into(),
+        "replied".into(),
+    ];
+    assert_eq!(seen(&told, start), expected, "{told:#}");
+    let text = |nth: usize| told["steps"][nth]["text"].as_str().expect("words").to_owned();
+    assert_eq!(text(2), "write rows 8 to 15 of stripe 1, column 2");
+    assert!(text(3).ends_with("(the other way would have read 2); new parity for slot 2"), "{}", text(3));
+    assert!(text(9).starts_with("write parity: 4 KiB of slot 2 ("), "{}", text(9));
+    // Every step has its time, and what was asked of members has an end within the story.
+    let took = told["took_ns"].as_u64().expect("it ended");
+    let mut last = 0;
+    for step in told["steps"].as_array().expect("steps") {
+        let at = step["at_ns"].as_u64().expect("a time");
+        let end = at + step["queued_ns"].as_u64().unwrap_or(0) + step["took_ns"].as_u64().unwrap_or(0);
+        assert!(at >= last && end <= took, "{step}");
+        assert_eq!(
+            step["took_ns"].is_u64(),
+            step["slot"].is_u64() || step["step"] == "parity" || step["step"] == "wait"
+        );
+        last = at;
+    }
+    // The member's commands are in the totals, too.
+    let totals = lab.line("explain data --json").expect(0).json();
+    assert!(totals["reasons"].as_array().is_some_and(|all| all.iter().any(|one| one["reason"] == "ReconstructEqual")));
+    server.stop();
+}
+
+#[test]
+fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() {
+    let lab = Lab::new("explain-read");
+    let (server, start) = served(&lab, &[]);
+    lab.line("explain data --record on").expect(0);
+    ask(&lab, &server, &[(WRITE, 0, &[3; 192 << 10])]);
+    let told = seen(&story(&lab, "last"), start);
+    let plan = told.iter().position(|line| line == "plan FullStripe").expect("a whole stripe");
+    assert_eq!(told[plan + 1], "parity");
+    assert!(told.iter().all(|line| !line.starts_with("member-read")), "{told:?}");
+    assert_eq!(told.iter().filter(|line| line.starts_with("member-write")).count(), 4, "{told:?}");
+    ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
+    let own = [
+        "arrived".to_owned(),
+        "operation".into(),
+        "reason ReadDirect".into(),
+        "member-read slot 0 sector 8 of 8".into(),
+        "done".into(),
+        "sent".into(),
+        "replied".into(),
+    ];
+    assert_eq!(seen(&story(&lab, "last"), start), own);
+    lab.line("fail data d0").expect(0);
+    ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
+    let told = seen(&story(&lab, "last"), start);
+    let plan = told.iter().position(|line| line == "plan ReadRecovered").expect("it is recovered");
+    let reads: Vec<_> = (1..4).map(|slot| format!("member-read slot {slot} sector 8 of 8")).collect();
+    assert_eq!(told[plan + 1..plan + 4], reads);
+    assert_eq!(told[plan + 4], "recover");
+    server.stop();
+}
+
+#[test]
+fn a_cached_write_is_acknowledged_first_and_its_story_goes_on_with_the_destage() {
+    let lab = Lab::new("explain-cache");
+    let (server, start) = served(&lab, &["--cache", "8M"]);
+    lab.line("set data write.cache=volatile --yes").expect(0);
+    lab.line("explain data --record on").expect(0);
+    ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
+    let told = story(&lab, "last");
+    assert_eq!(seen(&told, start), ["arrived", "received", "cached", "replied"]);
+    let number = told["request"].to_string();
+    ask(&lab, &server, &[(FLUSH, 0, &[])]);
+    let told = story(&lab, &number);
+    let later = &told["later"][0];
+    assert_eq!((&later["kind"], &later["unit"]), (&"destage".into(), &0.into()));
+    let told = seen(later, start);
+    assert_eq!(told[0], "operation DestageUrgent", "{told:?}");
+    assert!(told.contains(&"member-write slot 0 sector 0 of 8".to_owned()), "{told:?}");
+    assert!(told.contains(&"member-write slot 3 sector 0 of 8".to_owned()), "parity too: {told:?}");
+    let flush = seen(&story(&lab, "last"), start);
+    assert!(flush.contains(&"member-flush".to_owned()), "{flush:?}");
+    server.stop();
+}
+
+#[test]
+fn stories_are_followed_as_they_end_and_nothing_is_kept_when_nobody_does() {
+    let lab = Lab::new("explain-follow");
+    let (server, _) = served(&lab, &[]);
+    let mut follower = lab
+        .command(&["explain", "data", "--follow", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // Stories are told from the moment in which the follower has asked first.
+    let kept = |expected: bool| {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while (lab.line("explain data --slowest 1").code == 0) != expected {
+            assert!(std::time::Instant::now() < until, "steps are kept: {}", !expected);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    kept(true);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
+    let mut line = String::new();
+    BufReader::new(follower.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let told: Value = serde_json::from_str(&line).expect("JSON on each line");
+    assert_eq!(told["schema"], "openraid/explain-stories/1");
+    assert_eq!((&told["stories"][0]["kind"], &told["stories"][0]["status"]), (&"write".into(), &"ok".into()));
+    let ended = Command::new("kill").args(["-INT", &follower.id().to_string()]).status().expect("kill");
+    assert!(ended.success());
+    follower.wait().expect("it ends");
+    kept(false);
+    server.stop();
+}
+
+#[test]
+fn what_limits_an_array_is_said_with_its_figures() {
+    let lab = Lab::new("explain-limit");
+    let (server, _) = served(&lab, &[]);
+    let limit = || lab.line("explain data --json").expect(0).json()["limit"].clone();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut found = limit();
+    while found["part"] == "unknown" {
+        assert!(std::time::Instant::now() < until, "{found:#}");
+        found = limit();
+    }
+    let parts: Vec<_> = found["parts"].as_array().expect("parts").iter().map(|part| part["part"].clone()).collect();
+    assert_eq!(parts, ["member", "member", "member", "member", "processor"]);
+    ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
+    let found = limit();
+    assert_eq!(found["requests"].as_u64(), Some(1), "{found:#}");
+    assert_eq!(found["bytes"].as_u64(), Some(4096), "{found:#}");
+    assert!(found["text"].as_str().is_some_and(|text| text.starts_with("what limits data now: ")), "{found:#}");
+    server.stop();
+}
