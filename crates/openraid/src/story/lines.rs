@@ -111,43 +111,15 @@ impl Teller<'_> {
             let since = self.since(step.at);
             self.lines[wait].took_ns = Some(since - self.lines[wait].at_ns);
         }
-        let bytes = |len: u64| human(Bytes(len));
-        let sectors = |len: Sectors| human(len.bytes());
         match step.what {
-            What::Arrived { kind, offset, len, .. } => {
-                let place = if kind == RequestKind::Flush {
-                    String::new()
-                } else {
-                    format!(": {} at byte {}", bytes(len), offset.get())
-                };
-                self.line(step, "arrived", format!("arrived: {}{place}", kind_word(kind)));
-            }
-            What::Received { len } => {
-                self.line(step, "received", format!("payload is here: {}", bytes(len)));
-            }
+            What::Arrived { .. }
+            | What::Received { .. }
+            | What::Cached { .. }
+            | What::Found { .. }
+            | What::Sending { .. }
+            | What::Replied { .. } => self.of_request(step),
             What::Reason { reason, figure } => self.reason(step, reason, figure),
-            What::Cached { unit, len, entry, .. } => {
-                let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
-                let text = format!("{} taken into the cache, dirty unit {unit}{promise}", sectors(len));
-                let line = self.line(step, "cached", text);
-                line.sectors = Some(len.get());
-                line.entry = (entry != 0).then_some(entry);
-            }
-            What::Found { len } => {
-                let line = self.line(step, "found", format!("{} found in the cache", sectors(len)));
-                line.sectors = Some(len.get());
-            }
-            What::Made { owner, set, work, place } => {
-                let Who::Op(name) = step.who else { return };
-                let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
-                self.ops.insert(name, (number, SlotSet::EMPTY));
-                let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("leg {leg}: "));
-                let line = self.line(step, "operation", format!("{leg}{}", made_text(work, place)));
-                if let For::Unit(_, why) = owner {
-                    line.reason = Some(why.name().into());
-                    line.text.push_str(&format!(" ({})", why.text()));
-                }
-            }
+            What::Made { .. } => self.made(step),
             What::Planned { reason, rejected, parity, lost } => {
                 if let Who::Op(name) = step.who {
                     if let Some(op) = self.ops.get_mut(&name) {
@@ -157,6 +129,7 @@ impl Teller<'_> {
                 let line = self.line(step, "plan", planned_text(reason, rejected, parity, lost));
                 line.reason = Some(reason.name().into());
             }
+            // The wait that it ends has its time already.
             What::Granted => {}
             What::Asked { .. } => self.asked(step),
             What::Ended { .. } => self.ended(step),
@@ -169,33 +142,77 @@ impl Teller<'_> {
                     self.lines[at].took_ns = Some(self.since(step.at) - self.lines[at].at_ns);
                 }
             }
-            What::Logged { entry } => {
-                let line = self.line(
-                    step,
-                    "logged",
-                    format!("what is about to be written is in entry {entry} of the journal"),
-                );
-                line.entry = Some(entry);
-            }
-            What::Sealed { sectors: len, records } => {
-                let text = format!("the entry goes to the journal: {records} records, {}", sectors(len));
-                self.line(step, "journal", text).sectors = Some(len.get());
-            }
-            What::Durable => {
-                if matches!(step.who, Who::Entry(_)) {
-                    self.line(step, "durable", "the entry is durable".into());
-                }
-            }
-            What::Sending { len } => {
-                self.line(step, "sent", format!("{} go to the client", bytes(len)));
-            }
+            What::Logged { .. } | What::Sealed { .. } | What::Durable => self.of_journal(step),
             What::Done { error } => {
                 let text = error.map_or_else(|| "done".into(), |error| format!("failed: {}", status_word(error)));
                 self.line(step, "done", text);
             }
+        }
+    }
+
+    /// What happens to the request itself.
+    fn of_request(&mut self, step: &Step) {
+        let bytes = |len: u64| human(Bytes(len));
+        match step.what {
+            What::Arrived { kind: RequestKind::Flush, .. } => {
+                self.line(step, "arrived", "arrived: flush".into());
+            }
+            What::Arrived { kind, offset, len, .. } => {
+                let text = format!("arrived: {}: {} at byte {}", kind_word(kind), bytes(len), offset.get());
+                self.line(step, "arrived", text);
+            }
+            What::Received { len } => {
+                self.line(step, "received", format!("payload is here: {}", bytes(len)));
+            }
+            What::Cached { unit, len, entry, .. } => {
+                let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
+                let text = format!("{} taken into the cache, dirty unit {unit}{promise}", human(len.bytes()));
+                let line = self.line(step, "cached", text);
+                line.sectors = Some(len.get());
+                line.entry = (entry != 0).then_some(entry);
+            }
+            What::Found { len } => {
+                let line = self.line(step, "found", format!("{} found in the cache", human(len.bytes())));
+                line.sectors = Some(len.get());
+            }
+            What::Sending { len } => {
+                self.line(step, "sent", format!("{} go to the client", bytes(len)));
+            }
             What::Replied { status } => {
                 self.line(step, "replied", format!("the client has its answer: {}", status_word(status)));
             }
+            _ => unreachable!("asked for steps of requests"),
+        }
+    }
+
+    /// What happens to an entry of the journal, and with it to those who wait for it.
+    fn of_journal(&mut self, step: &Step) {
+        match step.what {
+            What::Logged { entry } => {
+                let text = format!("what is about to be written is in entry {entry} of the journal");
+                self.line(step, "logged", text).entry = Some(entry);
+            }
+            What::Sealed { sectors, records } => {
+                let text = format!("the entry goes to the journal: {records} records, {}", human(sectors.bytes()));
+                self.line(step, "journal", text).sectors = Some(sectors.get());
+            }
+            // An operation is told of it, too; once is enough.
+            What::Durable if matches!(step.who, Who::Entry(_)) => {
+                self.line(step, "durable", "the entry is durable".into());
+            }
+            _ => {}
+        }
+    }
+
+    fn made(&mut self, step: &Step) {
+        let (Who::Op(name), What::Made { owner, set, work, place }) = (step.who, step.what) else { return };
+        let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
+        self.ops.insert(name, (number, SlotSet::EMPTY));
+        let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("leg {leg}: "));
+        let line = self.line(step, "operation", format!("{leg}{}", made_text(work, place)));
+        if let For::Unit(_, why) = owner {
+            line.reason = Some(why.name().into());
+            line.text.push_str(&format!(" ({})", why.text()));
         }
     }
 
