@@ -86,6 +86,8 @@ pub struct Controller {
     pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Vec<Option<Set>>,
     pub(crate) arrays: Vec<Option<Array>>,
+    /// Some partial parity log may have to be moved on.
+    pub(crate) ppl_due: bool,
     /// Operations that can move.
     pub(crate) ready: Queue,
     /// Requests that want pieces; pieces that want operations; pieces that want fresh frames; requests
@@ -143,6 +145,7 @@ impl Controller {
             journal_lost_notice: false,
             sets: Vec::new(),
             arrays: Vec::new(),
+            ppl_due: false,
             ready: Queue::new(limits.ops_max),
             wanting: Queue::new(limits.requests_max),
             splitting: Queue::new(limits.pieces_max),
@@ -252,6 +255,7 @@ impl Controller {
                 self.set_changed = true;
             }
             Owner::Op(op) => self.on_op_command(op, command, result, actions),
+            Owner::PplRead(op) => self.on_partial_read(op, command, result, actions),
             Owner::Journal(work) => self.on_journal_command(work, command, result, actions),
             Owner::Superblock
             | Owner::BitmapPage(_)
@@ -259,7 +263,10 @@ impl Controller {
             | Owner::CleanFlush
             | Owner::BitmapFlush
             | Owner::CheckpointFlush
-            | Owner::SessionFlush => self.on_set_command(command, result, actions),
+            | Owner::SessionFlush
+            | Owner::PplLog
+            | Owner::PplFlush
+            | Owner::PplSetup => self.on_set_command(command, result, actions),
         }
     }
 
@@ -336,7 +343,7 @@ impl Controller {
         if self.pump_destage() {
             return true;
         }
-        if self.pump_journal(actions) {
+        if self.pump_journal(actions) || self.pump_ppl(actions) {
             return true;
         }
         if self.now < self.sets_due.0 && self.admin_waiting.is_empty() {

@@ -24,6 +24,7 @@ mod io;
 pub mod journal;
 pub mod limits;
 pub mod occupancy;
+pub mod ppl;
 pub mod reason;
 mod slab;
 pub mod slots;

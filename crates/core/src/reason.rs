@@ -106,6 +106,8 @@ reasons! {
     WaitedForJournal = "waited for the journal",
     /// What is about to be written is in the journal first.
     RedoLogged = "redo put into the journal",
+    /// What is about to be written is in the partial parity log first; the figure is 1 where it is not of whole stripes.
+    PartialParityLogged = "recorded in the partial parity log first",
     /// The journal promises this write.
     WriteJournalled = "write promised by the journal",
     /// The cache had what was asked for.

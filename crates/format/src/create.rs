@@ -12,6 +12,7 @@
 //!
 //! - Room for the bitmap: 4 KiB, from 8 GiB of drive on 64 KiB, from 200 GiB on 128 KiB; none for levels without
 //!   redundancy.
+//! - An array with a partial parity log has that log, 1 MiB, in place of the bitmap's room.
 //! - Headroom before the data, so that a later change of shape can move them: 128 MiB, halved until it is at most
 //!   a thousandth of the drive or less than four chunks. `data_offset` is superblock, room and headroom rounded up
 //!   to 1 MiB; 264192 sectors on every drive from 128 GiB on.
@@ -21,8 +22,9 @@ use crate::check::{chunk_is_sane, BAD_BLOCK_LOG_MAX};
 use crate::feature::{DeviceFlags, FeatureMap};
 use crate::identity::{SetName, Timestamp, Uuid};
 use crate::level::MdLevel;
+use crate::ppl::PPL_AREA;
 use crate::role::{Role, RoleTable, ROLES_MAX};
-use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, Reshape, Superblock, Unassigned};
+use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, PplPlace, Reshape, Superblock, Unassigned};
 use core::fmt;
 use openraid_units::{Bytes, DriveLba, Sectors, Slot};
 
@@ -71,6 +73,8 @@ pub struct Placement {
     pub bitmap_offset: Option<i32>,
     /// Sectors set aside for the bitmap.
     pub bitmap_room: Sectors,
+    /// The partial parity log, where one was asked for; it has the bitmap's room.
+    pub ppl: Option<PplPlace>,
     /// The bad-block log.
     pub bad_blocks: BadBlockPlace,
 }
@@ -120,12 +124,26 @@ impl Placement {
     /// # Errors
     /// See [`PlacementError`].
     pub fn new(request: PlacementRequest) -> Result<Self, PlacementError> {
+        Self::with_room(request, bitmap_room(request.level, request.drive_size))
+    }
+
+    /// Lay out one member that has a partial parity log and no bitmap.
+    ///
+    /// # Errors
+    /// See [`PlacementError`].
+    pub fn with_ppl(request: PlacementRequest) -> Result<Self, PlacementError> {
+        let placement = Self::with_room(request, PPL_AREA)?;
+        let offset = placement.bitmap_offset.and_then(|offset| i16::try_from(offset).ok());
+        let size = u16::try_from(PPL_AREA.0).expect("1 MiB");
+        Ok(Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..placement })
+    }
+
+    fn with_room(request: PlacementRequest, room: Sectors) -> Result<Self, PlacementError> {
         let PlacementRequest { minor, level, chunk, drive_size } = request;
         if !chunk_is_sane(level, chunk) {
             return Err(PlacementError::BadChunk { level, chunk });
         }
         let unit = if level.is_striped() { chunk } else { ROUNDING };
-        let room = bitmap_room(level, drive_size);
         let log = BAD_BLOCK_LOG_MAX;
         let data_offset = match minor {
             MinorVersion::V1_0 => DriveLba(0),
@@ -154,6 +172,7 @@ impl Placement {
             usable,
             bitmap_offset: level.is_redundant().then_some(bitmap_offset),
             bitmap_room: room,
+            ppl: None,
             bad_blocks: BadBlockPlace { shift: 0, size: u16::try_from(log.0).expect("8 sectors"), offset: log_offset },
         })
     }

@@ -51,6 +51,8 @@ impl FeatureMap {
             | Self::BAD_BLOCKS.0
             | Self::REPLACEMENT.0
             | Self::RECOVERY_BITMAP.0
+            | Self::PPL.0
+            | Self::MULTIPLE_PPLS.0
             | Self::RAID0_LAYOUT.0
             | Self::CONTROLLER_JOURNAL.0,
     );

@@ -53,7 +53,10 @@ pub use journal::{
 };
 pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
-pub use ppl::{ppl_signature, PplEntry, PplError, PplHeader, PPL_ENTRIES_MAX, PPL_HEADER_BYTES};
+pub use ppl::{
+    crc32c_of_both, ppl_signature, scan_ppl, PplEntry, PplError, PplHeader, PplLog, PPL_AREA, PPL_ENTRIES_MAX,
+    PPL_HEADER_BYTES, PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
+};
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
 pub use role::{Role, RoleTable, ROLES_MAX};
 pub use superblock::{

@@ -18,17 +18,24 @@
 //!  then the partial parity of all entries, in their order
 //! ```
 //!
-//! Nothing here recovers; a set with such a log is refused until that exists. The log must never be skipped.
+//! An area may hold several logs one behind the other; that with the highest generation counts ([`scan_ppl`]). Nothing
+//! here recovers. The log of a set that was not stopped cleanly must never be skipped.
 //!
 //! Source: kernel `Documentation/driver-api/md/raid5-ppl.rst`, checked against images made by Linux 6.1.
 
 use crate::identity::Uuid;
 use crate::le;
 use core::fmt;
-use openraid_units::SetLba;
+use openraid_units::{Sectors, SetLba, SECTOR_BYTES};
 
 /// Bytes of a header.
 pub const PPL_HEADER_BYTES: usize = 4096;
+/// The same as sectors.
+pub const PPL_HEADER_SECTORS: Sectors = Sectors::kib(4);
+/// Sectors of the area that a new array sets aside, as mdadm does.
+pub const PPL_AREA: Sectors = Sectors::mib(1);
+/// Partial parity in one log at the most, in an area that has room for more: md's figure.
+pub const PPL_PAYLOAD_MAX: Sectors = Sectors::kib(128);
 /// Entries of a header at most.
 pub const PPL_ENTRIES_MAX: usize = (PPL_HEADER_BYTES - at::ENTRIES) / ENTRY_BYTES;
 
@@ -210,6 +217,73 @@ impl PplHeader {
     }
 }
 
+/// The log that counts among those in an area, and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PplLog {
+    /// Sectors from the start of the area to its header; the partial parity follows the header.
+    pub at: Sectors,
+    /// Its header.
+    pub header: PplHeader,
+}
+
+/// Find the log that counts in an area of `area` sectors: logs stand one behind the other from its start, and the last
+/// of rising generation is the newest. `None` where no log stands at the start.
+///
+/// # Errors
+/// What `read` says; it fills a header from so many sectors behind the start of the area.
+pub fn scan_ppl<E>(
+    area: Sectors,
+    set_uuid: Uuid,
+    mut read: impl FnMut(Sectors, &mut [u8; PPL_HEADER_BYTES]) -> Result<(), E>,
+) -> Result<Option<PplLog>, E> {
+    let mut bytes = [0; PPL_HEADER_BYTES];
+    let mut newest: Option<PplLog> = None;
+    let mut at = Sectors::ZERO;
+    while at + PPL_HEADER_SECTORS < area {
+        read(at, &mut bytes)?;
+        let Ok(header) = PplHeader::decode(&bytes, set_uuid) else { break };
+        if newest.as_ref().is_some_and(|log| log.header.generation > header.generation) {
+            break;
+        }
+        let payload: u64 = header.entries().iter().map(|entry| u64::from(entry.pp_size) / SECTOR_BYTES).sum();
+        newest = Some(PplLog { at, header });
+        at = at + PPL_HEADER_SECTORS + Sectors(payload);
+    }
+    Ok(newest)
+}
+
+/// The CRC-32C of two byte strings one behind the other, from the CRC-32C of each and the length of the second in
+/// bytes. The register after `n` more zero bytes is the polynomial times x^8n.
+#[must_use]
+pub fn crc32c_of_both(first: u32, second: u32, second_len: u64) -> u32 {
+    // Bit 31 is the coefficient of 1.
+    let (mut factor, mut power, mut left) = (1 << 31, 1 << 23, second_len);
+    while left > 0 {
+        if left & 1 == 1 {
+            factor = product(factor, power);
+        }
+        power = product(power, power);
+        left >>= 1;
+    }
+    product(first, factor) ^ second
+}
+
+/// The product of two polynomials modulo Castagnoli's.
+fn product(a: u32, b: u32) -> u32 {
+    (0..32)
+        .fold((0, b), |(sum, shifted), bit| {
+            let sum = if a >> (31 - bit) & 1 == 1 { sum ^ shifted } else { sum };
+            (sum, times_x(shifted))
+        })
+        .0
+}
+
+/// The polynomial times x, modulo Castagnoli's.
+const fn times_x(register: u32) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    register >> 1 ^ (POLYNOMIAL & (register & 1).wrapping_neg())
+}
+
 fn checksum(bytes: &[u8; PPL_HEADER_BYTES]) -> u32 {
     let before = crc32c(!0, &bytes[..at::CHECKSUM]);
     let field = crc32c(before, &[0; 4]);
@@ -219,13 +293,9 @@ fn checksum(bytes: &[u8; PPL_HEADER_BYTES]) -> u32 {
 /// CRC-32C (Castagnoli), bit by bit: headers are read once in an array's life. Starts from and gives the plain
 /// register; the usual value is `!crc32c(!0, bytes)`.
 pub(crate) fn crc32c(register: u32, bytes: &[u8]) -> u32 {
-    const POLYNOMIAL: u32 = 0x82f6_3b78;
-    bytes.iter().fold(register, |register, &byte| {
-        (0..8).fold(register ^ u32::from(byte), |register, _| {
-            let carry = register & 1;
-            register >> 1 ^ (POLYNOMIAL & carry.wrapping_neg())
-        })
-    })
+    bytes
+        .iter()
+        .fold(register, |register, &byte| (0..8).fold(register ^ u32::from(byte), |register, _| times_x(register)))
 }
 
 #[cfg(test)]
@@ -235,6 +305,43 @@ mod tests {
     #[test]
     fn the_checksum_is_castagnolis() {
         assert_eq!(!crc32c(!0, b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn the_checksum_of_a_string_follows_from_those_of_its_parts() {
+        let bytes: [u8; 999] = core::array::from_fn(|at| u8::try_from(at * 37 % 251).unwrap());
+        for cut in [0, 1, 7, 512, 998, 999] {
+            let (first, second) = bytes.split_at(cut);
+            let both = crc32c_of_both(!crc32c(!0, first), !crc32c(!0, second), second.len() as u64);
+            assert_eq!(both, !crc32c(!0, &bytes), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn of_several_logs_the_one_behind_the_last_of_rising_generation_does_not_count() {
+        let uuid = Uuid([3; 16]);
+        let log = |generation: u64, sizes: &[u32]| {
+            let mut header = PplHeader::new(uuid, generation);
+            for size in sizes {
+                header.push(PplEntry { pp_size: *size, ..PplEntry::default() }).unwrap();
+            }
+            header
+        };
+        // Generations 7 and 8 from the start on, then one of an earlier lap.
+        let logs = [(0, log(7, &[4096, 512])), (17, log(8, &[0])), (25, log(3, &[]))];
+        let read = |at: Sectors, bytes: &mut [u8; PPL_HEADER_BYTES]| {
+            bytes.fill(0);
+            if let Some((_, header)) = logs.iter().find(|(place, _)| *place == at.get()) {
+                header.encode(bytes);
+            }
+            Ok::<(), ()>(())
+        };
+        let found = scan_ppl(PPL_AREA, uuid, read).unwrap().unwrap();
+        assert_eq!((found.at, found.header), (Sectors(17), log(8, &[0])));
+        // An area that ends before the second log, another set, and an area that cannot be read.
+        assert_eq!(scan_ppl(Sectors(25), uuid, read).unwrap().map(|log| log.at), Some(Sectors(0)));
+        assert_eq!(scan_ppl(PPL_AREA, Uuid([4; 16]), read), Ok(None));
+        assert_eq!(scan_ppl(PPL_AREA, uuid, |_, _| Err(5)), Err(5));
     }
 
     #[test]

@@ -394,6 +394,20 @@ impl Superblock {
             size: u16::from_le_bytes([bytes[2], bytes[3]]),
         })
     }
+    /// Say where the partial parity log stands. The feature bit is set where none of the two that say so is.
+    pub fn set_ppl(&mut self, place: PplPlace) {
+        if self.ppl().is_none() {
+            self.features.set(FeatureMap::PPL, true);
+        }
+        let (offset, size) = (place.offset.to_le_bytes(), place.size.to_le_bytes());
+        self.bitmap_or_ppl = u32::from_le_bytes([offset[0], offset[1], size[0], size[1]]);
+    }
+    /// The area of the partial parity log on the drive: its first sector and its length.
+    #[must_use]
+    pub fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
+        let ppl = self.ppl()?;
+        Some((self.place(i32::from(ppl.offset))?, Sectors(u64::from(ppl.size))))
+    }
     /// How far the rebuild of this member has come; `None` where it is not being rebuilt. `u64::MAX` is the end.
     #[must_use]
     pub const fn recovery_offset(&self) -> Option<MemberLba> {

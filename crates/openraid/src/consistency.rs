@@ -32,16 +32,12 @@ impl ConsistencyWord {
 /// Does a new array get a bitmap? Nothing: as its size wants it.
 ///
 /// # Errors
-/// Two options that contradict each other, or a policy that is not made yet.
+/// Two options that contradict each other.
 pub fn bitmap_wanted(policy: Option<ConsistencyWord>, bitmap: Option<bool>) -> Result<Option<bool>, Failure> {
     let wanted = match policy {
         None => return Ok(bitmap),
-        Some(ConsistencyWord::Ppl) => return Err(Failure::usage(
-            "--consistency-policy ppl: partial parity logs are not made yet; use controller-journal, which closes the \
-                 write hole on every level",
-        )),
         Some(ConsistencyWord::Bitmap) => true,
-        Some(ConsistencyWord::Resync | ConsistencyWord::ControllerJournal) => false,
+        Some(ConsistencyWord::Resync | ConsistencyWord::Ppl | ConsistencyWord::ControllerJournal) => false,
     };
     match (policy, bitmap) {
         (Some(policy), Some(bitmap)) if bitmap != wanted => Err(Failure::usage(format!(

@@ -23,6 +23,7 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
         bitmap_error: None,
         bad: Vec::new(),
         bad_blocks_error: None,
+        ppl: None,
         foreign: detect_foreign(Bytes(0), &[]),
     };
     let info = DriveInfo {
@@ -50,6 +51,7 @@ fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
         size: None,
         assume_clean: false,
         bitmap: None,
+        ppl: false,
         minor: MinorVersion::V1_2,
     };
     let plans = Shape::of(&wish).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");

@@ -46,6 +46,8 @@ pub struct Wish<'a> {
     pub assume_clean: bool,
     /// Bitmap; nothing: as large arrays need it.
     pub bitmap: Option<bool>,
+    /// Partial parity log, in place of a bitmap.
+    pub ppl: bool,
     /// Metadata version.
     pub minor: MinorVersion,
 }
@@ -82,6 +84,8 @@ pub struct Shape {
     pub assume_clean: bool,
     /// Bitmap; nothing: as large arrays need it.
     pub bitmap: Option<bool>,
+    /// Partial parity log, in place of a bitmap.
+    pub ppl: bool,
 }
 
 /// A new identity, marked as random (RFC 4122, version 4).
@@ -117,6 +121,7 @@ impl Shape {
             size: wish.size,
             assume_clean: wish.assume_clean,
             bitmap: wish.bitmap,
+            ppl: wish.ppl,
         };
         shape.check_counts()?;
         Ok(shape)
@@ -146,6 +151,12 @@ impl Shape {
         let missing = self.legs.iter().any(|leg| leg.slots.iter().any(Option::is_none));
         if missing && (!self.md.is_redundant() || self.level == LevelWord::Single) {
             return Err(Failure::usage(format!("{} has no redundancy, so no member may be missing", self.md)));
+        }
+        if self.ppl && self.md != MdLevel::Raid5 {
+            return Err(Failure::usage(
+                "--consistency-policy ppl: partial parity is logged on RAID 5 and 50 only; controller-journal closes the \
+                 write hole on every level",
+            ));
         }
         if let (Some(true), false) = (self.bitmap, self.level.is_redundant()) {
             return Err(Failure::usage(
@@ -189,6 +200,7 @@ impl Shape {
             size: self.size,
             assume_clean: self.assume_clean,
             bitmap: false,
+            ppl: self.ppl,
         })
     }
 
@@ -246,6 +258,7 @@ impl Shape {
                 size: self.size,
                 assume_clean: self.assume_clean,
                 bitmap: plan.bitmap.is_some(),
+                ppl: plan.ppl.is_some(),
             });
         }
         let made = if self.is_nested() {
@@ -317,6 +330,7 @@ mod tests {
             size: None,
             assume_clean: false,
             bitmap: None,
+            ppl: false,
             minor: MinorVersion::V1_2,
         }
     }

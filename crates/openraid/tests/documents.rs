@@ -24,6 +24,8 @@ fn examine_agrees_with_mdadm_about_every_kind_of_array() {
         ("--level 0 --chunk 512K", 3),
         ("--level linear", 2),
         ("--level 5 --chunk 64K --bitmap internal --assume-clean", 3),
+        ("--level 5 --chunk 64K --consistency-policy ppl --assume-clean", 3),
+        ("--level 5 --chunk 16K --consistency-policy ppl --metadata 1.0", 4),
     ];
     for (options, count) in cases {
         let lab = Lab::new("examine");

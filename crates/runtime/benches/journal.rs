@@ -74,6 +74,7 @@ fn service(folder: &Path, level: MdLevel, count: usize, in_memory: bool) -> (Ser
         size: None,
         assume_clean: true,
         bitmap: false,
+        ppl: false,
     });
     (service, array.expect("an array").array)
 }

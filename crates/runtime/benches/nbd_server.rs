@@ -58,6 +58,7 @@ fn serve(level: i32, count: u64, socket: &str) {
         size: None,
         assume_clean: true,
         bitmap: false,
+        ppl: false,
     };
     let array = service.handle().create(request).expect("an array").array;
     let export = ExportRequest { array, name: "disk".into(), description: String::new(), read_only: false };

@@ -7,9 +7,10 @@
 
 use openraid_core::array::assemble::Candidate;
 use openraid_core::array::BadRange;
+use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    superblock_lba, BadBlockError, BadBlockTable, BitmapHeader, FeatureMap, MinorVersion, Superblock, SuperblockError,
-    BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
+    scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapHeader, FeatureMap, MinorVersion, Superblock,
+    SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors};
 
@@ -56,7 +57,26 @@ pub fn probe<E>(
     let superblock = find_superblock(capacity, &mut read)?;
     let bitmap = read_bitmap(&superblock, capacity, &mut read);
     let bad = read_bad_blocks(&superblock, capacity, &mut read)?;
-    Ok(Candidate { drive, capacity, superblock, bitmap, bad })
+    let ppl = read_ppl(&superblock, capacity, &mut read);
+    Ok(Candidate { drive, capacity, superblock, bitmap, bad, ppl })
+}
+
+fn read_ppl<E>(
+    superblock: &Superblock,
+    capacity: Sectors,
+    read: &mut impl FnMut(DriveLba, &mut [u8]) -> Result<(), E>,
+) -> Option<PplArea> {
+    let (lba, area) = superblock.ppl_area()?;
+    let found = scan_ppl(area, superblock.set_uuid, |at, header| {
+        let bytes = read_range(lba + at, PPL_HEADER_SECTORS, capacity, read)?;
+        header[..bytes.len()].copy_from_slice(&bytes);
+        Ok::<(), E>(())
+    });
+    Some(match found {
+        Ok(Some(log)) => PplArea::Log(Box::new(log)),
+        Ok(None) => PplArea::Nothing,
+        Err(_) => PplArea::Unreadable,
+    })
 }
 
 fn find_superblock<E>(

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState, Policy, WriteCache};
 use openraid_core::events::DriveError;
 use openraid_core::slots::SlotSet;
-use openraid_format::MinorVersion;
+use openraid_format::{MinorVersion, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
 
 use crate::drive::{DriveSpec, Fresh};
@@ -26,6 +26,8 @@ pub struct RigOptions {
     pub bitmap: bool,
     /// Bytes that one bit of it covers, a power of two from 4096 on; as many as md would take where none are said.
     pub bitmap_chunk: Option<u32>,
+    /// With a partial parity log (RAID 5).
+    pub ppl: bool,
     /// Used drives: redundancy must be made first.
     pub junk: bool,
     /// Hot spares.
@@ -49,6 +51,7 @@ impl RigOptions {
             cuts: false,
             bitmap: false,
             bitmap_chunk: None,
+            ppl: false,
             junk: false,
             spares: 0,
             missing: SlotSet::EMPTY,
@@ -95,6 +98,16 @@ pub struct Rig {
     /// For choices of the test.
     pub random: Random,
     seed: u64,
+    /// What a partial parity log takes of each member.
+    log_room: Sectors,
+}
+
+fn log_room(options: &RigOptions) -> Sectors {
+    if options.ppl {
+        PPL_AREA
+    } else {
+        Sectors::ZERO
+    }
 }
 
 impl Rig {
@@ -109,6 +122,7 @@ impl Rig {
         let drives: Vec<DriveId> = (0..shape.members + options.spares)
             .map(|number| {
                 let spec = Self::drive_spec(&shape, number, options.junk, seed);
+                let spec = DriveSpec { capacity: spec.capacity + log_room(&options), ..spec };
                 world.add_drive(DriveSpec { rotational: options.rotational, ..spec })
             })
             .collect();
@@ -119,7 +133,16 @@ impl Rig {
         }
         let initial = if options.junk { Content::Anything } else { Content::Zeroes };
         let session = Session::new(&world, array, seed, initial, options.cuts);
-        Self { world, session, array, shape, drives, random: Random::derived(seed, 2), seed }
+        Self {
+            world,
+            session,
+            array,
+            shape,
+            drives,
+            random: Random::derived(seed, 2),
+            seed,
+            log_room: log_room(&options),
+        }
     }
 
     fn drive_spec(shape: &Shape, number: u16, junk: bool, seed: u64) -> DriveSpec {
@@ -190,6 +213,7 @@ impl Rig {
         let mut spec = Self::drive_spec(&self.shape, largest, true, self.seed + 1000);
         // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
         spec.block = self.shape.block(0);
+        spec.capacity += self.log_room;
         self.world.add_drive(spec)
     }
 

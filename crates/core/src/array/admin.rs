@@ -72,7 +72,7 @@ impl Controller {
             },
             AdminCommand::Fail { array, drive } => self.admin_fail(array, drive, actions),
             AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
-            AdminCommand::Add { array, member } => self.admin_add(array, member),
+            AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
             AdminCommand::Scrub { array, repair } => self.admin_scrub(array, repair, actions),
             AdminCommand::Pause { array } => self.with_set(array, |set| set.paused = true),
@@ -248,7 +248,7 @@ impl Controller {
             .map(|c| c.info.block)
             .max()
             .ok_or(AdminError::NotPossible("the array has no member"))?;
-        let rows_max = match self.rows_max_of(&assembly.geometry, block) {
+        let rows_max = match self.rows_max_with_log(assembly, block) {
             Ok(rows) => rows,
             Err(error) => {
                 self.release_drives(&drives);
@@ -280,6 +280,7 @@ impl Controller {
             }
             set.members.push(member);
         }
+        self.start_ppl(&mut set, assembly);
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
@@ -292,10 +293,14 @@ impl Controller {
             set.metadata.as_mut().expect("just put").request();
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
         }
-        if assembly.resync_from.is_some() && is_absence_unrecorded(assembly) {
+        let was_active = assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
+        if was_active && is_absence_unrecorded(assembly) {
             // It is marked as active already: nothing else would say, before the first write is answered, that who is
             // not there has missed it.
             set.metadata.as_mut().expect("just put").request_failure();
+        }
+        if set.ppl.is_some() {
+            set.life = Life::Starting;
         }
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
@@ -363,6 +368,7 @@ impl Controller {
             metadata: None,
             intent: Intent::Clean,
             bitmap: None,
+            ppl: None,
             clean_flushes: 0,
             bitmap_flushes: 0,
             checkpoint_flushes: 0,
@@ -390,10 +396,11 @@ impl Controller {
         }
     }
 
-    /// Rows that one operation may cover, so that its buffers fit into a zone of the work frames.
-    fn rows_max_of(&self, geometry: &Geometry, block: BlockSize) -> Result<u32, AdminError> {
+    /// Rows that one operation may cover, so that its buffers, one for each member and so many more, fit into a zone of
+    /// the work frames.
+    pub(crate) fn rows_max_of(&self, geometry: &Geometry, block: BlockSize, more: u64) -> Result<u32, AdminError> {
         let zone = Frames::zone_bytes(self.limits.work.get());
-        let members = u64::from(geometry.members());
+        let members = u64::from(geometry.members()) + more;
         if (members * block.bytes().get()).next_power_of_two() > zone {
             return Err(AdminError::NotPossible(
                 "the work frames are too few for so many members; give the server more",
@@ -475,7 +482,7 @@ impl Controller {
             member_sizes: &[],
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let rows_max = self.rows_max_of(&geometry, info.block)?;
+        let rows_max = self.rows_max_of(&geometry, info.block, 0)?;
         self.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
@@ -498,16 +505,17 @@ impl Controller {
 
     fn check_started(&mut self, array: ArrayId, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
         let set = self.set_mut(id);
-        if let Some(why) = set.journal.replay_error {
+        let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error);
+        if let Some(why) = set.journal.replay_error.or(log_error) {
             self.take_back(array, id);
             return Some(Err(AdminError::NotPossible(why)));
         }
         match set.life {
-            Life::Starting if set.is_replaying() => return None,
+            Life::Starting if set.is_replaying() || set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
                 let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
-                if metadata.durable < 1 {
+                if metadata.durable < metadata.wanted.min(1) {
                     return None;
                 }
                 set.life = Life::Running;
@@ -556,7 +564,8 @@ impl Controller {
         if !failed && !set.dirty.failed && set.dirty.all() > 0 {
             return None;
         }
-        let busy = set.ops > 0 || set.clean_flushes + set.bitmap_flushes + set.checkpoint_flushes > 0;
+        let flushes = set.clean_flushes + set.bitmap_flushes + set.checkpoint_flushes;
+        let busy = set.ops > 0 || flushes > 0 || set.is_ppl_busy();
         if busy {
             return None;
         }
@@ -673,7 +682,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    fn admin_add(&mut self, array: ArrayId, new: NewMember) -> Result<AdminOutcome, AdminError> {
+    fn admin_add(&mut self, array: ArrayId, new: NewMember, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
         if !self.set(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
@@ -711,10 +720,13 @@ impl Controller {
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
         metadata.request();
-        match set.members.iter_mut().find(|m| m.removed && m.flushing == 0) {
-            Some(entry) => *entry = member,
+        let vacant = set.members.iter().position(|m| m.removed && m.flushing == 0);
+        match vacant {
+            Some(index) => set.members[index] = member,
             None => set.members.push(member),
         }
+        let index = vacant.unwrap_or(set.members.len() - 1);
+        self.prepare_log(id, index, actions);
         self.sort_members(id);
         Ok(AdminOutcome::Done)
     }
@@ -752,6 +764,11 @@ impl Controller {
             .iter()
             .position(suits)
             .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
+        if set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0) {
+            return Err(AdminError::NotPossible(
+                "the partial parity log of a spare is being prepared; try again in a moment",
+            ));
+        }
         if self.channels.outstanding(set.members[spare].drive) > 0 {
             return Err(AdminError::CommandsOutstanding(set.members[spare].drive));
         }

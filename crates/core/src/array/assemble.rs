@@ -12,6 +12,7 @@ use openraid_units::{DriveId, Sectors, Slot};
 
 use super::bad::BadRange;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
+use crate::ppl::plan::{plan_ppl, PlannedPpl, PplArea};
 use crate::slots::SlotSet;
 
 /// Event counts grow by one or two at each change of state: a thousand changes a second for a hundred million years.
@@ -30,6 +31,8 @@ pub struct Candidate {
     pub bitmap: Option<Vec<u8>>,
     /// Entries of its bad-block log, in sectors of the data area.
     pub bad: Vec<BadRange>,
+    /// What stands where the superblock says that the partial parity log is; `None` where it names none.
+    pub ppl: Option<PplArea>,
 }
 
 /// How strict assembly is.
@@ -126,6 +129,8 @@ pub struct Assembly {
     pub resync_from: Option<Sectors>,
     /// The bitmap.
     pub bitmap: Option<PlannedBitmap>,
+    /// The partial parity log.
+    pub ppl: Option<PlannedPpl>,
     /// The superblocks are new: all are written before the array takes requests.
     pub fresh: bool,
     /// Started although something may be lost: what.
@@ -274,7 +279,10 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     }
     // What was being written when it stopped is in the journal, in full.
     let replays = journalled && !options.journal_lost;
-    let resync_from = newest.superblock.resync_position().filter(|_| !replays);
+    let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, &geometry, options.force);
+    // What was being written when it stopped is put right from the partial parity log, before it takes requests.
+    let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
+    let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from)));
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let mut resync_from = resync_from.filter(|_| redundant);
     let parity = matches!(geometry, Geometry::Parity(_));
@@ -305,6 +313,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         missing,
         resync_from,
         bitmap,
+        ppl,
         fresh: false,
         forced,
     })
@@ -315,7 +324,7 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
     if own.set_uuid != common.set_uuid {
         return Err(AssembleError::OtherArray { drive, belongs_to: own.set_uuid, array: common.set_uuid });
     }
-    let features = own.unsupported_features();
+    let features = own.unsupported_features() | contradicting_features(own);
     if !features.is_empty() {
         return Err(AssembleError::Unsupported { drive, features });
     }
@@ -340,6 +349,17 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
         return Err(AssembleError::Shrunk { drive, need, have: candidate.capacity });
     }
     Ok(())
+}
+
+/// md keeps partial parity of RAID 5 only, and openraid's journal takes its place.
+fn contradicting_features(own: &Superblock) -> FeatureMap {
+    let log = own.features & (FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS);
+    let alone = own.level == MdLevel::Raid5 && !own.features.contains(FeatureMap::CONTROLLER_JOURNAL);
+    if alone {
+        FeatureMap::NONE
+    } else {
+        log
+    }
 }
 
 /// What each candidate is, by events and roles.

@@ -12,6 +12,7 @@ use openraid_units::{DriveId, Sectors, Slot};
 use super::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
+use crate::ppl::plan::PlannedPpl;
 use crate::slots::SlotSet;
 
 /// A drive for a new array.
@@ -52,6 +53,8 @@ pub struct CreateSpec {
     pub assume_clean: bool,
     /// Keep a write-intent bitmap.
     pub bitmap: bool,
+    /// Keep a partial parity log (RAID 5; not together with a bitmap).
+    pub ppl: bool,
 }
 
 /// Why an array cannot be created.
@@ -127,10 +130,17 @@ pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     if !redundant && !spec.spares.is_empty() {
         return Err(CreateError::NoUse("this level has no redundancy, so a spare could never take over; leave it out"));
     }
+    if spec.ppl && spec.level != MdLevel::Raid5 {
+        return Err(CreateError::NoUse("a partial parity log is for RAID 5 only; choose another consistency policy"));
+    }
+    if spec.ppl && spec.bitmap {
+        return Err(CreateError::NoUse("an array has a bitmap or a partial parity log, not both; leave one out"));
+    }
     let place = |d: &NewDrive| {
         let request =
             PlacementRequest { minor: spec.minor, level: spec.level, chunk: spec.chunk, drive_size: d.capacity };
-        Placement::new(request).map_err(|error| CreateError::Placement { drive: d.drive, error })
+        let placement = if spec.ppl { Placement::with_ppl(request) } else { Placement::new(request) };
+        placement.map_err(|error| CreateError::Placement { drive: d.drive, error })
     };
     let mut placements = Vec::new();
     for drive in spec.slots.iter().flatten().chain(&spec.spares) {
@@ -232,9 +242,13 @@ fn finish(
             uuid: drive.uuid,
             flags: DeviceFlags::default(),
         };
+        let mut superblock = set.superblock(identity, placement, roles.clone());
+        if let Some(place) = placement.ppl {
+            superblock.set_ppl(place);
+        }
         members.push(PlannedMember {
             drive: drive.drive,
-            superblock: set.superblock(identity, placement, roles.clone()),
+            superblock,
             verdict: if is_member { Verdict::Member(slot) } else { Verdict::Spare },
             bad: Vec::new(),
         });
@@ -249,6 +263,7 @@ fn finish(
         missing,
         resync_from: set.resync_from,
         bitmap,
+        ppl: spec.ppl.then(PlannedPpl::default),
         fresh: true,
         forced: None,
     })
@@ -277,7 +292,8 @@ fn new_bitmap(
 pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result<Superblock, CreateError> {
     let request =
         PlacementRequest { minor: array.minor, level: array.level, chunk: array.chunk, drive_size: drive.capacity };
-    let placement = Placement::new(request).map_err(|error| CreateError::Placement { drive: drive.drive, error })?;
+    let placement = if array.ppl().is_some() { Placement::with_ppl(request) } else { Placement::new(request) };
+    let placement = placement.map_err(|error| CreateError::Placement { drive: drive.drive, error })?;
     if placement.usable < array.size {
         return Err(CreateError::SpareTooSmall { drive: drive.drive, have: placement.usable, need: array.size });
     }
@@ -292,6 +308,9 @@ pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result
     superblock.set_recovery_offset(None);
     if array.bitmap_offset().is_some() {
         superblock.set_bitmap_offset(placement.bitmap_offset);
+    }
+    if let Some(place) = placement.ppl {
+        superblock.set_ppl(place);
     }
     superblock.dev_number = u32::MAX;
     Ok(superblock)

@@ -118,6 +118,7 @@ impl Controller {
             let error = CommandError::Drive(DriveError::Gone);
             match command.owner {
                 Owner::Op(op) => self.on_op_command(op, &command, Err(error), actions),
+                Owner::PplRead(op) => self.on_partial_read(op, &command, Err(error), actions),
                 Owner::Quarantined | Owner::Journal(_) => unreachable!("it was never issued to a member"),
                 _ => self.on_set_command(&command, Err(error), actions),
             }

@@ -15,6 +15,7 @@ use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
 use crate::io::heads::Heads;
 use crate::journal::session::SetJournal;
+use crate::ppl::SetPpl;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -144,6 +145,8 @@ pub(crate) struct Set {
     pub metadata: Option<Metadata>,
     pub intent: Intent,
     pub bitmap: Option<Bitmap>,
+    /// Its partial parity logs.
+    pub ppl: Option<Box<SetPpl>>,
     /// Flushes under way before the clean mark, before bitmap bits are cleared, before a checkpoint.
     pub clean_flushes: u32,
     pub bitmap_flushes: u32,

@@ -148,7 +148,7 @@ impl Controller {
 
     /// Write metadata with FUA: the first `len` bytes, or as many more as the drive's block needs.
     #[allow(clippy::too_many_arguments)] // a metadata write has as many parts
-    fn write_metadata(
+    pub(crate) fn write_metadata(
         &mut self,
         id: SetId,
         index: usize,
@@ -308,7 +308,12 @@ impl Controller {
                 }
             }
             Owner::SessionFlush => set.journal.flushes -= 1,
-            Owner::Op(_) | Owner::Journal(_) | Owner::Quarantined => unreachable!("these go elsewhere"),
+            Owner::PplLog => self.on_log_written(id, command.slot),
+            Owner::PplFlush => self.on_ppl_flushed(id),
+            Owner::PplSetup => self.on_ppl_setup(id),
+            Owner::PplRead(_) | Owner::Op(_) | Owner::Journal(_) | Owner::Quarantined => {
+                unreachable!("these go elsewhere")
+            }
         }
     }
 

@@ -45,6 +45,11 @@ impl Controller {
         let mut moved = self.pump_intent(id, actions);
         moved |= self.pump_session(id, actions);
         moved |= self.pump_metadata(id, actions);
+        if self.set(id).ppl.is_some() {
+            // Failures may have become durable.
+            self.ppl_due = true;
+            moved |= self.pump_ppl_start(id, actions);
+        }
         if self.set(id).life != Life::Running {
             return moved;
         }

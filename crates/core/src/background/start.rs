@@ -20,7 +20,9 @@ impl Controller {
     /// Begin what is due on a set that has no task: a rebuild before a resync.
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set(id);
-        if set.task.is_some() || !set.is_redundant() {
+        // A spare is taken when its partial parity log is empty.
+        let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
+        if set.task.is_some() || !set.is_redundant() || prepares {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
@@ -144,6 +146,7 @@ impl Controller {
             TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
             TaskKind::Resync => {
                 set.consistent_to = Sectors::MAX;
+                set.arm_logs();
                 set.resync_by_bitmap = false;
                 if let Some(bitmap) = &mut set.bitmap {
                     bitmap.mark_consistent();

@@ -127,7 +127,13 @@ impl Controller {
         let full = u64::from(unit.sectors) == op.len.get();
         let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
         let row = self.parity_of(&op).row(op.stripe);
-        let target = columns.iter().map(|column| row.slot_of(column.0)).collect();
+        // A record in a partial parity log is of columns side by side: others stay dirty, and have their turn again.
+        let side_by_side = |column: &openraid_units::Slot| {
+            columns.first().is_some_and(|first| (first.0..column.0).all(|c| columns.contains(openraid_units::Slot(c))))
+        };
+        let logs = self.set(op.set).ppl.is_some();
+        let target =
+            columns.iter().filter(|column| !logs || side_by_side(column)).map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
         op.target = target;
         op.cursor = narrow(Sectors(first));

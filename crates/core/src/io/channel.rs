@@ -40,6 +40,14 @@ pub(crate) enum Owner {
     CheckpointFlush,
     /// A flush before a set begins or ends to use the journal.
     SessionFlush,
+    /// The write of a partial parity log.
+    PplLog,
+    /// A flush before partial parity logs are written over.
+    PplFlush,
+    /// A write to the area of a partial parity log that is being prepared.
+    PplSetup,
+    /// A read of partial parity for an operation.
+    PplRead(u32),
     /// The journal.
     Journal(crate::journal::commit::JournalWork),
     /// Nobody any more.
@@ -263,7 +271,8 @@ impl Channel {
     }
 }
 
-/// Metadata commands of one drive that wait at the most: a superblock, a bitmap page, a bad-block log.
+/// Metadata commands of one drive that wait at the most: a superblock, a bitmap page or the
+/// header of a partial parity log, a bad-block log.
 const PARKED_PER_DRIVE: u32 = 3;
 
 #[derive(Debug)]

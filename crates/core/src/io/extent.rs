@@ -307,7 +307,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.begin_write(index, actions) {
+                if !self.begin_write(index, actions) || !self.is_discard_recorded(index) {
                     return;
                 }
                 if !self.may_issue() {

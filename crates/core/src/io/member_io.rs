@@ -25,7 +25,7 @@ pub(crate) struct MemberRange {
 impl Controller {
     fn class_of(op: &Op) -> IoClass {
         match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Redo => IoClass::Rebuild,
+            OpKind::Rebuild | OpKind::Resync | OpKind::Redo | OpKind::Reparity => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
             OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,

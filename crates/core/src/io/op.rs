@@ -20,6 +20,7 @@ use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::plan::WriteMethod;
 use crate::reason::Reason;
+use crate::ppl::Partial;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -50,6 +51,8 @@ pub(crate) enum OpKind {
     RowDestage,
     /// Write to one member again what the journal says was to be written.
     Redo,
+    /// Make the parity that an entry of a partial parity log asks for.
+    Reparity,
 }
 
 /// How far it is.
@@ -86,6 +89,10 @@ pub(crate) enum Step {
     Parity,
     /// Do the members agree?
     Check,
+    /// The parity of the columns that are not written.
+    Partial,
+    /// Its checksum.
+    PartialSum,
 }
 
 /// Where an operation's payload is.
@@ -177,6 +184,10 @@ pub(crate) struct Op {
     pub log_durable: bool,
     /// It waits for an entry of the journal to be durable.
     pub in_group: bool,
+    /// Its record in the partial parity log; whether that has partial parity, which has a buffer then, and its checksum.
+    pub partial: Partial,
+    pub has_partial: bool,
+    pub partial_crc: u32,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
 }
@@ -231,6 +242,9 @@ impl Op {
             logged: 0,
             log_durable: false,
             in_group: false,
+            partial: Partial::No,
+            has_partial: false,
+            partial_crc: 0,
             error: None,
         }
     }

@@ -8,6 +8,7 @@ use crate::geometry::{Geometry, Parity};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
+use crate::ppl::Partial;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -67,9 +68,9 @@ impl Controller {
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
         self.ops[index].buffers = slots;
         let op = &self.ops[index];
-        // Behind the buffers a destage has what it writes.
+        // Behind the buffers a destage has what it writes, and behind that is partial parity.
         let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
-        let count = slots.len() + staged;
+        let count = slots.len() + staged + u32::from(op.has_partial);
         if count == 0 {
             return true;
         }
@@ -110,6 +111,7 @@ impl Controller {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.unlog(index);
+        self.end_record(index);
         self.release_work(index);
         let rows_max = self.set(self.ops[index].set).rows_max;
         let op = &mut self.ops[index];
@@ -264,6 +266,12 @@ impl Controller {
                 self.ops[index].phase = Phase::Computing(Step::Parity);
                 self.push_parity(index, actions);
             }
+            Phase::Computing(Step::Parity) if self.ops[index].has_partial => self.push_partial(index, actions),
+            Phase::Computing(Step::Partial) => self.push_partial_sum(index, actions),
+            Phase::Computing(Step::PartialSum) => {
+                self.keep_partial_sum(index);
+                self.log_row_write(index, actions);
+            }
             Phase::Computing(_) | Phase::Logging => self.log_row_write(index, actions),
             Phase::Writing | Phase::Recording => self.row_written(index, actions),
             phase => unreachable!("a row write is never in {phase:?}"),
@@ -291,6 +299,8 @@ impl Controller {
         if !self.leave_parities_out(index, &view, plan.write, actions) {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         }
+        let (partial, has_partial) = self.record_for(&op, named, plan.parity);
+        (self.ops[index].partial, self.ops[index].has_partial) = (partial, has_partial);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
         }
@@ -341,6 +351,7 @@ impl Controller {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         }
         let op = self.ops[index];
+        (self.ops[index].partial, self.ops[index].has_partial) = (Partial::No, false);
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return;
         }
@@ -409,6 +420,9 @@ impl Controller {
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
         if !self.is_in_session(index) || !self.begin_write(index, actions) || !self.is_logged(index, actions) {
+            return;
+        }
+        if !self.is_recorded(index) {
             return;
         }
         if !self.may_issue() {

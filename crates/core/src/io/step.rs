@@ -19,6 +19,7 @@ impl Controller {
         match (op.kind, op.phase) {
             (OpKind::Read, _) => self.step_read(index, actions),
             (OpKind::Flush, _) => self.step_flush(index, actions),
+            (OpKind::Reparity, _) => self.step_reparity(index, actions),
             (_, Phase::Start) => self.lock_op(index, actions),
             (OpKind::Redo, _) => self.step_redo(index, actions),
             (_, Phase::Locking) => {
@@ -52,7 +53,7 @@ impl Controller {
     /// Does it work on rows of a stripe, not on an extent?
     pub(crate) fn is_row_op(&self, op: &Op) -> bool {
         match op.kind {
-            OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => true,
+            OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage | OpKind::Reparity => true,
             OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage | OpKind::Redo => false,
             OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
                 matches!(self.set(op.set).geometry, crate::geometry::Geometry::Parity(_))
@@ -302,6 +303,7 @@ impl Controller {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         self.end_write(index);
         self.unlog(index);
+        self.end_record(index);
         self.release_work(index);
         let op = self.ops[index];
         self.tell_op(index, || What::Done { error: op.error });
@@ -332,6 +334,8 @@ impl Controller {
             self.on_background_done(&op, actions);
         } else if op.kind == OpKind::Redo {
             self.on_redone(&op);
+        } else if op.kind == OpKind::Reparity {
+            self.on_reparity_done(&op);
         } else if op.kind == OpKind::Flush && op.piece == NONE {
             self.on_round_flush(&op);
         } else if op.parent != NONE {

@@ -104,6 +104,8 @@ pub enum Unprotected {
     Shape,
     /// Metadata 1.0 stands at the end: the members of a mirror can be mounted as they are.
     MetadataAtEnd,
+    /// It has a partial parity log.
+    PartialParityLog,
     /// The set does not run, or a flush of it has failed.
     NotRunning,
 }
@@ -118,6 +120,8 @@ impl Controller {
             Some(Unprotected::NoJournal)
         } else if set.life != Life::Running || set.is_in_doubt() || set.is_lost() {
             Some(Unprotected::NotRunning)
+        } else if set.ppl.is_some() {
+            Some(Unprotected::PartialParityLog)
         } else if !set.is_cacheable || !is_protectable(&set.geometry) {
             Some(Unprotected::Shape)
         } else if mirror && metadata.common.minor == MinorVersion::V1_0 {

@@ -175,6 +175,7 @@ fn make(server: &Arc<Server>, drives: &[String]) -> Result<(), Failure> {
         // New files are all zero, and zeroes are consistent.
         assume_clean: true,
         bitmap: Some(false),
+        ppl: false,
         minor: MinorVersion::V1_2,
     })?;
     let specs = drives.iter().map(|drive| spec(drive)).collect::<Result<Vec<_>, _>>()?;

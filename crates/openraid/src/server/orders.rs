@@ -241,7 +241,7 @@ fn check_protectable(status: &ServiceStatus, served: &Served) -> Result<(), Fail
     let never = status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
         let superblock = view.status.superblock.as_ref();
         match view.protection {
-            Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd)) => Some(why),
+            Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd | Unprotected::PartialParityLog)) => Some(why),
             _ if superblock.is_none() => Some(Unprotected::Shape),
             _ => None,
         }

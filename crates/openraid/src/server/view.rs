@@ -233,6 +233,9 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
             "its parity or copies are not consistent yet: it is protected when the first sync or resync is over"
         }
         Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more copies than the journal keeps",
+        Unprotected::PartialParityLog => {
+            "it was made with a partial parity log, which closes the write hole by itself and cannot go together with a journal"
+        }
         Unprotected::MetadataAtEnd => {
             "its metadata (1.0) stand at the end, so that each member could be mounted as it is, without what the journal \
              holds; make the array with metadata 1.2"

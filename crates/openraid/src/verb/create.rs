@@ -43,6 +43,7 @@ struct Body {
     size_bytes: u64,
     survives: u32,
     bitmap: bool,
+    ppl: bool,
     journalled: bool,
     first_sync: bool,
     members: Vec<String>,
@@ -150,6 +151,7 @@ fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> Wish<'_> {
         size: arguments.size,
         assume_clean: arguments.assume_clean,
         bitmap,
+        ppl: arguments.consistency_policy == Some(ConsistencyWord::Ppl),
         minor: arguments.metadata,
     }
 }
@@ -232,6 +234,7 @@ fn body(
         size_bytes: size.bytes().get(),
         survives: plans.iter().map(|plan| survives_losses(&plan.geometry, present(plan))).min().unwrap_or(0),
         bitmap: plans.iter().any(|plan| plan.bitmap.is_some()),
+        ppl: plans.iter().any(|plan| plan.ppl.is_some()),
         journalled: arguments.consistency_policy == Some(ConsistencyWord::ControllerJournal),
         first_sync: plans.iter().any(|plan| plan.resync_from.is_some()),
         members,
@@ -255,6 +258,9 @@ fn tell(context: &Context, body: &Body) -> Exit {
     }
     if body.bitmap {
         shape.push("bitmap".into());
+    }
+    if body.ppl {
+        shape.push("partial parity log".into());
     }
     if body.spares > 0 {
         shape.push(format!("{} spares", body.spares));
@@ -330,6 +336,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         size_bytes: size.bytes().get(),
         survives: 0,
         bitmap: false,
+        ppl: false,
         journalled: false,
         first_sync: false,
         members: specs.iter().map(|spec| spec.text.clone()).collect(),

@@ -1,5 +1,6 @@
 //! `openraid examine`: what stands on a member. Nothing is written, whoever uses it meanwhile.
 
+use openraid_core::ppl::plan::PplArea;
 use openraid_format::{BitmapHeader, FeatureMap, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::journal::look;
@@ -33,6 +34,7 @@ struct Member {
     superblock_error: Option<String>,
     bitmap: Option<BitmapBody>,
     bitmap_error: Option<String>,
+    ppl: Option<PplBody>,
     bad_ranges: Vec<BadRangeBody>,
     bad_blocks_error: Option<String>,
     found: Vec<FindingBody>,
@@ -78,6 +80,14 @@ struct BitmapBody {
     chunk_bytes: u32,
     regions: u64,
     marked: u64,
+}
+
+#[derive(Serialize)]
+struct PplBody {
+    /// `valid`, `no log` or `unreadable`.
+    state: String,
+    generation: Option<u64>,
+    writes: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -148,6 +158,7 @@ fn empty(member: String) -> Member {
         superblock_error: None,
         bitmap: None,
         bitmap_error: None,
+        ppl: None,
         bad_ranges: Vec::new(),
         bad_blocks_error: None,
         found: Vec::new(),
@@ -170,6 +181,7 @@ fn member(probed: &ProbedMember) -> Member {
         superblock_error: look.superblock_error.map(|(minor, error)| format!("{minor}: {error}")),
         bitmap: look.bitmap.as_deref().and_then(bitmap_body),
         bitmap_error: look.bitmap_error.as_ref().map(ToString::to_string),
+        ppl: look.ppl.as_ref().map(ppl_body),
         bad_ranges: look
             .bad
             .iter()
@@ -236,6 +248,28 @@ fn bitmap_body(area: &[u8]) -> Option<BitmapBody> {
     })
 }
 
+fn ppl_body(area: &PplArea) -> PplBody {
+    match area {
+        PplArea::Unreadable => PplBody { state: "unreadable".into(), generation: None, writes: None },
+        PplArea::Nothing => PplBody { state: "no log".into(), generation: None, writes: None },
+        PplArea::Log(log) => PplBody {
+            state: "valid".into(),
+            generation: Some(log.header.generation),
+            writes: Some(log.header.entries().len()),
+        },
+    }
+}
+
+fn ppl_text(area: &PplArea) -> String {
+    match area {
+        PplArea::Unreadable => "cannot be read".into(),
+        PplArea::Nothing => "no log stands there: none was written yet, or the last one not to its end".into(),
+        PplArea::Log(log) => {
+            format!("generation {}, covers {} writes", log.header.generation, log.header.entries().len())
+        }
+    }
+}
+
 fn role_text(role: Role) -> String {
     match role {
         Role::Active(slot) => format!("slot {slot}"),
@@ -273,6 +307,9 @@ fn member_text(probed: &ProbedMember) -> String {
     }
     if let Some(error) = &look.bitmap_error {
         table.row(["bitmap", &format!("of no use: {error}")]);
+    }
+    if let Some(area) = &look.ppl {
+        table.row(["partial parity log", &ppl_text(area)]);
     }
     if let Some(error) = &look.bad_blocks_error {
         table.row(["bad blocks", &format!("the log is of no use: {error}")]);

@@ -307,6 +307,7 @@ fn make(
         // Memory is all zero, and zeroes are consistent.
         assume_clean: names.iter().all(|name| name.starts_with("ram:")),
         bitmap: None,
+        ppl: false,
         minor: MinorVersion::V1_2,
     })?;
     let members = open_every(specs, options(Use::Exclusive))?;

@@ -8,10 +8,11 @@ use std::fmt;
 use openraid_core::array::assemble::Candidate;
 use openraid_core::array::BadRange;
 use openraid_core::events::DriveInfo;
+use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    detect_foreign, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap, Findings,
-    MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD, FOREIGN_TAIL,
-    SUPERBLOCK_BYTES_MAX,
+    detect_foreign, scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap,
+    Findings, MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD, FOREIGN_TAIL,
+    PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
@@ -59,6 +60,8 @@ pub struct Look {
     pub bad: Vec<BadRange>,
     /// The log is not good.
     pub bad_blocks_error: Option<BadBlockError>,
+    /// What stands where the superblock says that the partial parity log is.
+    pub ppl: Option<PplArea>,
     /// What other software left, and md's own superblocks.
     pub foreign: Findings,
 }
@@ -89,7 +92,8 @@ impl Look {
     #[must_use]
     pub fn candidate(&self, drive: DriveId, capacity: Sectors) -> Option<Candidate> {
         let superblock = self.superblock.clone()?;
-        Some(Candidate { drive, capacity, superblock, bitmap: self.bitmap.clone(), bad: self.bad.clone() })
+        let (bitmap, bad, ppl) = (self.bitmap.clone(), self.bad.clone(), self.ppl.clone());
+        Some(Candidate { drive, capacity, superblock, bitmap, bad, ppl })
     }
 }
 
@@ -118,6 +122,7 @@ pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> 
         bitmap_error: None,
         bad: Vec::new(),
         bad_blocks_error: None,
+        ppl: None,
         foreign: foreign(capacity, read)?,
     };
     for minor in MinorVersion::ALL {
@@ -138,8 +143,24 @@ pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> 
         found.superblock_error = None;
         read_bitmap(&superblock, capacity, read, &mut found)?;
         read_bad_blocks(&superblock, capacity, read, &mut found)?;
+        found.ppl = read_ppl(&superblock, capacity, read);
     }
     Ok(found)
+}
+
+/// A log that cannot be read is no error here: what that means for the array is for its assembly to say.
+fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut Read<'_>) -> Option<PplArea> {
+    let (lba, area) = superblock.ppl_area()?;
+    let found = scan_ppl(area, superblock.set_uuid, |at, header| {
+        let bytes = read_range(lba + at, PPL_HEADER_SECTORS, capacity, read)?;
+        header[..bytes.len()].copy_from_slice(&bytes);
+        Ok::<(), ProbeError>(())
+    });
+    Some(match found {
+        Ok(Some(log)) => PplArea::Log(Box::new(log)),
+        Ok(None) => PplArea::Nothing,
+        Err(_) => PplArea::Unreadable,
+    })
 }
 
 /// `len` sectors from `lba` on, or fewer where the drive ends.

@@ -38,6 +38,8 @@ pub struct CreateRequest {
     pub assume_clean: bool,
     /// Keep a write-intent bitmap.
     pub bitmap: bool,
+    /// Keep a partial parity log.
+    pub ppl: bool,
 }
 
 /// A stripe over several arrays of one kind (50, 60).
@@ -98,6 +100,7 @@ impl ServiceHandle {
             size: request.size,
             assume_clean: request.assume_clean,
             bitmap: request.bitmap,
+            ppl: request.ppl,
         };
         let plan = create::plan(&spec).map_err(StartError::Create)?;
         let superblock = plan.common.clone();

@@ -93,6 +93,7 @@ pub fn request(level: MdLevel, chunk: Sectors, names: &[String]) -> CreateReques
         size: None,
         assume_clean: true,
         bitmap: false,
+        ppl: false,
     }
 }
 

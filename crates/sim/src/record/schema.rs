@@ -8,6 +8,7 @@ use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::limits::Limits;
+use openraid_core::ppl::plan::{PlannedPpl, PplRedo};
 use openraid_core::slots::SlotSet;
 use openraid_format::{
     BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalRecord, JournalSuperblock,
@@ -15,8 +16,8 @@ use openraid_format::{
     Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
 };
 use openraid_units::{
-    ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot, Tag,
-    Token,
+    ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot,
+    StripeIndex, Tag, Token,
 };
 
 use super::codec::{choice, fields, put_number, wrapper, Codec, DecodeError, Input};
@@ -39,6 +40,7 @@ wrapper!(
     SetLba,
     SetName,
     Slot,
+    StripeIndex,
     Tag,
     Timestamp,
     Token,
@@ -59,6 +61,8 @@ fields! {
     FoundJournal { devices, superblock, tail, head, epoch, entries }
     PlannedMember { drive, superblock, verdict, bad }
     PlannedBitmap { header, bits, valid }
+    PlannedPpl { redo, generation, covers, dirty, force }
+    PplRedo { slot, at, stripe, lo, hi, first, columns, checksum }
     BadBlockPlace { shift, size, offset }
     Reshape { new_level, position, delta_disks, new_layout, new_chunk, new_offset }
     Unassigned { pad_12, pad_228 }
@@ -282,6 +286,7 @@ impl Codec for Assembly {
         self.missing.put(out);
         self.resync_from.put(out);
         self.bitmap.put(out);
+        self.ppl.put(out);
         self.fresh.put(out);
         self.forced.put(out);
     }
@@ -292,12 +297,13 @@ impl Codec for Assembly {
         let missing = Codec::take(input)?;
         let resync_from = Codec::take(input)?;
         let bitmap = Codec::take(input)?;
+        let ppl = Codec::take(input)?;
         let fresh = Codec::take(input)?;
         let forced = Codec::take(input)?;
         let Ok(geometry) = geometry_of(&common, &members) else {
             return input.error("superblocks that describe no array");
         };
-        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, fresh, forced })
+        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, ppl, fresh, forced })
     }
 }
 

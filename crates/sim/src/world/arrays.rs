@@ -67,6 +67,7 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         size: None,
         assume_clean: !options.junk,
         bitmap: options.bitmap,
+        ppl: options.ppl,
     })?;
     if let (Some(bitmap), Some(chunk)) = (&mut plan.bitmap, options.bitmap_chunk) {
         let header = &bitmap.header;
@@ -114,6 +115,7 @@ impl World {
             size: None,
             assume_clean: true,
             bitmap: false,
+            ppl: false,
         });
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let superblocks: Vec<_> = plan.members.iter().map(|member| member.superblock.clone()).collect();

@@ -243,6 +243,7 @@ impl Setup<'_> {
             size: None,
             assume_clean: true,
             bitmap: false,
+            ppl: false,
         })
         .map_err(|error| MachineError::Engine(error.to_string()))
     }

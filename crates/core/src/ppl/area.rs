@@ -1,0 +1,94 @@
+//! Where the log of a slot is: on its member and, where that is being replaced, on its replacement.
+
+use openraid_format::{PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX};
+use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};
+
+use super::Partial;
+use crate::actions::{Actions, Data, DriveOp, IoClass};
+use crate::array::set::{Member, Set};
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::channel::{Command, Owner};
+use crate::io::op::{Op, OpKind};
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// Partial parity that one log takes in an area of this size; `None` where the area cannot be used with these blocks.
+pub(crate) fn room_of((start, size): (DriveLba, Sectors), block: BlockSize) -> Option<Sectors> {
+    let block = block.sectors();
+    let room = size.saturating_sub(PPL_HEADER_SECTORS).min(PPL_PAYLOAD_MAX).round_down(Sectors::kib(4));
+    ((start.offset() % block).is_zero() && !room.is_zero()).then_some(room)
+}
+
+impl Member {
+    pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
+        self.superblock.as_ref()?.ppl_area()
+    }
+}
+
+impl Set {
+    /// The members that keep the log of a slot now.
+    pub(super) fn log_keepers(&self, slot: Slot) -> [Option<usize>; 2] {
+        let place = self.places[slot.index()];
+        [place.member, place.replacement].map(|index| {
+            let index = (index != NONE).then_some(index as usize)?;
+            (self.members[index].is_active() && self.members[index].ppl_area().is_some()).then_some(index)
+        })
+    }
+}
+
+impl Controller {
+    /// Does a write of these slots need a record, and with partial parity? `parity` is what it makes.
+    pub(crate) fn record_for(&self, op: &Op, named: SlotSet, parity: SlotSet) -> (Partial, bool) {
+        let set = self.set(op.set);
+        if set.ppl.is_none() {
+            return (Partial::No, false);
+        }
+        let Geometry::Parity(map) = &set.geometry else { return (Partial::No, false) };
+        let p = map.p_slot(op.stripe);
+        let (from, to) = self.member_rows(op);
+        // Parity that is being filled here is made anew after a crash.
+        let believed = set.in_sync | set.filled(from, to);
+        if !parity.contains(p) || !believed.contains(p) {
+            return (Partial::No, false);
+        }
+        (Partial::Due, named.len() < u32::from(map.data_columns()))
+    }
+
+    /// Where an operation has its partial parity: behind everything else.
+    pub(super) fn partial_buffer(&self, op: &Op) -> PoolOffset {
+        let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
+        let before = u64::from(op.buffers.len() + staged);
+        op.work.expect("buffers were taken").at + Sectors(before * u64::from(op.rows())).bytes()
+    }
+
+    /// Write to the area of a member's log, durably.
+    #[allow(clippy::too_many_arguments)] // a write has as many parts
+    pub(super) fn write_area(
+        &mut self,
+        id: SetId,
+        index: usize,
+        owner: Owner,
+        (at, len): (Sectors, Sectors),
+        frames: PoolOffset,
+        hold: Option<crate::io::channel::Hold>,
+        actions: &mut Actions,
+    ) {
+        let member = &mut self.set_mut(id).members[index];
+        member.counters.writes += 1;
+        member.counters.sectors_written += len.get();
+        let (start, _) = member.ppl_area().expect("it was chosen for its log");
+        let (slot, drive) = (member.slot.unwrap_or_default(), member.drive);
+        let member = u32::try_from(index).expect("few members");
+        let command = Command {
+            op: DriveOp::Write { fua: true },
+            lba: start + at,
+            len,
+            data: Data::Frames(frames),
+            class: IoClass::Metadata,
+            hold,
+            ..Command::new(owner, id, member, slot, drive)
+        };
+        self.channels.push(self.now, command, actions);
+    }
+}

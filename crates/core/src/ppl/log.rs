@@ -1,0 +1,350 @@
+//! Writing the logs: records collect while the write before them is on its way; then they go together.
+
+use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
+use openraid_units::{Sectors, SetId, Slot};
+
+use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
+use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::array::set::{Life, Set};
+use crate::controller::Controller;
+use crate::events::Verdict;
+use crate::geometry::StripeRole;
+use crate::io::channel::{Hold, Owner};
+use crate::io::op::{Op, OpKind, Phase, Step};
+use crate::io::plan::WriteMethod;
+use crate::reason::Reason;
+use crate::slots::SlotSet;
+
+impl Controller {
+    // ---- the record of an operation
+
+    /// The new parity is made: make the parity of what is not written, from whichever is less.
+    pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
+        self.ops[index].phase = Phase::Computing(Step::Partial);
+        let op = self.ops[index];
+        let view = self.stripe_view(&op);
+        let named = self.named_slots(&op);
+        let others = view.data.minus(named);
+        let columns = actions.columns.len();
+        // The columns not written; or the new parity without those that are.
+        if op.method != WriteMethod::ReadModifyWrite && others.len() <= named.len() + 1 {
+            for slot in others {
+                let at = self.buffer(&op, slot);
+                actions.columns.push(JobColumn { index: 0, at, old: at });
+            }
+        } else {
+            for slot in named {
+                let at = self.named_address(&op, slot);
+                actions.columns.push(JobColumn { index: 0, at, old: at });
+            }
+            let at = self.buffer(&op, view.p);
+            actions.columns.push(JobColumn { index: 0, at, old: at });
+        }
+        let to = self.partial_buffer(&op);
+        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+    }
+
+    pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
+        self.ops[index].phase = Phase::Computing(Step::PartialSum);
+        let op = self.ops[index];
+        let at = self.partial_buffer(&op);
+        let columns = actions.columns.len();
+        actions.columns.push(JobColumn { index: 0, at, old: at });
+        self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+    }
+
+    /// Is the record of an operation that is about to write durable? Otherwise it is called again.
+    pub(crate) fn is_recorded(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        match op.partial {
+            Partial::No | Partial::Logged => true,
+            Partial::Waiting => false,
+            Partial::Due => {
+                let slot = self.parity_of(&op).p_slot(op.stripe);
+                self.ops[index].partial = Partial::Waiting;
+                self.explain(op.set, Reason::PartialParityLogged, op.stripe.0, u32::from(op.has_partial));
+                let ppl = self.set_mut(op.set).ppl.as_mut().expect("who needs a record has a log");
+                ppl.logs[slot.index()].waiting.push(index);
+                self.ppl_due = true;
+                false
+            }
+        }
+    }
+
+    /// Is a discard of whole rows recorded? Its members may end up zeroed in part.
+    pub(crate) fn is_discard_recorded(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        if op.partial == Partial::No && self.set(op.set).ppl.is_some() {
+            let all = SlotSet::first_n(self.set(op.set).slots());
+            let named = self.stripe_view(&op).data;
+            self.ops[index].partial = self.record_for(&op, named, all).0;
+        }
+        self.is_recorded(index)
+    }
+
+    /// What an operation's record covers is on the members.
+    pub(crate) fn end_record(&mut self, index: u32) {
+        let op = self.ops[index];
+        if op.partial == Partial::No {
+            return;
+        }
+        self.ops[index].partial = Partial::No;
+        if op.partial != Partial::Logged {
+            return;
+        }
+        let slot = self.parity_of(&op).p_slot(op.stripe);
+        let log = &mut self.set_mut(op.set).ppl.as_mut().expect("it was logged").logs[slot.index()];
+        log.covered -= 1;
+        if log.covered == 0 {
+            log.state = LogState::Stale;
+            self.ppl_due |= log.is_wanted();
+        }
+    }
+
+    fn entry_of(&self, op: &Op) -> PplEntry {
+        let parity = self.parity_of(op);
+        let named = if op.kind == OpKind::Discard { self.stripe_view(op).data } else { self.named_slots(op) };
+        let columns = named.iter().filter_map(|slot| match parity.role_of(op.stripe, slot) {
+            StripeRole::Data(column) => Some(column),
+            StripeRole::P | StripeRole::Q => None,
+        });
+        let first = columns.min().expect("something is written");
+        let bytes = op.row_bytes();
+        PplEntry {
+            data_sector: parity.set_lba(op.stripe, first, Sectors(u64::from(op.cursor))),
+            pp_size: if op.has_partial { bytes } else { 0 },
+            data_size: bytes * named.len(),
+            parity_disk: u32::from(parity.p_slot(op.stripe).0),
+            checksum: if op.has_partial { op.partial_crc } else { 0 },
+        }
+    }
+
+    /// The checksum of an operation's partial parity is there.
+    pub(crate) fn keep_partial_sum(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
+        op.partial_crc = crc;
+    }
+
+    // ---- the logs of a set
+
+    /// Let the logs of all sets move; true where one did.
+    pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
+        if !core::mem::take(&mut self.ppl_due) {
+            return false;
+        }
+        let mut moved = false;
+        for index in 0..self.sets.len() {
+            let id = SetId(u16::try_from(index).expect("few sets"));
+            let Some(slots) = self.sets[index].as_ref().and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
+                continue;
+            };
+            moved |= self.pump_ppl_flush(id, actions);
+            for slot in 0..slots {
+                moved |= self.pump_log(id, Slot(u16::try_from(slot).expect("few slots")), actions);
+            }
+        }
+        moved
+    }
+
+    fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut super::Log {
+        &mut self.set_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
+    }
+
+    fn pump_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        let ppl = set.ppl.as_ref().expect("asked for a set with logs");
+        let log = &ppl.logs[slot.index()];
+        if set.life == Life::Failed && log.state != LogState::Writing {
+            return self.release_waiting(id, slot);
+        }
+        match log.state {
+            LogState::Free if log.is_wanted() && ppl.is_ready() => self.write_log(id, slot, actions),
+            LogState::Writing if log.pending == 0 && set.is_failure_durable() => {
+                self.log_is_durable(id, slot);
+                true
+            }
+            LogState::Stale if set.is_in_doubt() => self.refuse_waiting(id, slot, actions),
+            _ => false,
+        }
+    }
+
+    /// Nobody keeps a log in this slot, or the array has failed: those who wait go on as they can.
+    fn release_waiting(&mut self, id: SetId, slot: Slot) -> bool {
+        let mut moved = false;
+        self.log_mut(id, slot).arm = false;
+        while let Some(index) = self.log_mut(id, slot).waiting.pop() {
+            self.ops[index].partial = Partial::No;
+            self.ready.push(index);
+            moved = true;
+        }
+        moved
+    }
+
+    /// A flush of a member that the array needs has failed: what the log covers may be lost, so it is needed as it is,
+    /// and nothing that needs a record can be written any more.
+    fn refuse_waiting(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        while let Some(index) = self.log_mut(id, slot).waiting.pop() {
+            self.ops[index].partial = Partial::No;
+            self.explain(id, Reason::FlushInDoubt, 0, 0);
+            self.fail_op(index, ReplyStatus::IoError, actions);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Write the log of a slot, with as many records as it takes.
+    fn write_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
+        let keepers = self.set(id).log_keepers(slot);
+        if keepers == [None; 2] {
+            return self.release_waiting(id, slot);
+        }
+        if !self.may_issue() || !actions.has_room() {
+            self.ppl_due = true;
+            self.more_to_do |= !actions.has_room();
+            return false;
+        }
+        let uuid = self.set(id).metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
+        let mut header = PplHeader::new(uuid, self.set_mut(id).next_log_generation());
+        let room = self.set(id).ppl.as_ref().expect("it has logs").room;
+        let mut payload = Sectors::ZERO;
+        while let Some(index) = self.log_mut(id, slot).waiting.front() {
+            let op = self.ops[index];
+            let rows = if op.has_partial { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
+            if payload + rows > room || self.log_mut(id, slot).flying.len() == LOG_OPS_MAX {
+                break;
+            }
+            self.log_mut(id, slot).waiting.pop();
+            self.log_mut(id, slot).flying.push(index);
+            header.push(self.entry_of(&op)).expect("fewer than fit");
+            if op.has_partial {
+                self.write_partial(id, slot, keepers, &op, payload, actions);
+            }
+            payload += rows;
+        }
+        let log = self.log_mut(id, slot);
+        (log.state, log.arm) = (LogState::Writing, false);
+        let mut bytes = [0; PPL_HEADER_BYTES];
+        header.encode(&mut bytes);
+        for keeper in keepers.into_iter().flatten() {
+            self.log_mut(id, slot).pending += 1;
+            self.write_log_header(id, keeper, Owner::PplLog, &bytes, actions);
+        }
+        true
+    }
+
+    fn write_partial(
+        &mut self,
+        id: SetId,
+        slot: Slot,
+        keepers: [Option<usize>; 2],
+        op: &Op,
+        at: Sectors,
+        actions: &mut Actions,
+    ) {
+        let (frames, hold) = (self.partial_buffer(op), op.work.map(Hold::Work));
+        let place = (PPL_HEADER_SECTORS + at, Sectors(u64::from(op.rows())));
+        for keeper in keepers.into_iter().flatten() {
+            self.log_mut(id, slot).pending += 1;
+            self.write_area(id, keeper, Owner::PplLog, place, frames, hold, actions);
+        }
+    }
+
+    /// A command of a log ended.
+    pub(crate) fn on_log_written(&mut self, id: SetId, slot: Slot) {
+        let log = self.log_mut(id, slot);
+        log.pending -= 1;
+        self.ppl_due = true;
+    }
+
+    /// What is on its way is on the members that work: those who wait for it write now.
+    fn log_is_durable(&mut self, id: SetId, slot: Slot) {
+        let log = self.log_mut(id, slot);
+        let mut flying = core::mem::take(&mut log.flying);
+        log.covered = u32::try_from(flying.len()).expect("few operations");
+        log.state = if flying.is_empty() { LogState::Free } else { LogState::Covering };
+        for index in flying.drain(..) {
+            self.ops[index].partial = Partial::Logged;
+            self.ready.push(index);
+        }
+        self.log_mut(id, slot).flying = flying;
+    }
+
+    /// Flush the members so that logs can be written over, all that are through with what they cover at once.
+    fn pump_ppl_flush(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set_mut(id);
+        let (durable, doubt) = (set.is_failure_durable(), set.is_in_doubt());
+        let ppl = set.ppl.as_mut().expect("asked for a set with logs");
+        if ppl.flushes > 0 {
+            return false;
+        }
+        let mut moved = false;
+        if durable {
+            // The flush that was under way has come to its end.
+            let next = if doubt { LogState::Stale } else { LogState::Free };
+            for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Flushing) {
+                log.state = next;
+                moved = true;
+            }
+        }
+        let flushing = ppl.logs.iter().any(|log| log.state == LogState::Flushing);
+        let wanted = ppl.logs.iter().any(|log| log.state == LogState::Stale && log.is_wanted());
+        if flushing || doubt || !wanted {
+            return moved;
+        }
+        if !self.may_issue() {
+            self.ppl_due = true;
+            return moved;
+        }
+        let ppl = self.set_mut(id).ppl.as_mut().expect("just seen");
+        for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Stale) {
+            log.state = LogState::Flushing;
+        }
+        let issued = self.flush_members(id, Owner::PplFlush, actions);
+        self.set_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
+        // Nothing is to be flushed where a flush since then has done it.
+        self.ppl_due |= issued == 0;
+        true
+    }
+
+    /// A flush before logs are written over ended.
+    pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
+        let ppl = self.set_mut(id).ppl.as_mut().expect("it was flushed for its logs");
+        ppl.flushes -= 1;
+        self.ppl_due = true;
+    }
+}
+
+impl Set {
+    /// Are the failures of members, and what must not be believed of them, durable on the others?
+    fn is_failure_durable(&self) -> bool {
+        let recorded = self.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::failures_recorded);
+        self.life == Life::Failed || recorded && !self.is_bad_urgent()
+    }
+
+    /// The generation of the next header: 0 as long as parity is not consistent everywhere.
+    pub(super) fn next_log_generation(&mut self) -> u64 {
+        let consistent = self.consistent_to == Sectors::MAX;
+        let ppl = self.ppl.as_mut().expect("asked for a set with logs");
+        ppl.generation += u64::from(consistent);
+        if consistent {
+            ppl.generation
+        } else {
+            0
+        }
+    }
+
+    /// Parity is consistent from now on: logs that say nothing of it are written anew.
+    pub(crate) fn arm_logs(&mut self) {
+        if let Some(ppl) = &mut self.ppl {
+            ppl.logs.iter_mut().for_each(|log| log.arm = true);
+        }
+    }
+
+    /// Is something of the logs under way that no operation waits for?
+    pub(crate) fn is_ppl_busy(&self) -> bool {
+        let writing = |ppl: &SetPpl| ppl.logs.iter().any(|log| log.state == LogState::Writing);
+        self.ppl.as_ref().is_some_and(|ppl| ppl.setups + ppl.flushes > 0 || writing(ppl))
+    }
+}

@@ -1,0 +1,231 @@
+//! Carrying out one entry: its partial parity is read and checked, then the parity of its rows is made from it and from
+//! the columns that were being written, as they are now.
+//!
+//! ```text
+//!  Start -> Planning -> ReadingOld -> Computing(Check) --+  all of the partial parity, unless there is none
+//!              ^                                         |
+//!              +-----------------------------------------+
+//!              +--> ReadingOld -> Computing(Parity) -> Writing -> Recording --+  the rows
+//!              ^                                                              |
+//!              +--------------------------------------------------------------+
+//! ```
+//!
+//! An entry whose checksum does not fit was still on its way when everything stopped: nothing was written under it.
+//! Rows of which a written column is missing are left alone: what was being written there cannot be told, and the
+//! columns that were not are all there.
+
+use openraid_format::crc32c_of_both;
+use openraid_units::{PoolOffset, Sectors};
+
+use super::Redoing;
+use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
+use crate::array::set::Life;
+use crate::controller::{CommandError, Controller};
+use crate::events::{DriveError, Verdict};
+use crate::io::channel::{Command, Hold, Owner};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, Phase, Step};
+use crate::reason::FailReason;
+use crate::slots::SlotSet;
+
+impl Controller {
+    pub(crate) fn step_reparity(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Start | Phase::Planning => self.plan_reparity(index, actions),
+            Phase::ReadingOld => self.reparity_read(index, actions),
+            Phase::Computing(Step::Check) => self.partial_checked(index, actions),
+            Phase::Computing(_) => {
+                let op = &mut self.ops[index];
+                op.phase = Phase::Writing;
+                let op = *op;
+                let slot = op.target.first().expect("the parity");
+                let (lba, _) = self.member_rows(&op);
+                let len = Sectors(u64::from(op.rows()));
+                let range = MemberRange { slot, lba, len, at: self.buffer(&op, slot) };
+                self.issue_write(index, range, actions);
+                if self.ops[index].pending == 0 {
+                    self.reparity_rows_done(index, actions);
+                }
+            }
+            Phase::Writing | Phase::Recording => {
+                if self.is_failure_recorded(index) {
+                    self.reparity_rows_done(index, actions);
+                }
+            }
+            phase => unreachable!("an entry of a log is never in {phase:?}"),
+        }
+    }
+
+    fn redoing(&self, op: &Op) -> &Redoing {
+        let ppl = self.set(op.set).ppl.as_ref().expect("it has logs");
+        ppl.redoing.as_ref().expect("an entry is in work")
+    }
+
+    fn reparity_rows_done(&mut self, index: u32, actions: &mut Actions) {
+        if self.next_rows(index) {
+            self.plan_reparity(index, actions);
+        } else {
+            self.finish_op(index, actions);
+        }
+    }
+
+    fn plan_reparity(&mut self, index: u32, actions: &mut Actions) {
+        if !self.may_issue() {
+            return self.wait_for_commands(index);
+        }
+        let op = self.ops[index];
+        let slot = op.target.first().expect("the parity");
+        let keeper = self.set(op.set).member_of(slot).is_some_and(|member| member.is_active());
+        if self.set(op.set).life == Life::Failed || !keeper {
+            return self.finish_op(index, actions);
+        }
+        let redoing = *self.redoing(&op);
+        self.ops[index].phase = Phase::ReadingOld;
+        if !redoing.sound {
+            self.ops[index].has_partial = true;
+            if self.take_reparity_buffers(index, SlotSet::EMPTY) {
+                self.read_partial(index, actions);
+            }
+            return;
+        }
+        let (from, to) = self.member_rows(&op);
+        let readable = self.set(op.set).readable(from, to).minus(op.excluded);
+        let written = self.named_slots(&op);
+        if !(written | op.target).minus(readable).is_empty() {
+            // Perhaps only some of the rows are bad.
+            if self.halve_rows(index) {
+                return self.plan_reparity(index, actions);
+            }
+            return self.reparity_rows_done(index, actions);
+        }
+        self.ops[index].has_partial = redoing.entry.at.is_some();
+        if !self.take_reparity_buffers(index, written | op.target) {
+            return;
+        }
+        let op = &mut self.ops[index];
+        op.read = written;
+        let op = *op;
+        for slot in written {
+            let range = MemberRange { slot, lba: from, len: to - from, at: self.buffer(&op, slot) };
+            self.issue_read(index, range, SlotSet::EMPTY, actions);
+        }
+        if op.has_partial {
+            self.read_partial(index, actions);
+        }
+    }
+
+    fn take_reparity_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
+        let taken = self.take_buffers(index, slots);
+        if !taken {
+            self.ops[index].phase = Phase::Planning;
+        }
+        taken
+    }
+
+    /// Read the partial parity of the rows in work.
+    fn read_partial(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let redoing = self.redoing(&op);
+        let (slot, lo) = (redoing.entry.slot, redoing.entry.lo);
+        let at = redoing.entry.at.expect("it has partial parity") + Sectors(u64::from(op.cursor - lo));
+        let place = self.set(op.set).places[slot.index()].member;
+        let member = &self.set(op.set).members[place as usize];
+        let (start, _) = member.ppl_area().expect("its log was read");
+        let command = Command {
+            op: DriveOp::Read,
+            lba: start + at,
+            len: Sectors(u64::from(op.rows())),
+            data: Data::Frames(self.partial_buffer(&op)),
+            class: IoClass::Metadata,
+            hold: op.work.map(Hold::Work),
+            ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive)
+        };
+        self.ops[index].pending += 1;
+        self.channels.push(self.now, command, actions);
+    }
+
+    /// A read of partial parity ended.
+    pub(crate) fn on_partial_read(
+        &mut self,
+        index: u32,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        if let Err(error) = result {
+            let reason = match error {
+                CommandError::Timeout => Some(FailReason::Timeout),
+                CommandError::Drive(DriveError::Gone) => Some(FailReason::Gone),
+                CommandError::Drive(DriveError::Media { .. }) => None,
+                CommandError::Drive(_) => Some(FailReason::Protocol),
+            };
+            if let Some(reason) = reason {
+                self.fail_member(command.set, command.member, reason, actions);
+            }
+            self.ops[index].excluded.insert(command.slot);
+            // With the parity's member gone there is no parity to be made.
+            self.set_mut(command.set).ppl.as_mut().expect("it has logs").unread |= reason.is_none();
+        }
+        let op = &mut self.ops[index];
+        op.pending -= 1;
+        if op.pending == 0 {
+            self.ready.push(index);
+        }
+    }
+
+    fn reparity_read(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        self.ops[index].fresh = false;
+        if op.target.intersects(op.excluded) {
+            return self.finish_op(index, actions);
+        }
+        let sound = self.redoing(&op).sound;
+        if sound && op.read.intersects(op.excluded) {
+            self.release_work(index);
+            self.ops[index].phase = Phase::Planning;
+            return self.plan_reparity(index, actions);
+        }
+        let columns = actions.columns.len();
+        let partial = op.has_partial.then(|| self.partial_buffer(&op));
+        let mut push = |at: PoolOffset| actions.columns.push(JobColumn { index: 0, at, old: at });
+        if !sound {
+            push(partial.expect("it was read"));
+            self.ops[index].phase = Phase::Computing(Step::Check);
+            return self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+        }
+        op.read.iter().for_each(|slot| push(self.buffer(&op, slot)));
+        partial.into_iter().for_each(push);
+        let to = self.buffer(&op, op.target.first().expect("the parity"));
+        self.ops[index].phase = Phase::Computing(Step::Parity);
+        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+    }
+
+    /// Some partial parity was summed up: the next, or what all of it says.
+    fn partial_checked(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
+        let ppl = self.set_mut(op.set).ppl.as_mut().expect("it has logs");
+        let redoing = ppl.redoing.as_mut().expect("an entry is in work");
+        redoing.crc = crc32c_of_both(redoing.crc, crc, u64::from(op.row_bytes()));
+        let entry = redoing.entry;
+        if self.next_rows(index) {
+            return self.plan_reparity(index, actions);
+        }
+        let redoing = self.set_mut(op.set).ppl.as_mut().and_then(|ppl| ppl.redoing.as_mut());
+        let redoing = redoing.expect("an entry is in work");
+        redoing.sound = redoing.crc == entry.checksum;
+        if !redoing.sound {
+            return self.finish_op(index, actions);
+        }
+        let rows_max = self.set(op.set).rows_max;
+        let op = &mut self.ops[index];
+        (op.cursor, op.cursor_end) = (op.lo, op.hi.min(op.lo.saturating_add(rows_max)));
+        self.plan_reparity(index, actions);
+    }
+
+    /// An entry is carried out, or left out.
+    pub(crate) fn on_reparity_done(&mut self, op: &Op) {
+        self.set_mut(op.set).ppl.as_mut().expect("it has logs").redoing = None;
+        self.set_changed = true;
+    }
+}

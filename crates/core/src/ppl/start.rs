@@ -1,0 +1,198 @@
+//! From assembly to the first request: entries are carried out, the members flushed, the logs emptied; and the log of
+//! a member that joins later.
+
+use alloc::boxed::Box;
+use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
+use openraid_units::{BlockSize, Bytes, PoolOffset, Sectors, SetId};
+
+use super::area::room_of;
+use super::{Redoing, SetPpl, Stage};
+use crate::actions::Actions;
+use crate::admin::AdminError;
+use crate::array::assemble::Assembly;
+use crate::array::set::{Life, Set};
+use crate::controller::Controller;
+use crate::io::channel::Owner;
+use crate::io::op::{Op, OpKind, Phase};
+use crate::limits::ZERO_REGION_BYTES;
+use crate::slots::SlotSet;
+
+impl Controller {
+    /// Rows that one operation of a planned set may cover: its record must fit into the logs.
+    pub(crate) fn rows_max_with_log(&self, assembly: &Assembly, block: BlockSize) -> Result<u32, AdminError> {
+        if assembly.ppl.is_none() {
+            return self.rows_max_of(&assembly.geometry, block, 0);
+        }
+        let room = room_of_all(assembly, block).ok_or(AdminError::NotPossible(
+            "the area of a member's partial parity log does not fit the blocks of the drives; use Linux md for this array",
+        ))?;
+        // Partial parity has a buffer of its own.
+        let rows = self.rows_max_of(&assembly.geometry, block, 1)?;
+        Ok(rows.min(u32::try_from(room.get()).expect("at most 128 KiB")))
+    }
+
+    /// Give a set that is being started its logs.
+    pub(crate) fn start_ppl(&self, set: &mut Set, assembly: &Assembly) {
+        let Some(planned) = &assembly.ppl else { return };
+        let room = room_of_all(assembly, set.block).expect("its rows fit into it");
+        set.ppl = Some(Box::new(SetPpl::new(planned, set.slots(), room, self.limits.ops_max)));
+    }
+
+    /// Move a set on that has not taken requests yet; true where something moved.
+    pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let set = self.set(id);
+        let Some(ppl) = &set.ppl else { return false };
+        let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
+        if ppl.stage == Stage::Ready || busy || set.life == Life::Failed {
+            return false;
+        }
+        if !self.may_issue() || self.ops.room() == 0 || !actions.has_room() {
+            self.background_waits = true;
+            return false;
+        }
+        match ppl.stage {
+            Stage::Redo => self.redo_next(id, actions),
+            Stage::Flush => {
+                self.enter_stage(id, Stage::Clear);
+                self.clear_areas(id, actions);
+            }
+            Stage::Clear => {
+                self.enter_stage(id, Stage::Header);
+                self.write_empty_headers(id, actions);
+            }
+            Stage::Header => {
+                let set = self.set_mut(id);
+                let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
+                if dirty {
+                    // The members say no more that it was not stopped cleanly.
+                    set.metadata.as_mut().expect("sets with logs have metadata").request();
+                }
+                self.enter_stage(id, Stage::Ready);
+            }
+            Stage::Ready => unreachable!("just seen"),
+        }
+        self.set_changed = true;
+        true
+    }
+
+    fn enter_stage(&mut self, id: SetId, stage: Stage) {
+        self.set_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
+    }
+
+    /// Carry out the next entry; after the last one the members are flushed.
+    fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
+        let ppl = self.set_mut(id).ppl.as_mut().expect("it has logs");
+        if let Some(entry) = ppl.redo.pop_front() {
+            ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
+            let rows_max = self.set(id).rows_max;
+            let op = Op {
+                stripe: entry.stripe,
+                lo: entry.lo,
+                hi: entry.hi,
+                first: entry.first,
+                columns: entry.columns,
+                cursor: entry.lo,
+                cursor_end: entry.hi.min(entry.lo.saturating_add(rows_max)),
+                target: SlotSet::one(entry.slot),
+                phase: Phase::Start,
+                ..Op::new(OpKind::Reparity, id)
+            };
+            let key = self.ops.insert(op).expect("asked for room");
+            self.set_mut(id).ops += 1;
+            self.ready.push(key.index);
+            return;
+        }
+        let (unread, force) = (ppl.unread, ppl.force);
+        let set = self.set_mut(id);
+        let whole = set.in_sync == SlotSet::first_n(set.slots());
+        if unread && whole {
+            set.consistent_to = Sectors::ZERO;
+        } else if unread && !force {
+            set.ppl.as_mut().expect("it has logs").error = Some(
+                "the partial parity log of a member cannot be read, and the array is degraded: stripes that were being \
+                 written may be wrong in the missing slots; bring the missing members back, or use --force to start with \
+                 that risk",
+            );
+            return;
+        }
+        self.enter_stage(id, Stage::Flush);
+        let issued = self.flush_members(id, Owner::PplFlush, actions);
+        self.set_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+    }
+
+    /// Zero what stands behind the place of the next header: logs of an earlier time must not be taken for newer ones.
+    fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
+        for index in 0..self.set(id).members.len() {
+            self.zero_area(id, index, actions);
+        }
+    }
+
+    fn zero_area(&mut self, id: SetId, index: usize, actions: &mut Actions) {
+        let member = &self.set(id).members[index];
+        let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
+        let mut at = PPL_HEADER_SECTORS;
+        while at < size {
+            let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
+            self.set_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
+            self.write_area(id, index, Owner::PplSetup, (at, len), PoolOffset::ZERO, None, actions);
+            at += len;
+        }
+    }
+
+    fn write_empty_headers(&mut self, id: SetId, actions: &mut Actions) {
+        let generation = self.set_mut(id).next_log_generation();
+        for index in 0..self.set(id).members.len() {
+            self.write_empty_header(id, index, generation, actions);
+        }
+    }
+
+    fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, actions: &mut Actions) {
+        let set = self.set_mut(id);
+        let member = &set.members[index];
+        if !member.has_metadata() || member.ppl_area().is_none() {
+            return;
+        }
+        set.ppl.as_mut().expect("it has logs").setups += 1;
+        let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
+        let mut bytes = [0; PPL_HEADER_BYTES];
+        PplHeader::new(uuid, generation).encode(&mut bytes);
+        self.write_log_header(id, index, Owner::PplSetup, &bytes, actions);
+    }
+
+    pub(super) fn write_log_header(
+        &mut self,
+        id: SetId,
+        index: usize,
+        owner: Owner,
+        bytes: &[u8; PPL_HEADER_BYTES],
+        actions: &mut Actions,
+    ) {
+        let member = &mut self.set_mut(id).members[index];
+        member.counters.writes += 1;
+        member.counters.sectors_written += PPL_HEADER_SECTORS.get();
+        let (lba, _) = member.ppl_area().expect("it was chosen for its log");
+        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, actions);
+    }
+
+    /// A member joins: whatever stands in its area is not of its new slot.
+    pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, actions: &mut Actions) {
+        if self.set(id).ppl.is_some() {
+            self.zero_area(id, index, actions);
+            self.write_empty_header(id, index, 0, actions);
+        }
+    }
+
+    /// A write to an area that is being prepared ended.
+    pub(crate) fn on_ppl_setup(&mut self, id: SetId) {
+        self.set_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
+    }
+}
+
+/// Partial parity that a log takes on every member.
+fn room_of_all(assembly: &Assembly, block: BlockSize) -> Option<Sectors> {
+    let mut least = Sectors::MAX;
+    for member in &assembly.members {
+        least = least.min(room_of(member.superblock.ppl_area()?, block)?);
+    }
+    Some(least)
+}
