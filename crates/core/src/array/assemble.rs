@@ -295,14 +295,8 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
             "the array was not stopped cleanly and is degraded: stripes that were being written may be wrong; ",
         );
     }
-    if resync_from.is_some() {
-        // A write that was cut short may be on one of the two and not on the other: what was read from the member must
-        // not change when its replacement takes over.
-        for verdict in &mut verdicts {
-            if let Verdict::Replacement(_, done) = verdict {
-                *done = Sectors::ZERO;
-            }
-        }
+    if resync_from.is_some() || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
+        distrust_replacements(&mut verdicts);
     }
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
@@ -317,6 +311,16 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         fresh: false,
         forced,
     })
+}
+
+/// A write that was cut short may be on one of the two and not on the other: what was read from the member must not
+/// change when its replacement takes over.
+fn distrust_replacements(verdicts: &mut [Verdict]) {
+    for verdict in verdicts {
+        if let Verdict::Replacement(_, done) = verdict {
+            *done = Sectors::ZERO;
+        }
+    }
 }
 
 fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), AssembleError> {
