@@ -404,7 +404,7 @@ fn work_of(op: &Op) -> Option<Work> {
         OpKind::Flush => Some(Work::Flush),
         OpKind::Destage => Some(Work::Destage),
         OpKind::RowDestage => Some(Work::RowDestage),
-        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo => None,
+        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo | OpKind::Reparity => None,
     }
 }
 

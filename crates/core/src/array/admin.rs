@@ -280,7 +280,6 @@ impl Controller {
             }
             set.members.push(member);
         }
-        self.start_ppl(&mut set, assembly);
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
@@ -299,9 +298,7 @@ impl Controller {
             // not there has missed it.
             set.metadata.as_mut().expect("just put").request_failure();
         }
-        if set.ppl.is_some() {
-            set.life = Life::Starting;
-        }
+        self.start_ppl(&mut set, assembly);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
             self.arrays[array.index()] = None;

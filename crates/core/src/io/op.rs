@@ -19,8 +19,8 @@ use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::plan::WriteMethod;
-use crate::reason::Reason;
 use crate::ppl::Partial;
+use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 

@@ -31,10 +31,11 @@ impl Controller {
         Ok(rows.min(u32::try_from(room.get()).expect("at most 128 KiB")))
     }
 
-    /// Give a set that is being started its logs.
+    /// Give a set that is being started its logs: it takes requests when they are carried out and empty.
     pub(crate) fn start_ppl(&self, set: &mut Set, assembly: &Assembly) {
         let Some(planned) = &assembly.ppl else { return };
         let room = room_of_all(assembly, set.block).expect("its rows fit into it");
+        set.life = Life::Starting;
         set.ppl = Some(Box::new(SetPpl::new(planned, set.slots(), room, self.limits.ops_max)));
     }
 
