@@ -98,7 +98,7 @@ pub enum Planned {
 #[must_use]
 pub fn survives(level: Level, members: u16) -> (u16, u16) {
     match level {
-        Level::Jbod | Level::Linear | Level::Raid0 => (0, 0),
+        Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => (0, 0),
         Level::Raid1 => (members - 1, members - 1),
         Level::Raid1e | Level::Raid10 => (1, members / 2),
         Level::Raid5 => (1, 1),

@@ -45,6 +45,21 @@ impl ArrayLevel {
         ("raid60", Self::Raid60),
     ];
 
+    /// Every level, in the order in which tables show them.
+    pub const ALL: [Self; 11] = [
+        Self::Single,
+        Self::Jbod,
+        Self::Linear,
+        Self::Raid0,
+        Self::Raid1,
+        Self::Raid1e,
+        Self::Raid10,
+        Self::Raid5,
+        Self::Raid50,
+        Self::Raid6,
+        Self::Raid60,
+    ];
+
     /// The level of this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
@@ -54,6 +69,28 @@ impl ArrayLevel {
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, level)| *level == self).map_or("", |(word, _)| *word)
+    }
+    /// As people read it: `RAID 5`.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Jbod => "JBOD",
+            Self::Linear => "linear",
+            Self::Raid0 => "RAID 0",
+            Self::Raid1 => "RAID 1",
+            Self::Raid1e => "RAID 1E",
+            Self::Raid10 => "RAID 10",
+            Self::Raid5 => "RAID 5",
+            Self::Raid6 => "RAID 6",
+            Self::Raid50 => "RAID 50",
+            Self::Raid60 => "RAID 60",
+        }
+    }
+    /// Does it survive the loss of any one member?
+    #[must_use]
+    pub const fn redundant(self) -> bool {
+        !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid0)
     }
     /// The fewest members that the level makes sense with, whatever a controller allows.
     #[must_use]

@@ -7,7 +7,7 @@ use super::result::CellResult;
 use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
 use crate::target::SimTarget;
-use openraid_models::{ArrayLevel, DriveProfile, Library, LookupError};
+use openraid_models::{DriveProfile, Library, LookupError};
 use openraid_sim::timing::drive::DriveState;
 use openraid_sim::timing::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
@@ -100,8 +100,8 @@ fn regular_drive(library: &Library, subject: Subject, axes: &Axes, of_system: &s
 
 fn array(cell: &CellSpec) -> ArraySpec {
     let (level, members) = match cell.subject {
-        Subject::Array { level, members } => (array_level(level), members),
-        _ => (ArrayLevel::Single, 1),
+        Subject::Array { level, members } => (level, members),
+        _ => (Level::Single, 1),
     };
     let mut array = ArraySpec::new(level, members);
     array.chunk = cell.axes.chunk.map(|bytes| Bytes(u64::from(bytes)));
@@ -114,19 +114,4 @@ fn array(cell: &CellSpec) -> ArraySpec {
         }
     }
     array
-}
-
-fn array_level(level: Level) -> ArrayLevel {
-    match level {
-        Level::Jbod => ArrayLevel::Jbod,
-        Level::Linear => ArrayLevel::Linear,
-        Level::Raid0 => ArrayLevel::Raid0,
-        Level::Raid1 => ArrayLevel::Raid1,
-        Level::Raid1e => ArrayLevel::Raid1e,
-        Level::Raid10 => ArrayLevel::Raid10,
-        Level::Raid5 => ArrayLevel::Raid5,
-        Level::Raid6 => ArrayLevel::Raid6,
-        Level::Raid50 => ArrayLevel::Raid50,
-        Level::Raid60 => ArrayLevel::Raid60,
-    }
 }

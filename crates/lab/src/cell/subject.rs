@@ -1,100 +1,12 @@
 //! What is measured: an array of so many drives, or a drive by itself.
 
+pub use openraid_models::ArrayLevel as Level;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Drives of one array at most: what the engine takes.
 pub const MEMBERS_MAX: u16 = 256;
-
-/// A level as reviews write it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Independent drives, all loaded at once.
-    Jbod,
-    /// Drives one after the other.
-    Linear,
-    /// A stripe.
-    Raid0,
-    /// Copies.
-    Raid1,
-    /// A mirrored stripe over any number of drives.
-    Raid1e,
-    /// A stripe of mirrors.
-    Raid10,
-    /// Rotating parity.
-    Raid5,
-    /// Two rotating syndromes.
-    Raid6,
-    /// A stripe of RAID 5.
-    Raid50,
-    /// A stripe of RAID 6.
-    Raid60,
-}
-
-impl Level {
-    /// All of them, in the order in which tables show them.
-    pub const ALL: [Self; 10] = [
-        Self::Jbod,
-        Self::Linear,
-        Self::Raid0,
-        Self::Raid1,
-        Self::Raid1e,
-        Self::Raid10,
-        Self::Raid5,
-        Self::Raid6,
-        Self::Raid50,
-        Self::Raid60,
-    ];
-
-    /// As in subjects: `raid5`.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Jbod => "jbod",
-            Self::Linear => "linear",
-            Self::Raid0 => "raid0",
-            Self::Raid1 => "raid1",
-            Self::Raid1e => "raid1e",
-            Self::Raid10 => "raid10",
-            Self::Raid5 => "raid5",
-            Self::Raid6 => "raid6",
-            Self::Raid50 => "raid50",
-            Self::Raid60 => "raid60",
-        }
-    }
-
-    /// As people read it: `RAID 5`.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Jbod => "JBOD",
-            Self::Linear => "linear",
-            Self::Raid0 => "RAID 0",
-            Self::Raid1 => "RAID 1",
-            Self::Raid1e => "RAID 1E",
-            Self::Raid10 => "RAID 10",
-            Self::Raid5 => "RAID 5",
-            Self::Raid6 => "RAID 6",
-            Self::Raid50 => "RAID 50",
-            Self::Raid60 => "RAID 60",
-        }
-    }
-
-    /// Fewest drives that make sense, whatever a controller's policy says.
-    #[must_use]
-    pub const fn members_min(self) -> u16 {
-        match self {
-            Self::Jbod | Self::Linear => 1,
-            Self::Raid0 | Self::Raid1 => 2,
-            Self::Raid1e | Self::Raid5 => 3,
-            Self::Raid10 | Self::Raid6 => 4,
-            Self::Raid50 => 6,
-            Self::Raid60 => 8,
-        }
-    }
-}
 
 /// What a cell is measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -226,7 +138,7 @@ impl FromStr for Subject {
         let Some((level, members)) = word.rsplit_once('x').filter(|_| is_array) else {
             return Err(if is_array { SubjectError::Array(word.into()) } else { SubjectError::Unknown(word.into()) });
         };
-        let level = Level::ALL.into_iter().find(|known| known.word() == level);
+        let level = Level::from_word(level);
         let members = members.parse::<u16>().ok();
         let (Some(level), Some(members)) = (level, members) else { return Err(SubjectError::Array(word.into())) };
         if members < level.members_min() || members > MEMBERS_MAX {

@@ -92,7 +92,7 @@ fn cut_axis(name: &str) -> String {
 }
 
 fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top): (f64, f64)) {
-    let class = format!("c-{}", bar.subject.level.key());
+    let class = format!("c-{}", bar.subject.level.word());
     let middle = top + PITCH / 2.0;
     let (zero, end) = (place.place(0.0), place.place(bar.value.y));
     m.inside("g", &[("class", &class)], |m| {

@@ -5,6 +5,7 @@
 //! as missing, never drawn. Nothing here is checked: every string may hold anything and is escaped when written.
 
 use core::fmt;
+pub use openraid_models::ArrayLevel as Level;
 
 /// Everything that one report shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -189,33 +190,6 @@ pub enum Better {
     Neither,
 }
 
-/// Level of an array; it decides the colour everywhere in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// One drive.
-    Single,
-    /// Drives side by side, each on its own.
-    Jbod,
-    /// Drives one behind the other.
-    Linear,
-    /// Stripes.
-    Raid0,
-    /// Copies.
-    Raid1,
-    /// Copies over any number of drives.
-    Raid1e,
-    /// Stripes over pairs.
-    Raid10,
-    /// One parity.
-    Raid5,
-    /// Stripes over sets with one parity.
-    Raid50,
-    /// Two parities.
-    Raid6,
-    /// Stripes over sets with two parities.
-    Raid60,
-}
-
 impl Finding {
     /// A sentence of a kind.
     pub fn new(kind: FindingKind, text: impl Into<String>) -> Self {
@@ -223,69 +197,10 @@ impl Finding {
     }
 }
 
-impl Level {
-    /// All levels, in the order of showing.
-    pub const ALL: [Self; 11] = [
-        Self::Single,
-        Self::Jbod,
-        Self::Linear,
-        Self::Raid0,
-        Self::Raid1,
-        Self::Raid1e,
-        Self::Raid10,
-        Self::Raid5,
-        Self::Raid50,
-        Self::Raid6,
-        Self::Raid60,
-    ];
-
-    /// The name as in `raid5x4`; also the class of the style sheet.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Jbod => "jbod",
-            Self::Linear => "linear",
-            Self::Raid0 => "raid0",
-            Self::Raid1 => "raid1",
-            Self::Raid1e => "raid1e",
-            Self::Raid10 => "raid10",
-            Self::Raid5 => "raid5",
-            Self::Raid50 => "raid50",
-            Self::Raid6 => "raid6",
-            Self::Raid60 => "raid60",
-        }
-    }
-
-    /// Does it survive the loss of any one member?
-    #[must_use]
-    pub const fn redundant(self) -> bool {
-        !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid0)
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Single => "single",
-            Self::Jbod => "JBOD",
-            Self::Linear => "linear",
-            Self::Raid0 => "RAID 0",
-            Self::Raid1 => "RAID 1",
-            Self::Raid1e => "RAID 1E",
-            Self::Raid10 => "RAID 10",
-            Self::Raid5 => "RAID 5",
-            Self::Raid50 => "RAID 50",
-            Self::Raid6 => "RAID 6",
-            Self::Raid60 => "RAID 60",
-        })
-    }
-}
-
 /// What was measured: an array, and what sets it apart from others of its shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Level.
+    /// Level; it decides the colour everywhere in a report.
     pub level: Level,
     /// Members.
     pub members: u16,
@@ -309,11 +224,11 @@ impl Subject {
     /// From a name as in `raid5x4`, `single`, `jbodx6`; `None` for anything else.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        if name == Level::Single.key() {
+        if name == Level::Single.word() {
             return Some(Self::new(Level::Single, 1));
         }
         let (level, members) = name.rsplit_once('x')?;
-        let level = Level::ALL.into_iter().find(|known| known.key() == level)?;
+        let level = Level::from_word(level)?;
         let members: u16 = members.parse().ok().filter(|&n| n > 0)?;
         Some(Self::new(level, members))
     }
@@ -323,7 +238,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
             Level::Single => write!(f, "single")?,
-            level => write!(f, "{level} x{}", self.members)?,
+            level => write!(f, "{} x{}", level.title(), self.members)?,
         }
         if self.variant.is_empty() {
             return Ok(());

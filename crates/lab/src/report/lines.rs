@@ -288,7 +288,7 @@ fn draw_series(
         }
         return;
     };
-    let class = format!("c-{}", series.subject.level.key());
+    let class = format!("c-{}", series.subject.level.word());
     tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(last) });
     let points = thinned(&all, frame);
     m.inside("g", &[("class", &class)], |m| {

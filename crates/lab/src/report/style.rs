@@ -108,7 +108,7 @@ impl Key {
             for &level in &self.levels {
                 m.inside("li", &[], |m| {
                     patch(m, level);
-                    m.words(&level.to_string());
+                    m.words(level.title());
                 });
             }
             for &(members, variant) in &self.pairs {
@@ -144,7 +144,7 @@ fn plain(subject: &Subject) -> bool {
 
 /// A patch of a level's colour.
 pub fn patch(m: &mut Markup, level: Level) {
-    m.text("span", &[("class", &format!("patch c-{}", level.key())), ("aria-hidden", "true")], "");
+    m.text("span", &[("class", &format!("patch c-{}", level.word())), ("aria-hidden", "true")], "");
 }
 
 /// The style sheet of the page.

@@ -67,6 +67,7 @@ fn level(word: &str) -> Result<Level, Failure> {
     let lower = word.trim().to_ascii_lowercase();
     let known = Level::ALL
         .into_iter()
+        .filter(|known| *known != Level::Single)
         .find(|known| known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower));
     known.ok_or_else(|| {
         Failure::usage(format!("{word:?} is no level; write 0, 1, 1e, 10, 5, 6, 50, 60, linear or jbod"))

@@ -81,7 +81,7 @@ pub fn subject(spec: &CellSpec) -> Subject {
         ArrayState::Rebuilding => "rebuilding".into(),
     };
     let shape = match spec.subject {
-        cell::Subject::Array { level, members } => Subject::new(level_of(level), members),
+        cell::Subject::Array { level, members } => Subject::new(level, members),
         cell::Subject::Single => Subject::new(Level::Single, 1),
         other => {
             let words = if state.is_empty() { other.title() } else { format!("{}, {state}", other.title()) };
@@ -89,21 +89,6 @@ pub fn subject(spec: &CellSpec) -> Subject {
         }
     };
     shape.variant(state)
-}
-
-const fn level_of(level: cell::Level) -> Level {
-    match level {
-        cell::Level::Jbod => Level::Jbod,
-        cell::Level::Linear => Level::Linear,
-        cell::Level::Raid0 => Level::Raid0,
-        cell::Level::Raid1 => Level::Raid1,
-        cell::Level::Raid1e => Level::Raid1e,
-        cell::Level::Raid10 => Level::Raid10,
-        cell::Level::Raid5 => Level::Raid5,
-        cell::Level::Raid6 => Level::Raid6,
-        cell::Level::Raid50 => Level::Raid50,
-        cell::Level::Raid60 => Level::Raid60,
-    }
 }
 
 /// A pattern as a heading.

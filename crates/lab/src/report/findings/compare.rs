@@ -28,7 +28,7 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
             words[0] = format!("{} would be perfect)", words[0].trim_end_matches(')'));
             let cause = group.last().and_then(|step| step.cause.as_ref());
             let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-            let text = format!("{level}: the best speed grows {}{cause}.", list(&words));
+            let text = format!("{}: the best speed grows {}{cause}.", level.title(), list(&words));
             found.push(Finding::new(FindingKind::Comparison, text));
         }
     }
