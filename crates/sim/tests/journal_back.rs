@@ -151,3 +151,29 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
         assert_eq!(again.arrays.iter().map(|array| array.waiting).sum::<u64>(), waiting, "{status:?} {again:?}");
     }
 }
+
+/// A line that is written again and again pins what is oldest in the log, and little else is dirty: nothing but the
+/// log's own need makes it go to the members before it has aged for seconds.
+#[test]
+fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
+    for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+        let mut machine = Machine::new(shape, 3);
+        let load = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 1 };
+        let mut longest = Nanos::ZERO;
+        for _ in 0..3_000 {
+            let start = machine.rig.world.now();
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 1);
+            machine.rig.session.drain(&mut machine.rig.world);
+            longest = longest.max(machine.rig.world.now().since(start));
+        }
+        let journal = machine.rig.world.journal().expect("it is there");
+        assert!(
+            journal.counters.sectors > journal.ring.get(),
+            "{shape}: the ring was not filled: {:?}",
+            journal.counters
+        );
+        assert!(longest < Nanos::from_millis(500), "{shape}: a write took {longest:?}");
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}

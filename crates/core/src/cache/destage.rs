@@ -30,7 +30,7 @@ impl Controller {
         }
         let mut moved = false;
         while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
-            let Some(unit) = self.cache.pick(self.now, self.next_destage_delay()) else { break };
+            let Some(unit) = self.cache.pick(self.now, self.next_destage_delay(), self.journal.presses) else { break };
             moved = true;
             let entry = *self.cache.units.get(unit);
             if self.set(entry.set).life == Life::Failed {
@@ -57,7 +57,7 @@ impl Controller {
         if waits || self.journal.replay.is_active() {
             return None;
         }
-        self.cache.next_due(self.now, self.next_destage_delay())
+        self.cache.next_due(self.now, self.next_destage_delay(), self.journal.presses)
     }
 
     /// How long the dirty unit that waits since longest may wait. Units go in the order in which they became dirty, so

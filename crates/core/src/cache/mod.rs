@@ -279,8 +279,9 @@ impl Cache {
     }
 
     /// The next dirty unit to be written, and why: those that are ready, then the oldest while memory is short or
-    /// somebody waits, or when it has waited long enough.
-    pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos) -> Option<u32> {
+    /// somebody waits, while the journal needs it gone (it keeps an entry below `pressed`), or when it has waited long
+    /// enough.
+    pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos, pressed: u64) -> Option<u32> {
         while let Some(rested) = self.units.first_resting().filter(|unit| self.units.get(*unit).since + delay <= now) {
             self.counters.aged += 1;
             self.units.set_state(rested, UnitState::Ready);
@@ -290,10 +291,11 @@ impl Cache {
         }
         let unit = self.units.first_waiting()?;
         self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
+        let pressed = self.keeps_entry_below(unit, pressed);
         let counters = &mut self.counters;
         if self.syncs > 0 {
             counters.urgent += 1;
-        } else if self.draining {
+        } else if self.draining || pressed {
             counters.pressed += 1;
         } else if self.units.get(unit).since + delay <= now {
             counters.aged += 1;
@@ -303,6 +305,13 @@ impl Cache {
         Some(unit)
     }
 
+    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
+    fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
+        let first = self.units.get(unit).lines.head;
+        let pin = if first == crate::slab::NONE { 0 } else { self.lines.get(first).pin };
+        pin != 0 && pin < sequence
+    }
+
     /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
     /// itself for some time.
     pub(crate) fn is_held(&self) -> bool {
@@ -310,14 +319,14 @@ impl Cache {
     }
 
     /// When the oldest dirty unit has waited long enough.
-    pub(crate) fn next_due(&self, now: Instant, delay: openraid_units::Nanos) -> Option<Instant> {
+    pub(crate) fn next_due(&self, now: Instant, delay: openraid_units::Nanos, pressed: u64) -> Option<Instant> {
         if self.units.first_ready().is_some() {
             return Some(now);
         }
         let after_delay = |unit: u32| self.units.get(unit).since + delay;
         let rested = self.units.first_resting().map(after_delay);
-        let hurried = self.syncs > 0 || self.draining;
-        let waited = self.units.first_waiting().map(|unit| if hurried { now } else { after_delay(unit) });
+        let hurried = |unit| self.syncs > 0 || self.draining || self.keeps_entry_below(unit, pressed);
+        let waited = self.units.first_waiting().map(|unit| if hurried(unit) { now } else { after_delay(unit) });
         rested.into_iter().chain(waited).min()
     }
 

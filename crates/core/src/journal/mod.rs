@@ -115,6 +115,8 @@ pub(crate) struct Journal {
     pub head: RingSector,
     /// Somebody found no room in the ring.
     pub short: bool,
+    /// The log is nearly full: what needs an entry below this one does not wait for its age to be destaged.
+    pub presses: u64,
     pub log: Log,
     pub open: Group,
     pub flying: Group,
@@ -159,6 +161,7 @@ impl Journal {
             mirror_dropped: 0,
             head: RingSector(0),
             short: false,
+            presses: 0,
             log: Log::new(if on { limits.journal_entries_max } else { 0 }),
             open: Group::new(pieces, ops),
             flying: Group::new(pieces, ops),

@@ -18,6 +18,10 @@ const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 /// A round that nobody waits for takes away at least this share of the log.
 const ROUND_SHARE: u64 = 4;
 
+/// While more than so much of the ring, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
+/// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
+const PRESSED_SHARE: (u64, u64) = (3, 4);
+
 /// How far a round is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum RoundState {
@@ -100,14 +104,37 @@ impl Controller {
         if self.journal.state == JournalState::None {
             return false;
         }
-        let moved = self.pump_journal_superblock(actions);
+        let mut moved = self.pump_journal_superblock(actions);
         let round = self.journal.round;
-        moved
-            | match round.state {
-                RoundState::Idle => self.journal.is_live() && self.is_round_due() && self.begin_round(),
-                RoundState::Flushing => round.pending == 0 && self.end_flushing(),
-                RoundState::Writing(generation) => self.journal.writing.durable >= generation && self.end_round(),
-            }
+        moved |= match round.state {
+            RoundState::Idle => self.journal.is_live() && self.is_round_due() && self.begin_round(),
+            RoundState::Flushing => round.pending == 0 && self.end_flushing(),
+            RoundState::Writing(generation) => self.journal.writing.durable >= generation && self.end_round(),
+        };
+        let presses = self.pressed_entry();
+        let before = core::mem::replace(&mut self.journal.presses, presses);
+        moved | (presses > before)
+    }
+
+    /// The log is nearly full and no round is under way that will make room: entries below this one are to go. Those
+    /// are a round's worth of the oldest, or all of them where somebody waits for nothing else. Zero where there is room.
+    fn pressed_entry(&self) -> u64 {
+        let (journal, log) = (&self.journal, &self.journal.log);
+        if !journal.is_live() || journal.round.state != RoundState::Idle {
+            return 0;
+        }
+        // What is being written already may be enough.
+        if journal.short && self.cache.writing == 0 {
+            return u64::MAX;
+        }
+        let (part, whole) = PRESSED_SHARE;
+        let ring = log.used * whole > journal.ring().sectors.get() * part;
+        let lines = u64::from(log.lines) * whole > u64::from(self.cache.lines.len()) * part;
+        if ring || lines || journal.short {
+            log.first + log.len() as u64 / ROUND_SHARE + 1
+        } else {
+            0
+        }
     }
 
     fn begin_round(&mut self) -> bool {
