@@ -141,3 +141,21 @@ fn small_writes_in_order_become_whole_stripes() {
         }
     }
 }
+
+/// Five seconds where arms move, twenty where none does.
+#[test]
+fn what_is_dirty_waits_longer_for_more_where_no_member_spins() {
+    for (rotational, early) in [(true, true), (false, false)] {
+        let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), RigOptions { rotational, ..options(1, SIZES[1]) });
+        rig.rest();
+        let written = |rig: &Rig| rig.status().members.iter().map(|member| member.writes).sum::<u64>();
+        let before = written(&rig);
+        rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, 0..4096);
+        rig.session.drain(&mut rig.world);
+        rig.world.run_for(Nanos::from_secs(6));
+        assert_eq!(written(&rig) > before, early, "spins: {rotational}, after 6 s");
+        rig.world.run_for(Nanos::from_secs(15));
+        assert_eq!(written(&rig) - before, 2, "spins: {rotational}: a piece of data and of parity");
+        rig.judge();
+    }
+}

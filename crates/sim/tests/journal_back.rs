@@ -136,7 +136,8 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
             machine.rig.lose(slot, Loss::Pulled);
         }
         let array = machine.rig.array;
-        machine.rig.world.run_for(Nanos::from_secs(10));
+        // Longer than dirty data waits: only then somebody looks for the members.
+        machine.rig.world.run_for(Nanos::from_secs(30));
         let held = machine.rig.world.journal().expect("it is there").entries;
         assert_eq!(machine.rig.status().health, Health::Failed, "what is dirty finds no place");
         machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");

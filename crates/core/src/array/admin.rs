@@ -124,11 +124,13 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// What waits for the members of a set is chosen as its policy says.
+    /// What waits for the members of a set is chosen as its policy says, and as they are.
     fn sort_members(&mut self, id: SetId) {
-        let set = self.sets[id.index()].as_ref().expect("asked for a set that is there");
+        let set = self.sets[id.index()].as_mut().expect("asked for a set that is there");
+        set.is_flash = true;
         for member in set.members.iter().filter(|member| !member.removed) {
             self.channels.sort(member.drive, set.policy.sorting);
+            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info.rotational);
         }
     }
 
@@ -387,6 +389,7 @@ impl Controller {
             last_write: Instant::ZERO,
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
+            is_flash: false,
             is_cacheable: is_cacheable(&geometry),
             heads: Heads::new(slots, Tuning::of(&Policy::default(), self.limits.destage_delay)),
             geometry,

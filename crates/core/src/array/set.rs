@@ -177,6 +177,8 @@ pub(crate) struct Set {
     pub dirty: DirtyCount,
     /// What the journal promises for it.
     pub journal: SetJournal,
+    /// None of its members spins.
+    pub is_flash: bool,
     /// Its chunks are whole lines of the cache.
     pub is_cacheable: bool,
     /// Where the heads of its members are, about.

@@ -21,6 +21,10 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
+/// Dirty data waits so many times longer where no member spins: what comes in the meantime is merged, each write that is
+/// saved spares the flash, and there is no arm whose way would grow shorter by writing early.
+const FLASH_PATIENCE: u64 = 4;
+
 impl Controller {
     /// Begin to write dirty units, as many as may be in work; true where something moved.
     pub(crate) fn pump_destage(&mut self) -> bool {
@@ -64,7 +68,17 @@ impl Controller {
     /// those of a set with a shorter delay wait for it.
     fn next_destage_delay(&self) -> Nanos {
         let unit = self.cache.units.first_waiting().map(|unit| self.cache.units.get(unit));
-        unit.map_or(self.limits.destage_delay, |unit| self.set(unit.set).heads.tuning.destage_delay)
+        unit.map_or(self.limits.destage_delay, |unit| self.destage_delay_of(self.set(unit.set)))
+    }
+
+    /// How long dirty data of a set may wait for more.
+    pub(crate) fn destage_delay_of(&self, set: &crate::array::set::Set) -> Nanos {
+        let delay = set.heads.tuning.destage_delay;
+        if set.is_flash {
+            Nanos(delay.get() * FLASH_PATIENCE)
+        } else {
+            delay
+        }
     }
 
     /// Why a dirty unit of so many sectors is written now.

@@ -243,10 +243,10 @@ impl Controller {
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume.map(sector, |set| self.set(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
-        if self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
+        let plain = self.set(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
+        if plain && self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
             return false;
         }
-        let plain = self.set(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
         let (skip, op) = if plain {
             self.discard_op(index, set_id, set_lba, len)
         } else {
