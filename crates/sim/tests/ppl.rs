@@ -16,7 +16,7 @@ use openraid_sim::fault::planted::Bug;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::shape::{Blocks, MEMBER_DATA};
 use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 use support::{seeds, Case};
@@ -126,11 +126,12 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
             let mut rig = with_log(shape, seed, true);
             // Of a write within one chunk even the bytes in flight are old or new.
             let single = rig.random.chance(1, 2);
-            let range = 0..(96 << 10);
+            // What is being written is whole blocks of the array.
+            let small = shape.blocks == Blocks::Small;
             let load = Workload {
                 len_max: if single { 4096 } else { 40 << 10 },
-                align: if single { 4096 } else { 512 },
-                range,
+                align: if single || !small { 4096 } else { 512 },
+                range: 0..(96 << 10),
                 mix: [1, 10, 1, 0, 0],
                 ..Workload::mixed(rig.session.capacity())
             };
