@@ -36,7 +36,17 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-runtime",
-        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-nbd", "openraid-sys"],
+        // Of the simulation, the models of drives, for members that answer as those would.
+        own: &[
+            "openraid-units",
+            "openraid-format",
+            "openraid-core",
+            "openraid-parity",
+            "openraid-nbd",
+            "openraid-sys",
+            "openraid-models",
+            "openraid-sim",
+        ],
         external: &[],
     },
     // The check language brings the starlark crate and all that hangs on it: nothing else may depend on that.

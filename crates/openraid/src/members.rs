@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use openraid_core::limits::Limits;
-use openraid_runtime::member::{self, MemberSpec, OpenedMember, Place, ProbedMember};
+use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, Use};
 use openraid_units::Bytes;
 
@@ -21,16 +21,41 @@ pub const MISSING: &str = "missing";
 /// It names nothing.
 pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec: MemberSpec = text.parse().map_err(Failure::usage)?;
-    let Place::Path(path) = &spec.place else { return Ok(spec) };
+    match &spec.place {
+        Place::Path(path) => {
+            let absolute = absolute(path, text)?;
+            let text = absolute.to_str().expect("just seen").to_owned();
+            Ok(MemberSpec { text, place: Place::Path(absolute) })
+        }
+        Place::Model(model) => {
+            let mut model = model.clone();
+            if let Some(file) = &model.file {
+                model.file = Some(absolute(file, text)?);
+            }
+            if ModelSpec::is_path(&model.profile) {
+                let path = absolute(Path::new(&model.profile), text)?;
+                model.profile = path.to_str().expect("just seen").into();
+            }
+            Ok(MemberSpec { text: model.to_string(), place: Place::Model(model) })
+        }
+        Place::Ram(_) | Place::Remote(_) => Ok(spec),
+    }
+}
+
+/// A path that means the same everywhere, in UTF-8.
+fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Failure::failed(format!("{text}: the path cannot be made absolute: {error}")))?;
-    let Some(text) = absolute.to_str() else {
-        return Err(Failure::usage(format!(
-            "{}: the path is not UTF-8; give the member another name",
-            absolute.display()
-        )));
-    };
-    Ok(MemberSpec { text: text.into(), place: Place::Path(absolute.clone()) })
+    if absolute.to_str().is_none() {
+        let shown = absolute.display();
+        return Err(Failure::usage(format!("{shown}: the path is not UTF-8; give the member another name")));
+    }
+    Ok(absolute)
+}
+
+/// Is a member's content gone with this process?
+pub fn is_memory(spec: &MemberSpec) -> bool {
+    matches!(&spec.place, Place::Ram(_) | Place::Model(ModelSpec { file: None, .. }))
 }
 
 /// The same for members of an array that outlives the command: memory does not.
@@ -39,12 +64,12 @@ pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
 /// As [`spec`], or it is memory.
 pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec = spec(text)?;
-    match spec.place {
-        Place::Ram(_) => Err(Failure::usage(format!(
+    if is_memory(&spec) {
+        return Err(Failure::usage(format!(
             "{text}: memory is gone when this command ends; use `openraid serve --level LEVEL --name NAME {text} ...`"
-        ))),
-        _ => Ok(spec),
+        )));
     }
+    Ok(spec)
 }
 
 /// How to open members.
@@ -136,7 +161,7 @@ impl NewFiles {
     pub fn make(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         let mut files = Self::default();
         for spec in specs {
-            let Place::Path(path) = &spec.place else {
+            let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else {
                 return Err(Failure::usage(format!("{spec}: --file-size is for members that are files")));
             };
             let made = OpenOptions::new().write(true).create_new(true).open(path);

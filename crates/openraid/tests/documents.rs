@@ -88,6 +88,7 @@ fn man_pages_and_completions_cover_every_verb() {
         "explain",
         "journal",
         "demo",
+        "rehearse",
         "validate",
         "completions",
         "man",

@@ -138,6 +138,7 @@ fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
         say(&format!("review {arrays} --seed {seed} --out review{seed}"));
     }
     say("compare review1 review2");
+    say("rehearse single --drive service-fixed --reads 100 --depth 1 --seconds 1");
 }
 
 type Forms = BTreeMap<String, BTreeMap<String, String>>;

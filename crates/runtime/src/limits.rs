@@ -81,6 +81,8 @@ pub const REMOTE_REQUESTS_MAX: usize = 256;
 pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
 /// Memory for what would have been written to one member of an array that is only tried out.
 pub const OVERLAY_BYTES_MAX: usize = 64 << 20;
+/// Memory for the content of one paced member that has no file.
+pub const PACED_MEMORY_MAX: u64 = 1 << 30;
 /// Reading a journal's superblocks and log may take this long: a gigabyte from a slow disk.
 pub const JOURNAL_READ_TIME_MAX: Nanos = Nanos::from_secs(60);
 /// A journal that is lost is looked for again this often.

@@ -200,6 +200,47 @@ pub struct CompareArguments {
     pub out: Option<PathBuf>,
 }
 
+/// What `rehearse` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An array of paced members (model:PROFILE, in memory) is served here, and measured over NBD by the generator that \
+measures real targets; the same requests go to the same array in virtual time. Both write through the controller's cache \
+and have the drives' own caches on. DIR/report.html has both in one chart, and the errors of mean and 99th percentile.
+
+It takes the seconds of each cell, and a tenth of them more, for each share of reads and each depth.
+
+Examples:
+  openraid rehearse raid5x4 --drive wd740gd
+  openraid rehearse raid10x8 --drive exos_x18_18tb --reads 100 --depth 1,8 --seconds 60 --out rehearsal")]
+pub struct RehearseArguments {
+    /// The array: single, or raidLxN (L: 0, 1, 1e, 10, 5, 6; N drives)
+    #[arg(value_name = "ARRAY")]
+    pub array: String,
+    /// The drives: a profile's name, as `openraid simulate --list` shows them
+    #[arg(long, value_name = "PROFILE", default_value = "wd740gd")]
+    pub drive: String,
+    /// Shares of reads, in percent, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "100,67,0", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub reads: Vec<u8>,
+    /// Requests that are kept outstanding, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "1,4,16", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub depth: Vec<u32>,
+    /// Bytes of a request
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = quantity::size)]
+    pub block: Bytes,
+    /// Seconds that each cell is measured
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// Another seed asks for other places
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Folder of the results; it is made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "rehearsal")]
+    pub out: PathBuf,
+}
+
 /// What `plan` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -14,7 +14,8 @@ pub use journal::{
     JournalVerb,
 };
 pub use lab::{
-    CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, ReviewArguments, SimulateArguments, WayWord,
+    CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, RehearseArguments, ReviewArguments,
+    SimulateArguments, WayWord,
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, MemberArguments, RepairArguments, ReplaceArguments,
@@ -135,6 +136,8 @@ pub enum Verb {
     Review(Box<ReviewArguments>),
     /// Two reviews side by side
     Compare(CompareArguments),
+    /// Hold a prediction against service: the same loads on a simulated array, and served on paced members
+    Rehearse(Box<RehearseArguments>),
     /// Levels side by side for given drives and a given load
     Plan(Box<PlanArguments>),
     /// Hold claims about arrays against the simulation: what passes, what fails, and the values
@@ -192,6 +195,7 @@ impl Verb {
             Self::Review(_) => "review",
             Self::Compare(_) => "compare",
             Self::Plan(_) => "plan",
+            Self::Rehearse(_) => "rehearse",
             Self::Validate(_) => "validate",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
@@ -201,7 +205,8 @@ impl Verb {
 
 /// Members may be named so.
 pub const MEMBER_HELP: &str = "A file, a block device, or the address of a remote export \
-(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH)";
+(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH); or model:PROFILE,file=PATH, a file that answers as a drive of \
+that profile would";
 
 #[cfg(test)]
 mod tests {

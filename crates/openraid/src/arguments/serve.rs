@@ -20,7 +20,8 @@ Examples:
   openraid serve data --nbd 0.0.0.0:10809 --nbd-unix /run/data.sock --status
   openraid serve --scan /dev/disk/by-id
   openraid serve /dev/sdb /dev/sdc /dev/sdd
-  openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G")]
+  openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G
+  openraid serve --level 5 --name slow model:wd740gd model:wd740gd model:wd740gd")]
 pub struct ServeArguments {
     /// Arrays that are remembered, or members; nothing: all arrays that are remembered
     #[arg(value_name = "NAME|MEMBER")]
@@ -71,7 +72,8 @@ pub struct ServeArguments {
     /// Take remote members whose server knows no flush: what they answer must be durable by itself
     #[arg(long)]
     pub without_flush: bool,
-    /// Make an array of this level from the members, which may be ram:SIZE; it is gone with the server
+    /// Make an array of this level from the members, which may be ram:SIZE, or model:PROFILE, which answers as such a
+    /// drive would; it is gone with the server
     #[arg(long, value_parser = words::level, requires = "name")]
     pub level: Option<LevelWord>,
     /// Its name
@@ -91,6 +93,9 @@ pub struct DemoArguments {
     /// Leave it running, with its files, until Ctrl-C
     #[arg(long)]
     pub keep: bool,
+    /// Let the drives answer as one of this profile would, in real time: see `openraid simulate --list`
+    #[arg(long, value_name = "PROFILE")]
+    pub model: Option<String>,
     /// Where the drives are made [default: a new folder among the temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,

@@ -111,7 +111,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     });
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
-    let drives = drives(&folder.path)?;
+    let drives = drives(&folder.path, arguments.model.as_deref())?;
     make(&server, &drives)?;
     let now = Instant::now();
     let mut demo = Demo {
@@ -153,8 +153,11 @@ fn folder(arguments: &DemoArguments) -> Result<Folder, Failure> {
     Ok(Folder { path, keep: arguments.keep, made })
 }
 
-fn drives(folder: &Path) -> Result<Vec<String>, Failure> {
-    let name = |number: usize| folder.join(format!("drive{number}")).display().to_string();
+fn drives(folder: &Path, model: Option<&str>) -> Result<Vec<String>, Failure> {
+    let name = |number: usize| {
+        let path = folder.join(format!("drive{number}")).display().to_string();
+        model.map_or(path.clone(), |profile| format!("model:{profile},file={path}"))
+    };
     let drives: Vec<String> = (1..=DRIVES).map(name).collect();
     let specs = drives.iter().map(|drive| spec(drive)).collect::<Result<Vec<_>, _>>()?;
     NewFiles::make(&specs, DRIVE_BYTES)?.keep();
@@ -209,6 +212,9 @@ impl Demo<'_> {
             1,
             human(Bytes(array.size_bytes))
         ));
+        if let Some(profile) = &arguments.model {
+            self.say(&format!("each answers when a {profile} would, by the model of the simulation"));
+        }
         self.say(&format!("served at {}", array.addresses.join(" ")));
         let load = Load::start(socket, NAME, CLIENTS).map_err(Failure::failed)?;
         self.say(&format!("{CLIENTS} clients write random data, read it back and compare"));

@@ -164,7 +164,8 @@ impl Server {
             })
             .filter_map(|member| member.member.clone())
             .collect();
-        if members.iter().any(|member| member.starts_with("ram:")) {
+        let specs = members.iter().filter_map(|member| member.parse().ok());
+        if specs.into_iter().any(|spec| crate::members::is_memory(&spec)) {
             return Ok(());
         }
         let journalled = self.registry.find(name)?.is_some_and(|entry| entry.journalled);

@@ -19,6 +19,7 @@ pub mod list;
 pub mod man;
 pub mod pause;
 pub mod plan;
+pub mod rehearse;
 pub mod remove;
 pub mod repair;
 pub mod replace;
@@ -88,6 +89,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Review(arguments) => review::run(arguments, context),
         Verb::Compare(arguments) => compare::run(arguments, context),
         Verb::Plan(arguments) => plan::run(arguments, context),
+        Verb::Rehearse(arguments) => rehearse::run(arguments, context),
         Verb::Validate(arguments) => validate::run(arguments, context),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder, context),

@@ -22,7 +22,7 @@ use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
-use crate::members::{in_folder, lasting_spec, looks_like_a_name, open_every, open_some, options, spec};
+use crate::members::{in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, spec};
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
@@ -304,9 +304,9 @@ fn make(
         members: &names,
         spares: &[],
         size: None,
-        // Memory is all zero, and zeroes are consistent.
-        assume_clean: names.iter().all(|name| name.starts_with("ram:")),
-        bitmap: None,
+        // Memory is all zero, and zeroes are consistent; and nobody finds it dirty later.
+        assume_clean: specs.iter().all(is_memory),
+        bitmap: specs.iter().all(is_memory).then_some(false),
         ppl: false,
         minor: MinorVersion::V1_2,
     })?;

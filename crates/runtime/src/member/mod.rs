@@ -9,9 +9,11 @@
 mod disk;
 mod open;
 mod overlay;
+pub mod paced;
 mod probe;
 mod ram;
 pub mod remote;
+mod sparse;
 mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, Asked};
@@ -19,4 +21,4 @@ pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, O
 pub use overlay::Overlay;
 pub use probe::{look, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;
-pub use spec::{MemberSpec, Place, SpecError};
+pub use spec::{MemberSpec, ModelSpec, Place, SpecError};

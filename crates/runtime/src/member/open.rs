@@ -16,6 +16,7 @@ use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{clock, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use};
 use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
 
+use super::paced::PacedMember;
 use super::probe::{self, ProbeError, ProbedMember};
 use super::remote::{Address, Remote, RemoteError, RemoteOptions, Surroundings};
 use super::{disk, MemberSpec, Place, RamDisk};
@@ -52,6 +53,8 @@ pub enum Medium {
     Ram(RamDisk),
     /// An export of another server.
     Remote(Box<Remote>),
+    /// Memory or a file that answers as a drive would.
+    Paced(Box<PacedMember>),
     /// One of the above whose writes are kept in memory.
     Overlaid(Box<Medium>),
 }
@@ -80,6 +83,13 @@ pub enum OpenError {
         member: String,
         /// Why.
         error: RemoteError,
+    },
+    /// A paced member is none.
+    Model {
+        /// The member.
+        member: String,
+        /// Why.
+        why: String,
     },
     /// It did not answer in time.
     Silent {
@@ -112,6 +122,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Local(error) => write!(f, "{error}"),
             Self::Remote { member, error } => write!(f, "{member}: {error}"),
+            Self::Model { member, why } => write!(f, "{member}: {why}"),
             Self::Silent { member } => write!(
                 f,
                 "{member}: no answer within {} seconds; check the drive or the server, or leave it out",
@@ -139,6 +150,13 @@ pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, Ope
         Place::Ram(size) => {
             let ram = RamDisk::new(*size);
             (ram.info(), Vec::new(), Medium::Ram(ram))
+        }
+        Place::Model(model) => {
+            let file = model.file.as_ref().map(|path| open_patiently(path, options).map_err(OpenError::Local));
+            let file = file.transpose()?.map(Arc::new);
+            let paced = PacedMember::new(model, file);
+            let paced = paced.map_err(|why| OpenError::Model { member: spec.text.clone(), why })?;
+            (paced.info(), paced.notes(), Medium::Paced(Box::new(paced)))
         }
         Place::Remote(uri) => {
             let remote = open_remote(uri, options);
@@ -260,6 +278,7 @@ impl Medium {
         match self {
             Medium::Disk(member) => member.read_exact_at(lba, into).map_err(|error| unreadable(error.to_string())),
             Medium::Ram(ram) => ram.read_at(lba, into).map_err(|_| unreadable("beyond the end".into())),
+            Medium::Paced(paced) => paced.read_at(lba, into).map_err(unreadable),
             Medium::Remote(remote) => read_remote(remote, lba, into).map_err(|error| unreadable(error.to_string())),
             // Not attached yet: nothing has been written to it.
             Medium::Overlaid(medium) => medium.read_at(lba, into),

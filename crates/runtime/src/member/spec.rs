@@ -26,8 +26,70 @@ pub enum Place {
     Path(PathBuf),
     /// Memory of this process: `ram:64M`.
     Ram(Sectors),
+    /// Memory or a file that answers as a drive of a profile would: `model:wd740gd,size=2G`.
+    Model(ModelSpec),
     /// An export of an NBD server.
     Remote(NbdUri),
+}
+
+/// A paced member: `model:PROFILE[,size=SIZE][,file=PATH][,cache=on|off]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModelSpec {
+    /// The drive's profile: its name, or the path of its file, which ends in `.toml`.
+    pub profile: String,
+    /// How much of the drive is used; all of it where nothing is said.
+    pub size: Option<Sectors>,
+    /// Where the content is; in memory where nothing is said.
+    pub file: Option<PathBuf>,
+    /// The drive's write cache; as it comes from the factory where nothing is said.
+    pub cache: Option<bool>,
+}
+
+impl ModelSpec {
+    /// Does this name a file with a profile?
+    #[must_use]
+    pub fn is_path(profile: &str) -> bool {
+        profile.ends_with(".toml")
+    }
+
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let mut words = text.split(',');
+        let profile = words.next().unwrap_or_default().to_owned();
+        if profile.is_empty() {
+            return Err("name a drive's profile, as in model:wd740gd; `openraid simulate --list` shows them");
+        }
+        let mut spec = Self { profile, size: None, file: None, cache: None };
+        for word in words {
+            match word.split_once('=') {
+                Some(("size", size)) => {
+                    let sectors = ram_size(size).ok_or("the size must be a number with K, M, G or T, from 64K")?;
+                    spec.size = Some(sectors);
+                }
+                Some(("file", path)) if !path.is_empty() => spec.file = Some(path.into()),
+                Some(("cache", "on")) => spec.cache = Some(true),
+                Some(("cache", "off")) => spec.cache = Some(false),
+                _ => return Err("behind the profile there may be size=SIZE, file=PATH and cache=on or cache=off"),
+            }
+        }
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for ModelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "model:{}", self.profile)?;
+        if let Some(size) = self.size {
+            write!(f, ",size={}", size.bytes().get())?;
+        }
+        if let Some(file) = &self.file {
+            write!(f, ",file={}", file.display())?;
+        }
+        match self.cache {
+            None => Ok(()),
+            Some(true) => f.write_str(",cache=on"),
+            Some(false) => f.write_str(",cache=off"),
+        }
+    }
 }
 
 /// A name that names nothing. The text says how names are written.
@@ -37,6 +99,8 @@ pub enum SpecError {
     Empty,
     /// A size that is none, or too small; what stands there.
     RamSize(String),
+    /// A paced member that is none; what stands there, and why.
+    Model(String, &'static str),
     /// An address that is none.
     Uri(String, UriError),
 }
@@ -44,13 +108,16 @@ pub enum SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("a member has no name; give a path, nbd://HOST/EXPORT or ram:SIZE"),
+            Self::Empty => {
+                f.write_str("a member has no name; give a path, nbd://HOST/EXPORT, ram:SIZE or model:PROFILE")
+            }
             Self::RamSize(text) => {
                 write!(
                     f,
                     "ram:{text}: the size must be a number of bytes, or with K, M, G or T, from 64K; as in ram:64M"
                 )
             }
+            Self::Model(text, why) => write!(f, "model:{text}: {why}"),
             Self::Uri(text, error) => write!(f, "{text}: {error}"),
         }
     }
@@ -65,6 +132,8 @@ impl FromStr for MemberSpec {
             return Err(SpecError::Empty);
         } else if let Some(size) = text.strip_prefix("ram:") {
             Place::Ram(ram_size(size).ok_or_else(|| SpecError::RamSize(size.into()))?)
+        } else if let Some(model) = text.strip_prefix("model:") {
+            Place::Model(ModelSpec::parse(model).map_err(|why| SpecError::Model(model.into(), why))?)
         } else if text.contains("://") || text.starts_with("nbd:") {
             Place::Remote(text.parse().map_err(|error| SpecError::Uri(text.into(), error))?)
         } else {
@@ -108,6 +177,14 @@ mod tests {
         assert_eq!(place("ram:1048576"), Ok(Place::Ram(Sectors::mib(1))));
         for bad in ["ram:", "ram:M", "ram:1", "ram:64X", "ram:-1M", "ram:99999999T", "ram:1e9"] {
             assert!(matches!(place(bad), Err(SpecError::RamSize(_))), "{bad}");
+        }
+        for text in ["model:wd740gd", "model:./my.toml,size=1048576,file=/srv/d0,cache=off"] {
+            let Ok(Place::Model(spec)) = place(text) else { panic!("{text}") };
+            assert_eq!(spec.to_string(), text);
+        }
+        for bad in ["model:", "model:,size=1G", "model:x,size=1", "model:x,speed=2", "model:x,file=", "model:x,cache=1"]
+        {
+            assert!(matches!(place(bad), Err(SpecError::Model(..))), "{bad}");
         }
         assert!(matches!(place("nbd://host/x"), Ok(Place::Remote(_))));
         assert!(matches!(place("nbd+unix:///x?socket=/s"), Ok(Place::Remote(_))));

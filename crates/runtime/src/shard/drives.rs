@@ -13,6 +13,7 @@ use openraid_units::{DriveId, Instant, Tag};
 
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
+use crate::member::paced::{Content, Paced, Store};
 use crate::member::remote::{Done, Remote, Surroundings};
 use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
@@ -24,6 +25,7 @@ enum Way {
     Disk(MemberSlot),
     Ram(RamDisk),
     Remote(Box<Remote>),
+    Paced(Box<Paced>),
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ pub struct Drives {
     completed: Vec<Completed>,
     done: Vec<Done>,
     remotes: Vec<DriveId>,
+    paced: Vec<DriveId>,
     unsubmitted: bool,
     has_overlays: bool,
 }
@@ -107,6 +110,7 @@ impl Drives {
             completed: Vec::new(),
             done: Vec::new(),
             remotes: Vec::new(),
+            paced: Vec::new(),
             unsubmitted: false,
             has_overlays: false,
         }
@@ -148,6 +152,21 @@ impl Drives {
                     return Err((AttachError::TooManyFiles, Box::new(member)));
                 }
             },
+            Medium::Paced(paced) => {
+                let kit = paced.kit();
+                let content = match paced.store {
+                    Store::Memory(memory) => Content::Memory(memory),
+                    Store::File(ref file) => match self.engine.attach(std::sync::Arc::clone(file)) {
+                        Some(slot) => Content::File(slot),
+                        None => {
+                            let member = OpenedMember { spec, info, notes, medium: Medium::Paced(paced) };
+                            return Err((AttachError::TooManyFiles, Box::new(member)));
+                        }
+                    },
+                };
+                self.paced.push(drive);
+                Way::Paced(Box::new(Paced::new(&kit, content, drive)))
+            }
             Medium::Remote(mut remote) => {
                 let token = REMOTE_CLASS | u64::from(drive.0);
                 if let Err(error) = remote.arrive(&mut Surroundings { epoll, token, pool, now }) {
@@ -170,10 +189,13 @@ impl Drives {
     pub fn detach(&mut self, drive: DriveId, epoll: &Epoll, pool: &mut FramePool, now: Instant) {
         let gone = self.table[drive.index()].take();
         self.remotes.retain(|remote| *remote != drive);
+        self.paced.retain(|paced| *paced != drive);
         match gone.map(|drive| drive.way) {
-            Some(Way::Disk(slot)) => {
-                let left = self.engine.detach(slot);
-                assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
+            Some(Way::Disk(slot)) => self.let_file_go(drive, slot),
+            Some(Way::Paced(paced)) => {
+                if let Some(slot) = paced.file() {
+                    self.let_file_go(drive, slot);
+                }
             }
             Some(Way::Remote(mut remote)) => {
                 remote.part_in_good_form(pool);
@@ -183,16 +205,25 @@ impl Drives {
         }
     }
 
+    fn let_file_go(&mut self, drive: DriveId, slot: MemberSlot) {
+        let left = self.engine.detach(slot);
+        assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
+    }
+
     /// All drives as the status tells of them.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
             let Drive { spec, info, notes, way, .. } = entry.as_ref()?;
             let trouble = match way {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
-                Way::Disk(_) | Way::Ram(_) => None,
+                Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
             };
+            let mut notes = notes.clone();
+            if let Way::Paced(paced) = way {
+                notes.push(paced.lateness().to_string());
+            }
             let load = DriveLoad::default();
-            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes: notes.clone(), trouble, load })
+            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes, trouble, load })
         })
     }
 
@@ -226,6 +257,15 @@ impl Drives {
             Way::Disk(slot) => {
                 let slot = *slot;
                 self.push(command, metadata, slot, pool, now);
+            }
+            Way::Paced(paced) => {
+                if command.lba.offset() + command.len > drive.info.capacity {
+                    return control.drive_done(command.tag, Err(DriveError::Protocol));
+                }
+                paced.submit(now, command, metadata, pool, &mut self.done);
+                if let Some(slot) = paced.file() {
+                    self.push(command, metadata, slot, pool, now);
+                }
             }
             Way::Remote(remote) => {
                 remote.submit(command, metadata, now);
@@ -296,9 +336,26 @@ impl Drives {
                     Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }))
                 }
             };
-            control.drive_done(tag, result);
+            if !self.is_paced_answer(tag, result, now) {
+                control.drive_done(tag, result);
+            }
         }
         self.completed = completed;
+    }
+
+    /// Was this asked of a paced member? Then it is answered when its drive would be done, too.
+    fn is_paced_answer(&mut self, tag: Tag, result: Result<(), DriveError>, now: Instant) -> bool {
+        if self.paced.is_empty() {
+            return false;
+        }
+        let drive = self.asked[tag.index() as usize].expect("every command is noted").drive;
+        match self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
+            Some(Way::Paced(paced)) => {
+                paced.stored(now, tag, result, &mut self.done);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn hand_over(&mut self, pool: &mut FramePool, control: &mut Control) {
@@ -347,9 +404,13 @@ impl Drives {
     pub fn next_deadline(&self) -> Option<Instant> {
         let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
             Way::Remote(ref remote) => remote.next_deadline(),
-            Way::Disk(_) | Way::Ram(_) => None,
+            Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
         });
-        remotes.chain(self.retry_at).min()
+        let paced = self.paced.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
+            Way::Paced(ref paced) => paced.next(),
+            Way::Disk(_) | Way::Ram(_) | Way::Remote(_) => None,
+        });
+        remotes.chain(paced).chain(self.retry_at).min()
     }
 
     /// Do what the time has come for.
@@ -357,14 +418,38 @@ impl Drives {
         for drive in self.remotes.clone() {
             self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_time(around, done));
         }
+        for drive in &self.paced {
+            if let Some(Way::Paced(paced)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
+                paced.ripen(now, &mut self.done);
+            }
+        }
         self.hand_over(pool, control);
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             self.unsubmitted = true;
             for _ in 0..self.backlog.len() {
                 let Some((command, metadata)) = self.backlog.pop_front() else { break };
-                self.issue(&command, &metadata, pool, control, now);
+                self.issue_again(&command, &metadata, pool, control, now);
             }
+        }
+    }
+
+    /// A command that the kernel had no room for. The model of a paced member has it already.
+    fn issue_again(
+        &mut self,
+        command: &DriveCommand,
+        metadata: &[u8],
+        pool: &mut FramePool,
+        control: &mut Control,
+        now: Instant,
+    ) {
+        let file = match self.table[command.drive.index()].as_ref().map(|entry| &entry.way) {
+            Some(Way::Paced(paced)) => paced.file(),
+            _ => None,
+        };
+        match file {
+            Some(slot) => self.push(command, metadata, slot, pool, now),
+            None => self.issue(command, metadata, pool, control, now),
         }
     }
 

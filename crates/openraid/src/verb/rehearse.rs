@@ -1,0 +1,385 @@
+//! `openraid rehearse`: a prediction held against service, on drives that nobody has.
+//!
+//! ```text
+//!  cells --> simulated machine, virtual time            --> predicted \
+//!        \-> served array of paced members, by NBD      --> served     > report: mean and 99th percentile, errors
+//! ```
+//!
+//! The drives are the same model in both, so what differs is the service: its engine is the same, but its thread, its
+//! sockets and its clock are real.
+
+use openraid_core::admin::AdminCommand;
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_lab::cell::{footprint, machine_spec, measure, run_cell, Axes, CacheMode, CellResult, CellSpec};
+use openraid_lab::cell::{Level, Pattern, Subject};
+use openraid_lab::report::data::{self, Axis, Fact, Point, Review, Scale, Section, Series, Unit};
+use openraid_lab::report::{overlay, render};
+use openraid_lab::review::Performance;
+use openraid_lab::run::write_atomically;
+use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions};
+use openraid_models::Library;
+use openraid_runtime::service::{Listen, Service};
+use openraid_runtime::ServiceConfig;
+use openraid_sim::timing::machine::MachineSpec;
+use openraid_sys::Use;
+use openraid_units::Sectors;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::RehearseArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::laboratory::figure;
+use crate::making::{Shape, Wish};
+use crate::members::{open_every, options, spec};
+use crate::output::progress::Progress;
+use crate::output::table::Table;
+use crate::registry::Registry;
+use crate::server::{Listening, Server, ServerOptions};
+use crate::words::{self, LevelWord};
+
+/// Name of the array.
+const NAME: &str = "rehearsal";
+/// The controller's profile that is this project.
+const SYSTEM: &str = "openraid";
+/// The prediction of a mean is to be this close, in percent, and that of a 99th percentile.
+const MEAN_AIM: f64 = 10.0;
+/// See [`MEAN_AIM`].
+const P99_AIM: f64 = 25.0;
+/// Fewer requests say little about a 99th percentile.
+const REQUESTS_FOR_P99: u64 = 1000;
+
+/// What a cell came to.
+#[derive(Serialize)]
+struct Figures {
+    requests: u64,
+    iops: f64,
+    mean_ms: f64,
+    p99_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    reads: u8,
+    depth: u32,
+    predicted: Figures,
+    served: Figures,
+    mean_error_percent: f64,
+    p99_error_percent: f64,
+}
+
+#[derive(Serialize)]
+struct Body {
+    array: String,
+    drive: String,
+    report: String,
+    /// By member: how late its answers were.
+    lateness: Vec<String>,
+    worst_mean_error_percent: f64,
+    worst_p99_error_percent: f64,
+    cells: Vec<Pair>,
+}
+
+/// Do it.
+///
+/// # Errors
+/// No such array or drive; an array that cannot be served so.
+pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
+    let library = Library::builtin();
+    let subject: Subject = arguments.array.parse().map_err(Failure::usage)?;
+    let cells = cells(arguments, subject)?;
+    let machine = machine_spec(&library, &cells[0]).map_err(Failure::usage)?;
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", arguments.out.display())))?;
+    let served = Rehearsal::start(arguments, subject, &machine, &library)?;
+    let progress = Progress::counting("cells", cells.len() as u64);
+    let mut pairs = Vec::new();
+    for (number, cell) in (1..).zip(&cells) {
+        let predicted = run_cell(&library, cell).map_err(Failure::failed)?;
+        let measured = served.measure(cell)?;
+        pairs.push(pair(cell, &predicted, &measured));
+        progress.counted(number);
+    }
+    drop(progress);
+    let lateness = served.lateness()?;
+    served.service.stop();
+    let report = arguments.out.join("report.html");
+    let worst =
+        |of: fn(&Pair) -> f64| pairs.iter().map(of).fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
+    let body = Body {
+        array: arguments.array.clone(),
+        drive: machine.drives[0].head.title.clone(),
+        report: report.display().to_string(),
+        lateness,
+        worst_mean_error_percent: worst(|pair| pair.mean_error_percent),
+        worst_p99_error_percent: worst(|pair| pair.p99_error_percent),
+        cells: pairs,
+    };
+    write_atomically(&report, render(&page(&body, subject, arguments)).as_bytes()).map_err(Failure::failed)?;
+    Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
+}
+
+fn cells(arguments: &RehearseArguments, subject: Subject) -> Result<Vec<CellSpec>, Failure> {
+    let block = u32::try_from(arguments.block.get()).map_err(|_| Failure::usage("--block: give at most 4 GiB"))?;
+    let mut cells = Vec::new();
+    for reads in &arguments.reads {
+        for depth in &arguments.depth {
+            let axes = Axes {
+                rd: Some(*reads),
+                qd: Some(*depth),
+                bs: Some(block),
+                cache: Some(CacheMode::WriteThrough),
+                drive: Some(arguments.drive.clone()),
+                ..Axes::default()
+            };
+            axes.check().map_err(Failure::usage)?;
+            let effort = Performance::real_effort(arguments.seconds);
+            let cell = CellSpec::new(SYSTEM, subject, Pattern::Database).with(axes);
+            cells.push(CellSpec { effort, seed: arguments.seed, ..cell });
+        }
+    }
+    Ok(cells)
+}
+
+/// The level that the array is made of; raw drives for one drive.
+fn level(subject: Subject) -> Result<LevelWord, Failure> {
+    match subject {
+        Subject::Single => Ok(LevelWord::Jbod),
+        Subject::Array { level: level @ (Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10), .. }
+        | Subject::Array { level: level @ (Level::Raid5 | Level::Raid6), .. } => {
+            words::level(level.word()).map_err(Failure::usage)
+        }
+        other => Err(Failure::usage(format!("{other}: rehearsed are single, and raid 0, 1, 1e, 10, 5 and 6"))),
+    }
+}
+
+/// A served array of paced members.
+struct Rehearsal {
+    service: Service,
+    choice: Choice,
+    seed: u64,
+    _folder: Folder,
+}
+
+/// The folder of its socket, which is removed at the end.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed lies among the temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Rehearsal {
+    fn start(
+        arguments: &RehearseArguments,
+        subject: Subject,
+        machine: &MachineSpec,
+        library: &Library,
+    ) -> Result<Self, Failure> {
+        let level = level(subject)?;
+        let path = std::env::temp_dir().join(format!("openraid-rehearsal-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", path.display())))?;
+        let folder = Folder(path);
+        let socket = folder.0.join("nbd.sock");
+        let plant = machine.plant(library).map_err(Failure::usage)?;
+        let config = ServiceConfig {
+            limits: limits(&plant.limits()),
+            listen: vec![Listen::Unix(socket.clone())],
+            ..ServiceConfig::default()
+        };
+        let service = Service::start(config).map_err(Failure::failed)?;
+        let server = Server::new(ServerOptions {
+            handle: service.handle(),
+            registry: Registry::at(Some(&folder.0.join("registry.json"))),
+            listens: vec![Listening::Unix(socket.clone())],
+            read_only: false,
+            without_flush: false,
+        });
+        let cache = if machine.drive_caches() { "on" } else { "off" };
+        let name = format!("model:{},cache={cache}", arguments.drive);
+        let names = vec![name; usize::from(subject.members())];
+        let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
+        let opened: Vec<_> =
+            open_every(&specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
+        if level == LevelWord::Jbod {
+            opened.into_iter().try_for_each(|member| server.take_raw(NAME, member))?;
+        } else {
+            let shape = Shape::of(&Wish {
+                name: NAME,
+                level,
+                layout: None,
+                chunk: level.md().filter(|md| md.is_striped()).map(|_| machine.chunk().sectors_floor()),
+                spans: None,
+                members: &names,
+                spares: &[],
+                size: None,
+                assume_clean: true,
+                bitmap: Some(false),
+                ppl: false,
+                minor: MinorVersion::V1_2,
+            })?;
+            let sizes: Vec<Sectors> = opened.iter().map(|member| member.info.capacity).collect();
+            let plans = shape.plan(&sizes, &names)?;
+            let started = shape.make(&server.handle(), &plans, opened)?;
+            let array = started.array;
+            server.serve_started(started)?;
+            let policy = AdminCommand::SetPolicy { array, policy: plant.policy };
+            server.handle().admin(policy).map_err(Failure::failed)?;
+        }
+        let uri = Listening::Unix(socket).uri(NAME);
+        let choice = Choice::parse(&uri).map_err(Failure::failed)?;
+        Ok(Self { service, choice, seed: arguments.seed, _folder: folder })
+    }
+
+    fn measure(&self, cell: &CellSpec) -> Result<CellResult, Failure> {
+        let Choice::Nbd(uri) = &self.choice else { unreachable!("it was made so") };
+        let destroy = Destruction::confirmed(&self.choice, NAME).map_err(Failure::failed)?;
+        let (bytes_max, outstanding) = footprint(cell, u64::MAX >> 1).map_err(Failure::usage)?;
+        let options = RealOptions { outstanding, bytes_max, destroy: Some(destroy), seed: self.seed };
+        let mut target = NbdTarget::open(uri, &options).map_err(Failure::failed)?;
+        measure(&mut target, cell).map_err(Failure::failed)
+    }
+
+    /// How late each member's answers were: the last of its notes.
+    fn lateness(&self) -> Result<Vec<String>, Failure> {
+        let status = self.service.handle().status().map_err(Failure::failed)?;
+        let last = |(number, view): (usize, openraid_runtime::service::DriveView)| {
+            format!("member {number}: {}", view.notes.last().cloned().unwrap_or_default())
+        };
+        Ok(status.drives.into_iter().enumerate().map(last).collect())
+    }
+}
+
+/// The limits of a service that is to be as the simulated machine: those of the engine that the plant sets, with memory
+/// for payload as a service has it.
+fn limits(plant: &Limits) -> Limits {
+    let own = Limits::default();
+    Limits {
+        pool: own.pool + plant.cache,
+        cache: plant.cache,
+        dirty_max_percent: plant.dirty_max_percent,
+        dirty_high_percent: plant.dirty_high_percent,
+        dirty_low_percent: plant.dirty_low_percent,
+        destage_delay: plant.destage_delay,
+        destage_units_max: plant.destage_units_max,
+        queue_age_max: plant.queue_age_max,
+        drive_depth_max: plant.drive_depth_max,
+        ..own
+    }
+}
+
+fn figures(result: &CellResult) -> Figures {
+    let p99_ms = result.histogram().percentile(99.0) as f64 / 1e6;
+    Figures { requests: result.requests, iops: result.iops, mean_ms: result.mean_ms(), p99_ms }
+}
+
+fn pair(cell: &CellSpec, predicted: &CellResult, measured: &CellResult) -> Pair {
+    let (predicted, served) = (figures(predicted), figures(measured));
+    let error = |predicted: f64, served: f64| if served > 0.0 { (predicted / served - 1.0) * 100.0 } else { 0.0 };
+    Pair {
+        reads: cell.axes.rd.unwrap_or(100),
+        depth: cell.axes.qd.unwrap_or(1),
+        mean_error_percent: error(predicted.mean_ms, served.mean_ms),
+        p99_error_percent: error(predicted.p99_ms, served.p99_ms),
+        predicted,
+        served,
+    }
+}
+
+fn text(body: &Body) -> String {
+    let mut lines = vec![format!("{} of {}: prediction and service", body.array, body.drive)];
+    let heads =
+        ["READS", "DEPTH", "REQUESTS", "MEAN: PREDICTED", "SERVED", "ERROR", "99 %: PREDICTED", "SERVED", "ERROR"];
+    let mut table = Table::new(&heads).indented(2);
+    let ms = |value: f64| format!("{} ms", figure(value));
+    for pair in &body.cells {
+        table.row([
+            format!("{} %", pair.reads),
+            pair.depth.to_string(),
+            pair.served.requests.to_string(),
+            ms(pair.predicted.mean_ms),
+            ms(pair.served.mean_ms),
+            format!("{:+.1} %", pair.mean_error_percent),
+            ms(pair.predicted.p99_ms),
+            ms(pair.served.p99_ms),
+            format!("{:+.1} %", pair.p99_error_percent),
+        ]);
+    }
+    lines.push(table.text().trim_end().into());
+    lines.push(verdict(body));
+    lines.extend(body.lateness.iter().map(|line| format!("  {line}")));
+    lines.push(body.report.clone());
+    lines.join("\n")
+}
+
+/// Does it come up to the aim?
+fn verdict(body: &Body) -> String {
+    let (mean, p99) = (body.worst_mean_error_percent, body.worst_p99_error_percent);
+    let within = |error: f64, aim: f64| if error.abs() <= aim { "within" } else { "NOT within" };
+    let few = body.cells.iter().filter(|pair| pair.served.requests < REQUESTS_FOR_P99).count();
+    let few = if few > 0 {
+        format!("; {few} cells have fewer than {REQUESTS_FOR_P99} requests, which is few for a 99th percentile")
+    } else {
+        String::new()
+    };
+    format!(
+        "  at worst the mean is off by {mean:+.1} % ({} {MEAN_AIM} %), the 99th percentile by {p99:+.1} % ({} {P99_AIM} \
+         %){few}",
+        within(mean, MEAN_AIM),
+        within(p99, P99_AIM)
+    )
+}
+
+fn page(body: &Body, subject: Subject, arguments: &RehearseArguments) -> Review {
+    let named = |variant: &str| {
+        let parsed = data::Subject::parse(&subject.to_string());
+        parsed.unwrap_or(data::Subject::new(data::Level::Single, 1)).variant(variant)
+    };
+    let x = Axis::new("outstanding", Unit::None, Scale::Log2);
+    let mut review = Review {
+        title: format!("{} of {}: prediction and service", body.array, body.drive),
+        summary: vec![verdict(body).trim().to_owned()],
+        bed: vec![
+            Fact::new("predicted", "the engine on models of drives, host and bus, in virtual time"),
+            Fact::new(
+                "served",
+                "the engine in a server of this machine, members paced by the same models, one NBD client",
+            ),
+            Fact::new("requests", format!("{}, random, written through", arguments.block)),
+            Fact::new("measured", format!("{} s of each cell", arguments.seconds)),
+            Fact::new("seed", arguments.seed.to_string()),
+        ],
+        ..Review::default()
+    };
+    review.bed.extend(
+        body.lateness.iter().filter_map(|line| line.split_once(": ")).map(|(name, late)| Fact::new(name, late)),
+    );
+    for reads in &arguments.reads {
+        let mut section = Section {
+            method: format!("{reads} % reads"),
+            question: format!("Is the prediction right with {reads} % reads?"),
+            ..Section::default()
+        };
+        for (what, of) in [
+            ("mean response", (|figures| figures.mean_ms) as fn(&Figures) -> f64),
+            ("99th percentile", |figures| figures.p99_ms),
+        ] {
+            let line = |side: fn(&Pair) -> &Figures, variant: &str| {
+                let own = body.cells.iter().filter(|pair| pair.reads == *reads);
+                let points = own.map(|pair| Point::exact(f64::from(pair.depth), of(side(pair)))).collect();
+                Series::line(named(variant), points)
+            };
+            let pairs = [(line(|pair| &pair.predicted, "predicted"), line(|pair| &pair.served, "served"))];
+            let y = Axis::new(what, Unit::named("ms"), Scale::Linear).better(data::Better::Lower);
+            let (panel, table, found) = overlay::compare(&format!("{what}, {reads} % reads"), &x, &y, &pairs);
+            section.panels.push(panel);
+            section.tables.push(table);
+            section.findings.extend(found);
+        }
+        review.sections.push(section);
+    }
+    review
+}
