@@ -201,3 +201,25 @@ fn what_limits_an_array_is_said_with_its_figures() {
     assert!(found["text"].as_str().is_some_and(|text| text.starts_with("what limits data now: ")), "{found:#}");
     server.stop();
 }
+
+#[test]
+fn a_simulated_array_tells_the_same_stories_in_its_own_time() {
+    let lab = Lab::new("explain-simulated");
+    let load = "--drive service-fixed --way write --block 4K --cache wt --effort quick --seed 3";
+    let line = format!("simulate raid5x4 {load} --explain 2 --json");
+    let told = lab.line(&line).expect(0).json();
+    assert_eq!(told, lab.line(&line).expect(0).json(), "the same seed, the same stories");
+    let stories = told["stories"].as_array().expect("stories");
+    assert_eq!(stories.len(), 2);
+    let words = seen(&stories[1], 0);
+    let of = |word: &str| words.iter().filter(|line| line.starts_with(word)).count();
+    // One of three columns: two reads, then data and parity, each of a millisecond.
+    assert_eq!((of("arrived"), of("plan"), of("member-read"), of("parity"), of("member-write")), (1, 1, 2, 1, 2));
+    for step in stories[1]["steps"].as_array().expect("steps") {
+        if step["slot"].is_u64() {
+            assert_eq!(step["queued_ns"].as_u64(), Some(0), "{step}");
+            assert!((1_000_000..1_100_000).contains(&step["took_ns"].as_u64().expect("it ended")), "{step}");
+        }
+    }
+    assert!(lab.line(&line.replace(" --json", "")).expect(0).text().contains("the client has its answer: ok"));
+}

@@ -38,6 +38,17 @@ impl SimTarget {
         Ok(Self { machine, facts })
     }
 
+    /// The machine.
+    #[must_use]
+    pub const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Have its engine keep the last steps of requests, so many at the most.
+    pub fn keep_steps(&mut self, count: u32) {
+        self.machine.keep_steps(count);
+    }
+
     /// Everything that the machine has counted.
     #[must_use]
     pub fn machine_counters(&self) -> MachineCounters {

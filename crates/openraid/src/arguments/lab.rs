@@ -93,6 +93,7 @@ Examples:
   openraid simulate --list
   openraid simulate raid5x8 --system openraid --drive exos_x18_18tb --load file-server --depth 16
   openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1
+  openraid simulate raid5x4 --drive wd740gd --way write --depth 4 --effort quick --explain 3
   openraid simulate raid6x8 --load trace.csv --json")]
 pub struct SimulateArguments {
     /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
@@ -113,6 +114,9 @@ pub struct SimulateArguments {
     /// One member is being filled
     #[arg(long)]
     pub rebuilding: bool,
+    /// Tell the stories of the last so many requests, as `explain` does of a served array
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub explain: Option<u8>,
     /// List the profiles of controllers, drives and buses instead
     #[arg(long)]
     pub list: bool,

@@ -320,13 +320,13 @@ fn verdict(body: &Body) -> String {
     let (mean, p99) = (body.worst_mean_error_percent, body.worst_p99_error_percent);
     let within = |error: f64, aim: f64| if error.abs() <= aim { "within" } else { "NOT within" };
     let few = body.cells.iter().filter(|pair| pair.served.requests < REQUESTS_FOR_P99).count();
-    let few = if few > 0 {
-        format!("; {few} cells have fewer than {REQUESTS_FOR_P99} requests, which is few for a 99th percentile")
-    } else {
-        String::new()
+    let few = match few {
+        0 => String::new(),
+        1 => format!("; one cell has fewer than {REQUESTS_FOR_P99} requests, which is few for a 99th percentile"),
+        _ => format!("; {few} cells have fewer than {REQUESTS_FOR_P99} requests, which is few for a 99th percentile"),
     };
     format!(
-        "  at worst the mean is off by {mean:+.1} % ({} {MEAN_AIM} %), the 99th percentile by {p99:+.1} % ({} {P99_AIM} \
+        "  At worst the mean is off by {mean:+.1} % ({} {MEAN_AIM} %), the 99th percentile by {p99:+.1} % ({} {P99_AIM} \
          %){few}",
         within(mean, MEAN_AIM),
         within(p99, P99_AIM)
@@ -336,7 +336,7 @@ fn verdict(body: &Body) -> String {
 fn page(body: &Body, subject: Subject, arguments: &RehearseArguments) -> Review {
     let named = |variant: &str| {
         let parsed = data::Subject::parse(&subject.to_string());
-        parsed.unwrap_or(data::Subject::new(data::Level::Single, 1)).variant(variant)
+        parsed.unwrap_or(data::Subject::new(Level::Single, 1)).variant(variant)
     };
     let x = Axis::new("outstanding", Unit::None, Scale::Log2);
     let mut review = Review {

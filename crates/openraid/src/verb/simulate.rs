@@ -1,6 +1,7 @@
 //! `openraid simulate`: one load on one array, in virtual time.
 
-use openraid_lab::cell::{machine_spec, run_cell, ArrayState, CellError, CellResult, CellSpec};
+use openraid_core::limits::STEPS_MAX;
+use openraid_lab::cell::{machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec};
 use openraid_lab::reader::Trace;
 use openraid_lab::target::{SimTarget, Target};
 use openraid_models::Library;
@@ -13,6 +14,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{asked, effort, figure, library, Asked};
 use crate::output::table::Table;
 use crate::quantity::human;
+use crate::story::{self, Names, Owner, Story, StoryModel};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -26,6 +28,9 @@ struct Body<'a> {
     capacity_bytes: u64,
     bottleneck: Option<&'a str>,
     result: &'a CellResult,
+    /// Of the last requests, where they were asked for.
+    #[serde(skip_serializing_if = "<[StoryModel]>::is_empty")]
+    stories: &'a [StoryModel],
 }
 
 #[derive(Serialize)]
@@ -66,11 +71,15 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let mut cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
     cell.axes.drive = arguments.drive.clone();
     cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
-    let result = match trace {
-        None => run_cell(&library, &cell),
-        Some(trace) => replay(&library, &cell, &trace),
+    let result = match (trace, arguments.explain) {
+        (Some(trace), count) => replay(&library, &cell, &trace, count),
+        (None, None) => run_cell(&library, &cell).map(|result| (result, Vec::new())),
+        (None, Some(count)) => target(&library, &cell, Some(count)).and_then(|mut target| {
+            let result = measure(&mut target, &cell)?;
+            Ok((result, stories(&target, count)))
+        }),
     };
-    let result = result.map_err(|error| match error {
+    let (result, stories) = result.map_err(|error| match error {
         CellError::Axis(_) | CellError::Unknown(_) => Failure::usage(error),
         _ => Failure::failed(error),
     })?;
@@ -87,17 +96,58 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         capacity_bytes: result.capacity,
         bottleneck: result.bottleneck().map(|part| part.name.as_str()),
         result: &result,
+        stories: &stories,
     };
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
 }
 
-fn replay(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+/// The machine of a cell; with stories to tell, it keeps steps.
+fn target(library: &Library, cell: &CellSpec, explain: Option<u8>) -> Result<SimTarget, CellError> {
+    cell.check()?;
     let spec = machine_spec(library, cell)?;
     let mut target = SimTarget::new(&format!("sim:{}", cell.system), &spec, library)
         .map_err(|error| CellError::Impossible(error.to_string()))?;
+    if explain.is_some() {
+        target.keep_steps(STEPS_MAX);
+    }
+    Ok(target)
+}
+
+fn replay(
+    library: &Library,
+    cell: &CellSpec,
+    trace: &Trace,
+    explain: Option<u8>,
+) -> Result<(CellResult, Vec<StoryModel>), CellError> {
+    let mut target = target(library, cell, explain)?;
     let capacity = target.facts().capacity;
     trace.check(capacity).map_err(|error| CellError::Failed(format!("the trace does not fit: {error}")))?;
-    openraid_lab::cell::replay(&mut target, cell, trace)
+    let result = openraid_lab::cell::replay(&mut target, cell, trace)?;
+    Ok((result, explain.map_or_else(Vec::new, |count| stories(&target, count))))
+}
+
+/// The stories of the last requests that ended.
+fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
+    let (engine, arrays) = (target.machine().engine(), target.machine().arrays());
+    let steps: Vec<_> = engine.steps().copied().collect();
+    let first = engine.steps_told().unwrap_or(0) - steps.len() as u64;
+    let all = story::assemble(&steps, first);
+    let names: Vec<Names> = arrays
+        .iter()
+        .map(|array| {
+            let sets = engine.status(*array).map(|status| status.sets).unwrap_or_default();
+            Names { array: *array, sets, ..Names::default() }
+        })
+        .collect();
+    let own = |story: &&Story| matches!(story.owner, Owner::Request(_)) && story.whole && story.ended.is_some();
+    let mut ended: Vec<&Story> = all.iter().filter(own).collect();
+    ended.sort_by_key(|story| story.ended);
+    let last = ended.split_off(ended.len().saturating_sub(usize::from(count)));
+    let model = |story: &Story| {
+        let names = names.iter().find(|names| names.is_of(story))?;
+        Some(StoryModel::of(story, &all, names))
+    };
+    last.into_iter().filter_map(model).collect()
 }
 
 fn text(body: &Body<'_>) -> String {
@@ -127,6 +177,7 @@ fn text(body: &Body<'_>) -> String {
     }
     lines.push(table.text().trim_end().into());
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));
+    lines.extend(body.stories.iter().map(story::text));
     lines.join("\n")
 }
 

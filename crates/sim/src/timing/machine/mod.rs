@@ -294,6 +294,23 @@ impl<D: DriveModel> Machine<D> {
         self.digest.map(|digest| digest.value())
     }
 
+    /// The engine, to be looked at.
+    #[must_use]
+    pub const fn engine(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Have the engine keep the last steps of requests, so many at the most. What it decides does not change.
+    pub fn keep_steps(&mut self, count: u32) {
+        self.controller.keep_steps(count);
+    }
+
+    /// The arrays that run; one, or each drive of a JBOD.
+    #[must_use]
+    pub fn arrays(&self) -> &[ArrayId] {
+        &self.started.arrays
+    }
+
     /// Size of the array; of a JBOD, of all drives together.
     #[must_use]
     pub const fn capacity(&self) -> Bytes {
