@@ -11,7 +11,7 @@ use openraid_units::{ArrayId, DriveId, Instant, Sectors, SetId, Slot, Token};
 use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
 use crate::events::DriveInfo;
-pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus};
+pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus, KeptEntry};
 pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};

@@ -275,7 +275,11 @@ impl Controller {
         if self.journal.state == JournalState::None {
             return false;
         }
-        self.pump_tail(actions) || self.pump_loss(actions) || self.pump_replay(actions) || self.seal_group(actions)
+        self.pump_keep(actions)
+            || self.pump_tail(actions)
+            || self.pump_loss(actions)
+            || self.pump_replay(actions)
+            || self.seal_group(actions)
     }
 
     fn check_timeouts(&mut self, actions: &mut Actions) {

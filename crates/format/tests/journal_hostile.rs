@@ -214,7 +214,7 @@ fn mutations_under_a_right_checksum_reach_every_verdict_and_never_panic() {
     }
     for field in ["generation", "epoch", "epoch_start", "tail_sequence", "tail_position", "device_sectors", "version"]
         .into_iter()
-        .chain(["ring_start", "ring_sectors", "block", "mirrors", "mirror", "copy", "clean"])
+        .chain(["ring_start", "ring_sectors", "block", "mirrors", "mirror", "copy", "clean", "kept_sectors"])
     {
         assert!(reached.contains(&format!("superblock-BadField-{field}")), "{field}");
     }

@@ -9,9 +9,9 @@ mod journal;
 use journal::{commit, put, small, wrap, Random, CONTROLLER, JOURNAL};
 use openraid_format::{
     choose_journal_mirror, scan_ring, EntryFault, JournalError, JournalSuperblock, LogPlace, RingSector, ScanOutcome,
-    Uuid,
+    SuperblockCopy, Uuid,
 };
-use openraid_units::Sectors;
+use openraid_units::{BlockSize, Sectors};
 
 /// One entry as it was meant.
 #[derive(Clone)]
@@ -381,4 +381,20 @@ fn devices_that_do_not_belong_together_are_refused() {
     assert!(error.to_string().contains("different journals"));
     let own = Uuid([1; 16]);
     assert_eq!(one.check_controller(own), Err(JournalError::OtherController { owner: CONTROLLER, own }));
+}
+
+#[test]
+fn what_is_kept_before_the_ring_is_said_at_byte_120_and_has_an_eighth_of_large_devices() {
+    for (mib, before_mib) in [(8, 1), (63, 1), (64, 9), (256, 33), (1024, 129)] {
+        let device = Sectors::mib(mib);
+        let made = JournalSuperblock::new(Uuid([1; 16]), Uuid([2; 16]), device, BlockSize::B512, (0, 1)).unwrap();
+        assert_eq!(made.ring_start.get(), Sectors::mib(before_mib).get());
+        let (start, room) = made.keep_area();
+        assert_eq!((start.get(), room.get()), (8, Sectors::mib(before_mib).get() - 8));
+        let superblock = JournalSuperblock { kept: Sectors(72), ..made };
+        let mut bytes = [0; 4096];
+        superblock.encode(SuperblockCopy::First, &mut bytes);
+        assert_eq!(bytes[120..128], [72, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(JournalSuperblock::decode(&bytes, SuperblockCopy::First).unwrap(), superblock);
+    }
 }

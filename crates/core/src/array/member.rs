@@ -104,7 +104,10 @@ impl Controller {
             set.life = Life::Failed;
             set.task = None;
             set.repairs.clear();
+            self.wait_for_set_to_return(id);
         }
+        // Writes that wait until the journal may promise something for it.
+        self.wake_journal_waiters();
         self.set_changed = true;
         self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);

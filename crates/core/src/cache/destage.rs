@@ -358,6 +358,15 @@ impl Controller {
     fn hold_unit(&mut self, unit: u32) {
         self.cache.units.set_state(unit, UnitState::Held);
         let entry = *self.cache.units.get(unit);
+        // The journal keeps its entries for the set as long as that is not there, whatever the cache holds.
+        let mut index = entry.lines.head;
+        while index != NONE {
+            let line = self.cache.lines.get_mut(index);
+            let pins = line.release_pins();
+            index = line.next;
+            self.cache.held += 1;
+            self.unpin_lines(pins);
+        }
         let dirty = &mut self.set_mut(entry.set).dirty;
         if entry.epoch == dirty.epoch {
             dirty.new -= 1;

@@ -29,6 +29,9 @@ use units::{UnitState, Units};
 /// Sets without parity collect dirty lines in stretches of this many sectors: 128 KiB, one large write.
 pub(crate) const STRETCH_SECTORS: u64 = 256;
 
+/// Whatever failed sets keep in the cache, the others may have one part in so many of what may be dirty.
+const OTHERS_SHARE: u32 = 8;
+
 /// What the cache did since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CacheCounters {
@@ -68,6 +71,8 @@ pub(crate) struct Cache {
     pub dirty: u32,
     /// Dirty units that an operation writes.
     pub writing: u32,
+    /// Lines that are dirty of sets that have failed.
+    pub held: u32,
     /// Lines that those were dirty in when their operations began: they are as good as clean.
     pub leaving: u32,
     /// More than the high mark was dirty, and less than the low mark is not yet.
@@ -118,6 +123,7 @@ impl Cache {
             units: Units::new(lines.len()),
             dirty: 0,
             writing: 0,
+            held: 0,
             leaving: 0,
             draining: false,
             syncs: 0,
@@ -312,6 +318,12 @@ impl Cache {
         pin != 0 && pin < sequence
     }
 
+    /// May one more line be dirty? What failed sets keep takes room away, but never all of it.
+    pub(crate) fn has_dirty_room(&self) -> bool {
+        let most = (self.dirty_max - self.held.min(self.dirty_max)).max(self.dirty_max / OTHERS_SHARE);
+        self.dirty - self.held < most
+    }
+
     /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
     /// itself for some time.
     pub(crate) fn is_held(&self) -> bool {
@@ -345,6 +357,7 @@ impl Cache {
                 lost += u64::from(line.dirty.len());
                 self.dirty -= 1;
                 let unit = self.units.get_mut(line.unit);
+                self.held -= u32::from(unit.state == UnitState::Held);
                 unit.sectors -= line.dirty.len();
                 unit.lines.remove(self.lines.all_mut(), index);
                 if self.units.get(line.unit).sectors == 0 {

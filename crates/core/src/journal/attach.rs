@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, RingSector, Uuid};
-use openraid_units::{DriveId, Sectors, SetId};
+use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 
-use super::log::Entry;
+use super::log::{Entry, KEPT_MAX};
 use super::session::{Session, Unprotected};
 use super::{Device, Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
@@ -23,8 +23,21 @@ pub struct FoundEntry {
     pub position: RingSector,
     /// Sectors of the ring that it takes.
     pub sectors: Sectors,
+    /// The first entry that was needed when it was written: what it refers to is not older.
+    pub tail: u64,
     /// What it says.
     pub records: Vec<JournalRecord>,
+}
+
+/// An entry that was copied out of the ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptEntry {
+    /// Its number.
+    pub sequence: u64,
+    /// Where its header is now.
+    pub at: DriveLba,
+    /// What it was in the ring.
+    pub entry: FoundEntry,
 }
 
 /// What a driver has found on the devices of a journal.
@@ -42,6 +55,8 @@ pub struct FoundJournal {
     pub epoch: u64,
     /// The entries from the tail on.
     pub entries: Vec<FoundEntry>,
+    /// Older ones, that were copied out of the ring.
+    pub kept: Vec<KeptEntry>,
 }
 
 /// What the journal has of an array.
@@ -70,6 +85,10 @@ pub struct JournalStatus {
     pub used: Sectors,
     /// Entries from the tail to the head.
     pub entries: u64,
+    /// Sectors before the ring that keep entries which only absent arrays need, and how many may be kept there.
+    pub kept: Sectors,
+    /// See `kept`.
+    pub keep_room: Sectors,
     /// Everything up to this entry is durable.
     pub durable: u64,
     /// The arrays of its table.
@@ -91,7 +110,7 @@ impl Controller {
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
         self.claim(&drives, JOURNAL_SET)?;
-        if !self.journal.log.has_room(found.entries.len() + 2) {
+        if !self.journal.log.has_room(found.entries.len() + 2) || found.kept.len() > KEPT_MAX {
             self.release_drives(&drives);
             return Err(AdminError::Full("journal entry"));
         }
@@ -120,6 +139,11 @@ impl Controller {
             journal.superblock.as_mut().expect("just put").tail = found.head;
             journal.round.tail = found.head.sequence;
         }
+        for kept in &found.kept {
+            let entry = found_entry(journal.superblock.as_ref().expect("just put"), kept.sequence, &kept.entry);
+            journal.log.load_kept(kept.sequence, &entry);
+        }
+        journal.keep.used = journal.superblock.as_ref().expect("just put").kept;
         journal.replay.load(found);
         journal.state = JournalState::Opening;
         journal.request_superblock();
@@ -148,7 +172,10 @@ impl Controller {
         let journal = &self.journal;
         let free =
             self.sets.iter().flatten().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
-        free && journal.orphans.is_empty() && !journal.flying.is_used() && journal.open.records.is_empty()
+        free && !journal.keep.is_active()
+            && journal.orphans.is_empty()
+            && !journal.flying.is_used()
+            && journal.open.records.is_empty()
     }
 
     fn forget_journal(&mut self) {
@@ -241,6 +268,8 @@ impl Controller {
             ring: superblock.ring_sectors,
             used: Sectors(journal.log.used),
             entries: journal.log.len() as u64,
+            kept: journal.keep.used,
+            keep_room: superblock.keep_area().1,
             durable: journal.durable,
             arrays: arrays.collect(),
             counters: journal.counters,

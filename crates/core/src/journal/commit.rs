@@ -32,6 +32,10 @@ pub(crate) enum JournalWork {
     Superblock,
     /// Payload that is read for replay.
     Read,
+    /// A piece of an entry that is copied out of the ring: read, written.
+    KeepRead,
+    /// See `KeepRead`.
+    Keep,
 }
 
 /// A group of records: one entry.
@@ -322,7 +326,14 @@ impl Controller {
         self.write_to_device(number, work, at, JOURNAL_ALIGN, Data::Metadata(range), actions);
     }
 
-    fn write_to_devices(&mut self, work: JournalWork, at: DriveLba, len: Sectors, data: Data, actions: &mut Actions) {
+    pub(super) fn write_to_devices(
+        &mut self,
+        work: JournalWork,
+        at: DriveLba,
+        len: Sectors,
+        data: Data,
+        actions: &mut Actions,
+    ) {
         for number in 0..self.journal.devices.len() {
             if self.journal.devices[number].works {
                 self.write_to_device(number, work, at, len, data, actions);
@@ -345,7 +356,8 @@ impl Controller {
         match work {
             JournalWork::Group => self.journal.flying.pending += 1,
             JournalWork::Superblock => self.journal.writing.pending += 1,
-            JournalWork::Read => {}
+            JournalWork::Keep => self.journal.keep.pending += 1,
+            JournalWork::Read | JournalWork::KeepRead => {}
         }
         let op = DriveOp::Write { fua: true };
         let command =
@@ -368,6 +380,9 @@ impl Controller {
         if work == JournalWork::Read {
             return self.on_replay_read(command, result, actions);
         }
+        if work == JournalWork::KeepRead {
+            return self.on_keep_read(command, result, actions);
+        }
         if let Err(error) = result {
             let silent = error == CommandError::Timeout;
             self.journal.flying.silent |= silent && work == JournalWork::Group;
@@ -384,7 +399,8 @@ impl Controller {
                 self.journal.writing.pending -= 1;
                 self.superblock_written(actions);
             }
-            JournalWork::Read => unreachable!("dealt with"),
+            JournalWork::Keep => self.on_kept_piece(actions),
+            JournalWork::Read | JournalWork::KeepRead => unreachable!("dealt with"),
         }
     }
 

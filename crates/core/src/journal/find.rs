@@ -5,12 +5,12 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    choose_journal_mirror, journal_superblock_lba, JournalError, JournalScan, JournalSuperblock, ScanNeed, ScanOutcome,
-    SuperblockCopy, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
+    choose_journal_mirror, journal_superblock_lba, EntryFault, JournalEntry, JournalError, JournalScan,
+    JournalSuperblock, ScanNeed, ScanOutcome, SuperblockCopy, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Sectors};
 
-use super::attach::{FoundEntry, FoundJournal};
+use super::attach::{FoundEntry, FoundJournal, KeptEntry};
 
 /// The ring is swept in pieces of this size.
 const SWEEP_SECTORS: Sectors = Sectors::mib(1);
@@ -118,11 +118,16 @@ pub fn find_journal(
     let damaged = found.iter().all(|(_, log)| log.outcome.verdict().is_err());
     let highest = found.iter().map(|(_, log)| log.outcome.highest).max().unwrap_or(0);
     let epoch = found.iter().map(|(_, log)| log.outcome.epoch).max().unwrap_or(0);
-    let (superblock, log) = found.swap_remove(best);
+    let kept = find_kept(&found, best, give_up, reader).map_err(|e| FindError::Journal(devices[best].drive, e))?;
+    let (mut superblock, log) = found.swap_remove(best);
+    if kept.is_empty() {
+        superblock.kept = Sectors::ZERO;
+    }
     let outcome = log.outcome;
     // The other device has what the better one has, or less: only where both have all of it are both used at once.
-    let same = found.iter().all(|(_, other)| {
-        (other.outcome.head, other.outcome.tail, other.outcome.epoch) == (outcome.head, outcome.tail, outcome.epoch)
+    let same = found.iter().all(|(own, other)| {
+        let log = (other.outcome.head, other.outcome.tail, other.outcome.epoch);
+        log == (outcome.head, outcome.tail, outcome.epoch) && own.kept == superblock.kept
     });
     let mut order: Vec<(DriveId, u8)> = Vec::from([(devices[best].drive, superblock.mirror)]);
     if same {
@@ -137,7 +142,69 @@ pub fn find_journal(
         log.entries.into_iter().filter(|(sequence, _)| *sequence >= outcome.tail.sequence).map(|(_, e)| e).collect()
     };
     let tail = if damaged && give_up { head } else { outcome.tail };
-    Ok(FoundJournal { devices: order, superblock, tail, head, epoch, entries })
+    Ok(FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept })
+}
+
+/// The entries that were copied out of the ring, from the device that counts, or from the other one if that has the
+/// same.
+fn find_kept(
+    found: &[(JournalSuperblock, Log)],
+    best: usize,
+    give_up: bool,
+    reader: &mut impl ReadDevice,
+) -> Result<Vec<KeptEntry>, JournalError> {
+    let own = &found[best].0;
+    let mut kept = read_kept(best, own, reader);
+    let other = found.iter().position(|(other, _)| other.mirror != own.mirror && other.generation == own.generation);
+    if let (Err(_), Some(other)) = (&kept, other) {
+        kept = read_kept(other, own, reader).or(kept);
+    }
+    if give_up {
+        kept = Ok(kept.unwrap_or_default());
+    }
+    kept
+}
+
+fn read_kept(
+    number: usize,
+    superblock: &JournalSuperblock,
+    reader: &mut impl ReadDevice,
+) -> Result<Vec<KeptEntry>, JournalError> {
+    let ring = superblock.ring();
+    let (start, _) = superblock.keep_area();
+    let mut kept: Vec<KeptEntry> = Vec::new();
+    let mut buffer = Vec::new();
+    let mut done = Sectors::ZERO;
+    while done < superblock.kept {
+        let at = start + done;
+        let damaged = |fault| {
+            let sequence = kept.last().map_or(1, |last| last.sequence + 1);
+            JournalError::Damaged { sequence, promised: sequence, at, sectors: JOURNAL_ALIGN, fault }
+        };
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        if !reader.read(number, at, &mut bytes) {
+            return Err(damaged(EntryFault::Unreadable));
+        }
+        let entry = JournalEntry::decode_kept(&bytes, &ring).map_err(damaged)?;
+        let payload = entry.header.payload;
+        if !payload.is_zero() {
+            let read = read_into(&mut buffer, number, at + JOURNAL_ALIGN, payload, reader);
+            let crc = read.then(|| reader.crc(0, &buffer)).ok_or_else(|| damaged(EntryFault::Unreadable))?;
+            if crc != entry.header.payload_crc {
+                return Err(damaged(EntryFault::PayloadChecksum { stored: entry.header.payload_crc, computed: crc }));
+            }
+        }
+        let sectors = entry.header.sectors(&ring);
+        let found = FoundEntry {
+            position: entry.header.position,
+            sectors,
+            tail: entry.header.tail.sequence,
+            records: entry.records().collect(),
+        };
+        kept.push(KeptEntry { sequence: entry.header.sequence, at, entry: found });
+        done += sectors;
+    }
+    Ok(kept)
 }
 
 /// Follow the log of one device.
@@ -156,6 +223,7 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
                     let found = FoundEntry {
                         position: at,
                         sectors: entry.header.sectors(&ring),
+                        tail: entry.header.tail.sequence,
                         records: entry.records().collect(),
                     };
                     let sequence = entry.header.sequence;

@@ -4,6 +4,10 @@
 //! holds until the members have it, and by every array that was not started yet and may have to be replayed.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Entries that are kept outside of the ring at the most.
+pub(crate) const KEPT_MAX: usize = 4096;
 
 /// An entry of the log.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +24,26 @@ pub(crate) struct Entry {
     pub waiting: u64,
 }
 
+/// An entry that was copied out of the ring.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    sequence: u64,
+    pins: u32,
+    lines: u32,
+    waiting: u64,
+}
+
 /// The log.
 #[derive(Debug)]
 pub(crate) struct Log {
     entries: VecDeque<Entry>,
+    /// Entries that were copied out of the ring, in their order. One may still be in the ring as well.
+    kept: Vec<Kept>,
     /// Number of the first of them.
     pub first: u64,
     /// Sectors of the ring that they take.
     pub used: u64,
-    /// Lines that all their host data would take.
+    /// Lines that all their host data would take, those that are kept elsewhere included.
     pub lines: u32,
     /// Nobody needs entries before this one.
     needed: u64,
@@ -38,12 +53,14 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(capacity: u32) -> Self {
         let capacity = capacity as usize;
-        Self { entries: VecDeque::with_capacity(capacity), first: 1, used: 0, lines: 0, needed: 1, capacity }
+        let kept = Vec::with_capacity(if capacity == 0 { 0 } else { KEPT_MAX });
+        Self { entries: VecDeque::with_capacity(capacity), kept, first: 1, used: 0, lines: 0, needed: 1, capacity }
     }
 
     /// Forget everything; the next entry is number `next`.
     pub(crate) fn clear(&mut self, next: u64) {
         self.entries.clear();
+        self.kept.clear();
         (self.first, self.used, self.lines, self.needed) = (next, 0, 0, next);
     }
 
@@ -85,7 +102,22 @@ impl Log {
     }
 
     pub(crate) fn holds(&self, sequence: u64) -> bool {
-        sequence >= self.first && sequence < self.next()
+        (sequence >= self.first && sequence < self.next()) || self.kept_place(sequence).is_some()
+    }
+
+    fn kept_place(&self, sequence: u64) -> Option<usize> {
+        if self.kept.is_empty() {
+            return None;
+        }
+        self.kept.binary_search_by_key(&sequence, |kept| kept.sequence).ok()
+    }
+
+    fn pins_of(&mut self, sequence: u64) -> &mut u32 {
+        if let Some(place) = self.kept_place(sequence) {
+            return &mut self.kept[place].pins;
+        }
+        let place = self.place(sequence);
+        &mut self.entries[place].pins
     }
 
     /// The entry that was opened last is sealed with this size.
@@ -103,13 +135,11 @@ impl Log {
     }
 
     pub(crate) fn pin(&mut self, sequence: u64) {
-        let place = self.place(sequence);
-        self.entries[place].pins += 1;
+        *self.pins_of(sequence) += 1;
     }
 
     pub(crate) fn unpin(&mut self, sequence: u64) {
-        let place = self.place(sequence);
-        self.entries[place].pins -= 1;
+        *self.pins_of(sequence) -= 1;
     }
 
     /// As [`Log::unpin`], of an entry that may be gone because the journal was forgotten.
@@ -121,7 +151,9 @@ impl Log {
 
     /// How many entries wait for an array.
     pub(crate) fn waiting_for(&self, array: u8) -> u64 {
-        self.entries.iter().filter(|entry| entry.waiting >> array & 1 == 1).count() as u64
+        let kept = self.kept.iter().map(|kept| kept.waiting);
+        kept.chain(self.entries.iter().map(|entry| entry.waiting)).filter(|waiting| waiting >> array & 1 == 1).count()
+            as u64
     }
 
     /// Entries from this one on are needed until an array is started again.
@@ -129,15 +161,23 @@ impl Log {
         self.needed = self.needed.min(since.max(self.first));
         let known = since.saturating_sub(self.first);
         let skip = usize::try_from(known).unwrap_or(usize::MAX);
-        for entry in self.entries.iter_mut().skip(skip) {
-            entry.waiting |= 1 << array;
+        let kept_to = self.kept.last().map_or(0, |kept| kept.sequence);
+        for (sequence, entry) in (self.first..).zip(&mut self.entries).skip(skip) {
+            if sequence > kept_to {
+                entry.waiting |= 1 << array;
+            }
+        }
+        for kept in self.kept.iter_mut().filter(|kept| kept.sequence >= since) {
+            kept.waiting |= 1 << array;
         }
     }
 
     /// The last entry that waits for an array.
     pub(crate) fn last_waiting_for(&self, array: u8) -> Option<u64> {
-        let at = self.entries.iter().rposition(|entry| entry.waiting >> array & 1 == 1)?;
-        Some(self.first + at as u64)
+        if let Some(at) = self.entries.iter().rposition(|entry| entry.waiting >> array & 1 == 1) {
+            return Some(self.first + at as u64);
+        }
+        self.kept.iter().rfind(|kept| kept.waiting >> array & 1 == 1).map(|kept| kept.sequence)
     }
 
     /// An array was started, or its entries mean nothing: nobody waits for them any more.
@@ -145,6 +185,61 @@ impl Log {
         for entry in &mut self.entries {
             entry.waiting &= !(1 << array);
         }
+        for kept in &mut self.kept {
+            kept.waiting &= !(1 << array);
+        }
+    }
+
+    /// The first entry that is needed, if it is below `end`, whole, and only arrays that are not there need it.
+    pub(crate) fn front_waiting(&mut self, end: u64) -> Option<u64> {
+        let first = self.first_needed(end);
+        if first >= end.min(self.next()) {
+            return None;
+        }
+        let entry = self.get(first);
+        (entry.pins == 0 && entry.sectors > 0).then_some(first)
+    }
+
+    /// May one more entry be kept outside of the ring, of which no more than so many lines may be?
+    pub(crate) fn may_keep(&self, entry: &Entry, lines_max: u32) -> bool {
+        let lines: u32 = self.kept.iter().map(|kept| kept.lines).sum();
+        self.kept.len() < KEPT_MAX && lines + entry.lines <= lines_max
+    }
+
+    /// This entry has a copy outside of the ring: nobody needs its place any more.
+    pub(crate) fn keep(&mut self, sequence: u64) {
+        let place = self.place(sequence);
+        let entry = &mut self.entries[place];
+        assert!(entry.pins == 0 && self.kept.last().is_none_or(|last| last.sequence < sequence), "kept in their order");
+        let (waiting, lines) = (core::mem::take(&mut entry.waiting), core::mem::take(&mut entry.lines));
+        self.kept.push(Kept { sequence, pins: 0, lines, waiting });
+    }
+
+    /// An entry that was found outside of the ring.
+    pub(crate) fn load_kept(&mut self, sequence: u64, entry: &Entry) {
+        self.lines += entry.lines;
+        self.kept.push(Kept { sequence, pins: 0, lines: entry.lines, waiting: entry.waiting });
+    }
+
+    /// Is something kept outside of the ring for an array that is not there?
+    pub(crate) fn is_kept_for(&self, array: u8) -> bool {
+        self.kept.iter().any(|kept| kept.waiting >> array & 1 == 1)
+    }
+
+    /// Does an array that is back still need something that is kept outside of the ring? Until it is on the members the
+    /// tail stays: it must not pass what is newer.
+    pub(crate) fn is_kept_pinned(&self) -> bool {
+        self.kept.iter().any(|kept| kept.pins > 0)
+    }
+
+    /// Is something kept outside of the ring that nobody needs any more?
+    pub(crate) fn may_empty_kept(&self) -> bool {
+        !self.kept.is_empty() && self.kept.iter().all(|kept| kept.pins == 0 && kept.waiting == 0)
+    }
+
+    /// Forget what was kept outside of the ring.
+    pub(crate) fn empty_kept(&mut self) {
+        self.lines -= self.kept.drain(..).map(|kept| kept.lines).sum::<u32>();
     }
 
     /// The first entry from the last answer on that somebody needs, or `end`. Only the newest entries are pinned, so

@@ -2,7 +2,7 @@
 //! to the members without delay, and writes are acknowledged when they are on the members until it is back.
 
 use openraid_format::JOURNAL_BLOCK_BYTES;
-use openraid_format::{journal_superblock_lba, SuperblockCopy};
+use openraid_format::{journal_superblock_lba, ArrayState, SuperblockCopy};
 use openraid_units::SetId;
 
 use super::commit::JournalWork;
@@ -67,19 +67,25 @@ impl Controller {
     /// A set that has failed is being forgotten: what the journal holds for it stays there until it is started again
     /// or given up. False where there is nothing.
     pub(crate) fn preserve_entries(&mut self, id: SetId) -> bool {
-        let own = self.set(id).journal;
         let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         let known = self.journal.superblock.as_ref().zip(uuid).and_then(|(superblock, uuid)| superblock.index_of(uuid));
         if known.is_some_and(|index| self.journal.log.waiting_for(index) > 0) {
             return true;
         }
+        self.wait_for_set_to_return(id)
+    }
+
+    /// A set has failed: the entries of its session wait until it is started again or given up. False where there are
+    /// none that count.
+    pub(crate) fn wait_for_set_to_return(&mut self, id: SetId) -> bool {
+        let own = self.set(id).journal;
         let promised =
             matches!(own.session, Session::Marking(_) | Session::On | Session::Leaving | Session::Unmarking(_));
-        let counts = self.journal.superblock.as_ref().is_some_and(|s| s.counts(own.index, own.since));
-        if !promised || !counts || !self.journal.is_live() {
-            return false;
-        }
-        self.journal.log.wait_for_array(own.index, own.since);
+        let table = self.journal.superblock.as_ref().and_then(|s| s.arrays[usize::from(own.index)]);
+        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let since = table.filter(|array| Some(array.set_uuid) == uuid && array.state != ArrayState::Discarded);
+        let (true, Some(array), true) = (promised, since, self.journal.is_live()) else { return false };
+        self.journal.log.wait_for_array(own.index, array.first_sequence);
         true
     }
 

@@ -15,6 +15,7 @@
 //!   stripe is never half of each after a crash. A redo record never depends on what members hold.
 //! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
 //! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
+//! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
 //! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
 //!
 //! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
@@ -23,6 +24,7 @@
 pub mod attach;
 pub(crate) mod commit;
 pub mod find;
+pub(crate) mod keep;
 pub(crate) mod log;
 pub(crate) mod loss;
 pub(crate) mod redo;
@@ -37,6 +39,7 @@ use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, JOURNAL_BUFFERS};
 use commit::Group;
+use keep::Keep;
 use log::Log;
 use replay::Replay;
 use tail::Round;
@@ -127,6 +130,7 @@ pub(crate) struct Journal {
     base: PoolOffset,
     pub buffer_sectors: Sectors,
     pub round: Round,
+    pub keep: Keep,
     pub replay: Replay,
     /// Pieces whose entry was on its way when the journal was lost.
     pub orphans: Vec<u32>,
@@ -170,6 +174,7 @@ impl Journal {
             base,
             buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
             round: Round::default(),
+            keep: Keep::default(),
             replay: Replay::default(),
             orphans: Vec::with_capacity(2 * pieces as usize),
             last_append: Instant::ZERO,

@@ -108,14 +108,11 @@ impl Controller {
         if sequence == 0 {
             return;
         }
-        let (set, failed) = (op.set, op.error.is_some());
-        let set = self.set_mut(set);
-        set.journal.logged -= 1;
-        // A stripe of a failed set that was not written to the end is written again when the set comes back.
-        let keeps = failed && set.life == crate::array::set::Life::Failed;
-        if !keeps && self.journal.log.holds(sequence) {
-            self.journal.log.unpin(sequence);
-        }
+        let set = op.set;
+        self.set_mut(set).journal.logged -= 1;
+        // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
+        // wait for that.
+        self.journal.log.unpin_if_held(sequence);
         self.set_changed = true;
     }
 

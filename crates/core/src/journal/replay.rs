@@ -6,10 +6,10 @@
 //! not whole yet.
 
 use alloc::vec::Vec;
-use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN};
-use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+use openraid_format::{JournalRecord, JournalRing, RingSector, JOURNAL_ALIGN};
+use openraid_units::{DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
 
-use super::attach::FoundJournal;
+use super::attach::{FoundEntry, FoundJournal};
 use super::commit::JournalWork;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, ParityJob};
 use crate::array::set::{Life, Set};
@@ -27,7 +27,13 @@ const REDOS_MAX: u32 = 16;
 #[derive(Clone, Debug)]
 struct Loaded {
     sequence: u64,
+    /// The first entry that was needed when it was written.
+    tail: u64,
+    /// Where it was written in the ring, and how long it is.
     position: RingSector,
+    sectors: Sectors,
+    /// Where it is now.
+    at: DriveLba,
     records: Vec<JournalRecord>,
 }
 
@@ -48,7 +54,7 @@ pub(crate) struct Replay {
     entries: Vec<Loaded>,
     queue: Vec<SetId>,
     current: Option<Current>,
-    /// What the window holds: from this sector of the ring on.
+    /// What the window holds: from this sector of the device on.
     window: Option<(u64, Sectors)>,
     /// The window is being read: from which device.
     reading: Option<usize>,
@@ -61,10 +67,47 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn load(&mut self, found: &FoundJournal) {
-        self.entries = (found.tail.sequence..)
-            .zip(&found.entries)
-            .map(|(sequence, entry)| Loaded { sequence, position: entry.position, records: entry.records.clone() })
-            .collect();
+        let ring = found.superblock.ring();
+        let loaded = |sequence, at, entry: &FoundEntry| Loaded {
+            sequence,
+            tail: entry.tail,
+            position: entry.position,
+            sectors: entry.sectors,
+            at,
+            records: entry.records.clone(),
+        };
+        let kept = found.kept.iter().map(|kept| loaded(kept.sequence, kept.at, &kept.entry));
+        let entries = (found.tail.sequence..).zip(&found.entries);
+        // One that was copied may still be in the ring.
+        let first = found.kept.last().map_or(0, |last| last.sequence + 1);
+        let entries = entries.filter(|(sequence, _)| *sequence >= first);
+        self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
+    }
+
+    /// An entry was copied out of the ring to this place; the window was used for it.
+    pub(crate) fn entry_moved(&mut self, sequence: u64, to: DriveLba) {
+        if let Ok(place) = self.entries.binary_search_by_key(&sequence, |entry| entry.sequence) {
+            self.entries[place].at = to;
+        }
+    }
+
+    /// The window is used for something else.
+    pub(crate) fn lose_window(&mut self) {
+        self.window = None;
+    }
+
+    /// Where the bytes are now that an entry found in the ring at `at` when it was written; `None` where the tail had
+    /// passed them. What was needed then was in the ring all at once, so that each place belongs to one entry.
+    fn find_referred(&self, ring: &JournalRing, by: &Loaded, at: RingSector) -> Option<DriveLba> {
+        let from = self.entries.partition_point(|entry| entry.sequence < by.tail);
+        let to = self.entries.partition_point(|entry| entry.sequence < by.sequence);
+        let needed = &self.entries[from..to];
+        let first = needed.first()?.position;
+        let distance = ring.distance(first, at);
+        let behind = needed.partition_point(|entry| ring.distance(first, entry.position) <= distance);
+        let entry = &needed[behind - 1];
+        let within = ring.distance(entry.position, at);
+        (within < entry.sectors).then(|| entry.at + within)
     }
 
     /// Is a set being replayed, or waiting for its turn?
@@ -87,7 +130,7 @@ impl Replay {
 enum Need {
     /// Nothing is left.
     Done,
-    /// These sectors of the ring, from the window.
+    /// These sectors of the device, from the window.
     Payload(u64, Sectors),
 }
 
@@ -100,7 +143,8 @@ impl Controller {
     /// Move replay on; true where something moved.
     pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
         if self.journal.replay.current.is_none() {
-            if !self.journal.is_live() || self.journal.replay.queue.is_empty() {
+            // The tail stays where it is while replay begins to need what it may be about to pass.
+            if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
                 return false;
             }
             let set = self.journal.replay.queue.remove(0);
@@ -140,8 +184,7 @@ impl Controller {
             self.journal.replay.current = Some(current);
             return true;
         };
-        let position = self.journal.replay.entries[current.entry].position;
-        let (need, left) = self.replay_need(&record, position, current.done);
+        let (need, left) = self.replay_need(&record, current.entry, current.done);
         if let Need::Payload(at, len) = need {
             if self.window_holds(at, len).is_none() {
                 if self.journal.replay.copies > 0 {
@@ -163,14 +206,19 @@ impl Controller {
         true
     }
 
-    /// What the rest of a record needs, and how much of the ring may be read with it.
-    fn replay_need(&self, record: &JournalRecord, position: RingSector, done: Sectors) -> (Need, Sectors) {
+    /// What the rest of a record needs, and how much of the log may be read with it.
+    fn replay_need(&self, record: &JournalRecord, entry: usize, done: Sectors) -> (Need, Sectors) {
+        let replay = &self.journal.replay;
+        let entry = &replay.entries[entry];
         let (at, sectors) = match *record {
             JournalRecord::Data { payload_at, sectors, .. } | JournalRecord::Redo { payload_at, sectors, .. } => {
-                (position.0 + JOURNAL_ALIGN.get() + payload_at.get(), sectors)
+                ((entry.at + JOURNAL_ALIGN + payload_at).get(), sectors)
             }
             // Behind a reference that the tail has passed is nothing: its redo was complete.
-            JournalRecord::RedoRef { at, sectors, .. } if self.is_in_log(at, position) => (at.0, sectors),
+            JournalRecord::RedoRef { at, sectors, .. } => match replay.find_referred(&self.journal.ring(), entry, at) {
+                Some(at) => (at.get(), sectors),
+                None => return (Need::Done, Sectors::ZERO),
+            },
             _ => return (Need::Done, Sectors::ZERO),
         };
         if done >= sectors {
@@ -182,14 +230,6 @@ impl Controller {
         (Need::Payload(at + done.get(), piece), left)
     }
 
-    /// Does a place belong to an entry before the one that refers to it? Where the tail has passed it, newer entries may
-    /// stand there by now.
-    fn is_in_log(&self, at: RingSector, referred_from: RingSector) -> bool {
-        let Some(first) = self.journal.replay.entries.first() else { return false };
-        let ring = self.journal.ring();
-        ring.distance(first.position, at) < ring.distance(first.position, referred_from)
-    }
-
     fn window_holds(&self, at: u64, len: Sectors) -> Option<PoolOffset> {
         let (start, have) = self.journal.replay.window?;
         let inside = at >= start && at + len.get() <= start + have.get();
@@ -197,11 +237,12 @@ impl Controller {
     }
 
     fn read_window(&mut self, at: u64, left: Sectors, actions: &mut Actions) {
-        let block = self.journal.superblock.as_ref().expect("it is live").block.sectors().get();
+        let superblock = self.journal.superblock.as_ref().expect("it is live");
+        let block = superblock.block.sectors().get();
         let start = at - at % block;
-        let ring = self.journal.ring();
+        let end = superblock.ring_start + superblock.ring_sectors;
         let want = (left.get() + at % block).next_multiple_of(block).max(self.journal.buffer_sectors.get());
-        let len = want.min(self.journal.buffer_sectors.get()).min(ring.sectors.get() - start);
+        let len = want.min(self.journal.buffer_sectors.get()).min(end.get() - start);
         self.journal.replay.window = Some((start, Sectors(len)));
         self.read_window_from(0, actions);
     }
@@ -218,7 +259,7 @@ impl Controller {
         let member = u32::try_from(number).expect("two at the most");
         let command = Command {
             op: DriveOp::Read,
-            lba: self.journal.ring().drive_lba(RingSector(start)),
+            lba: DriveLba(start),
             len,
             data: Data::Frames(self.journal.window()),
             class: IoClass::Metadata,

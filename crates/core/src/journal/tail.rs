@@ -2,7 +2,7 @@
 //! superblocks say where the log begins, and only then their place in the ring is used again.
 
 use openraid_format::{LogPlace, RingSector};
-use openraid_units::{Instant, Nanos, SetId};
+use openraid_units::{Instant, Nanos, Sectors, SetId};
 
 use super::session::Session;
 use super::{JournalLoss, JournalState};
@@ -45,15 +45,18 @@ pub(crate) struct Round {
     pending: u32,
     failed: bool,
     retry_at: Instant,
+    /// What is kept outside of the ring will not be needed after this round.
+    empties: bool,
 }
 
 impl Controller {
-    /// The tail must not pass this entry, because a set that has failed may need it.
+    /// The tail must not pass this entry, because nobody knows what the members of a set have of it.
     fn held_tail(&self) -> u64 {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
             set.journal.session != Session::Off
-                && (set.life == Life::Failed || set.is_in_doubt())
+                && set.life != Life::Failed
+                && set.is_in_doubt()
                 && counts(set.journal.index, set.journal.since)
         };
         let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
@@ -69,14 +72,12 @@ impl Controller {
     /// Is it worth a round?
     fn is_round_due(&mut self) -> bool {
         let journal = &self.journal;
-        if journal.log.is_empty() || self.now < journal.round.retry_at {
+        let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
+        if nothing || journal.keep.is_active() || self.now < journal.round.retry_at {
             return false;
         }
-        let full =
-            journal.log.used * 2 > journal.ring().sectors.get() || journal.log.lines > self.cache.lines.len() / 2;
-        let waited = journal.short;
-        let many = full || !journal.log.has_room(journal.log.len() / 2);
-        if waited || self.now >= self.idle_round_at() {
+        let many = self.is_log_long();
+        if journal.short || self.now >= self.idle_round_at() {
             return true;
         }
         // A round costs flushes and superblocks: it has to be worth them.
@@ -84,18 +85,30 @@ impl Controller {
         many && self.tail_target() - first >= len / ROUND_SHARE
     }
 
+    /// Does the log take up much of what there is for it?
+    fn is_log_long(&self) -> bool {
+        let journal = &self.journal;
+        journal.log.used * 2 > journal.ring().sectors.get()
+            || journal.log.lines > self.cache.lines.len() / 2
+            || !journal.log.has_room(journal.log.len() / 2)
+    }
+
     fn idle_round_at(&self) -> Instant {
         (self.journal.last_append + self.limits.clean_delay).max(self.journal.round.retry_at)
+    }
+
+    fn may_pass_something(&self) -> bool {
+        let log = &self.journal.log;
+        log.may_shrink() && log.first <= self.journal.durable && log.first < self.held_tail()
     }
 
     /// When a round is due although nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
         let idle = journal.is_live()
-            && journal.round.state == RoundState::Idle
-            && journal.log.may_shrink()
-            && journal.log.first <= journal.durable
-            && journal.log.first < self.held_tail();
+            && self.is_tail_at_rest()
+            && !journal.log.is_kept_pinned()
+            && (self.may_pass_something() || journal.log.may_empty_kept());
         idle.then(|| self.idle_round_at())
     }
 
@@ -139,7 +152,9 @@ impl Controller {
 
     fn begin_round(&mut self) -> bool {
         let target = self.tail_target();
-        if target <= self.journal.log.first {
+        let empties = self.journal.log.may_empty_kept();
+        let stays = target <= self.journal.log.first && !empties;
+        if stays || self.journal.log.is_kept_pinned() {
             return self.check_full();
         }
         let count = self.sets.iter().flatten().filter(|set| set.journal.session != Session::Off).count();
@@ -148,6 +163,7 @@ impl Controller {
         }
         let round = &mut self.journal.round;
         (round.state, round.target, round.pending, round.failed) = (RoundState::Flushing, target, 0, false);
+        round.empties = empties;
         for index in 0..self.sets.len() {
             let id = SetId(u16::try_from(index).expect("few sets"));
             let takes = |set: &crate::array::set::Set| {
@@ -186,7 +202,15 @@ impl Controller {
         let journal = &mut self.journal;
         let position =
             if target == journal.log.next() { journal.head } else { RingSector(journal.log.get(target).position) };
-        journal.superblock.as_mut().expect("it is live").tail = LogPlace { sequence: target, position };
+        let superblock = journal.superblock.as_mut().expect("it is live");
+        superblock.tail = LogPlace { sequence: target, position };
+        // What is kept says nothing of arrays that do not need it: the tail has passed for them.
+        for (array, index) in superblock.arrays.iter_mut().zip(0_u8..) {
+            if let Some(array) = array.as_mut().filter(|_| !journal.log.is_kept_for(index)) {
+                array.first_sequence = array.first_sequence.max(target);
+            }
+        }
+        superblock.kept = if journal.round.empties { Sectors::ZERO } else { journal.keep.used };
         let generation = journal.request_superblock();
         journal.round.state = RoundState::Writing(generation);
         true
@@ -196,6 +220,11 @@ impl Controller {
         let journal = &mut self.journal;
         journal.round.state = RoundState::Idle;
         journal.log.drop_below(journal.round.target);
+        if journal.round.empties {
+            journal.log.empty_kept();
+            journal.keep.used = Sectors::ZERO;
+        }
+        journal.keep.begin_batch();
         journal.short = false;
         journal.counters.rounds += 1;
         self.set_changed = true;

@@ -241,6 +241,15 @@ impl<'a> JournalEntry<'a> {
         Envelope::open(bytes, ring, position)?.entry(ring, position)
     }
 
+    /// Read the header of an entry that was copied out of the ring: where it stood it says itself.
+    ///
+    /// # Errors
+    /// As [`JournalEntry::decode`].
+    pub fn decode_kept(bytes: &'a [u8], ring: &JournalRing) -> Result<Self, EntryFault> {
+        let position = bytes.get(at::POSITION..at::POSITION + 8).map_or(0, |field| le::u64_at(field, 0));
+        Self::decode(bytes, ring, RingSector(position))
+    }
+
     /// How many records there are.
     #[must_use]
     pub const fn len(&self) -> usize {

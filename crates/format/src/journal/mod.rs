@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  superblock (4 KiB, first and last of the device)   whose journal, where the ring is, where the log begins
+//!  kept entries                                       copies of entries that only absent arrays need
 //!  ring                                               entry, entry, ..., each one group commit
 //!    entry    header (4 KiB): number, epoch, tail, records     then the payload they point to
 //! ```
@@ -48,6 +49,11 @@ pub const JOURNAL_BYTES_MIN: Bytes = Bytes::mib(8);
 pub const JOURNAL_RING_MIN: Sectors = Sectors::mib(4);
 /// Where the ring of a new journal begins: on the boundary that partitioning tools and flash like.
 pub const JOURNAL_RING_START: Sectors = Sectors::mib(1);
+/// A new journal on a device of this size or more keeps one part in so many for entries of arrays that are not there;
+/// on a smaller one that is what lies between superblock and ring anyway.
+pub const JOURNAL_KEEP_DEVICE_MIN: Sectors = Sectors::mib(64);
+/// See [`JOURNAL_KEEP_DEVICE_MIN`].
+pub const JOURNAL_KEEP_SHARE: u64 = 8;
 /// The largest payload of one entry.
 pub const JOURNAL_PAYLOAD_MAX: Sectors = Sectors::mib(1);
 /// Records of one entry at most.

@@ -4,7 +4,7 @@
 //!    0  magic "ORAIDJSB"     8  version      12  checksum      16  journal uuid     32  controller uuid
 //!   48  generation          56  epoch        64  epoch_start   72  device_sectors
 //!   80  ring_start          88  ring_sectors 96  tail_sequence 104 tail_position
-//!  112  block  116 mirrors  117 mirror  118 copy  119 clean   120 zero
+//!  112  block  116 mirrors  117 mirror  118 copy  119 clean   120 kept_sectors  128 zero
 //!  256  64 arrays of 32 bytes: set uuid 16, first_sequence u64, state u8, zero 7
 //! 2304  zero
 //! ```
@@ -16,8 +16,9 @@
 use super::error::JournalError;
 use super::ring::{JournalRing, LogPlace, RingSector};
 use super::{
-    crc32c, JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_LBA_END,
-    JOURNAL_MIRRORS_MAX, JOURNAL_NUMBER_END, JOURNAL_RING_MIN, JOURNAL_RING_START, JOURNAL_VERSION,
+    crc32c, JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_KEEP_DEVICE_MIN,
+    JOURNAL_KEEP_SHARE, JOURNAL_LBA_END, JOURNAL_MIRRORS_MAX, JOURNAL_NUMBER_END, JOURNAL_RING_MIN, JOURNAL_RING_START,
+    JOURNAL_VERSION,
 };
 use crate::identity::Uuid;
 use crate::le;
@@ -45,7 +46,8 @@ mod at {
     pub const MIRROR: usize = 117;
     pub const COPY: usize = 118;
     pub const CLEAN: usize = 119;
-    pub const PAD_120: usize = 120;
+    pub const KEPT: usize = 120;
+    pub const PAD_128: usize = 128;
     pub const ARRAYS: usize = 256;
     pub const END: usize = ARRAYS + super::JOURNAL_ARRAYS_MAX * super::ARRAY_BYTES;
     pub const ARRAY_SET: usize = 0;
@@ -117,6 +119,9 @@ pub struct JournalSuperblock {
     pub mirror: u8,
     /// No entry counts: everything promised is durable on the members, and the next entry will be `tail`.
     pub clean: bool,
+    /// Of the area before the ring so many sectors hold entries that were copied there, as they are, because only arrays
+    /// that are not there need them. They count before those of the ring.
+    pub kept: Sectors,
     /// Arrays by the index that records carry.
     pub arrays: [Option<JournalArray>; JOURNAL_ARRAYS_MAX],
 }
@@ -173,6 +178,8 @@ impl JournalSuperblock {
         if device.get() > JOURNAL_LBA_END {
             return Err(JournalError::TooLarge(device));
         }
+        let keep = if device < JOURNAL_KEEP_DEVICE_MIN { Sectors::ZERO } else { device / JOURNAL_KEEP_SHARE };
+        let start = JOURNAL_RING_START + keep.round_down(Sectors::mib(1));
         Ok(Self {
             journal,
             controller,
@@ -180,13 +187,14 @@ impl JournalSuperblock {
             epoch: 1,
             epoch_start: 1,
             device_sectors: device,
-            ring_start: DriveLba(JOURNAL_RING_START.get()),
-            ring_sectors: last.offset() - JOURNAL_RING_START,
+            ring_start: DriveLba(start.get()),
+            ring_sectors: last.offset() - start,
             tail: LogPlace { sequence: 1, position: RingSector(0) },
             block,
             mirrors,
             mirror,
             clean: true,
+            kept: Sectors::ZERO,
             arrays: [None; JOURNAL_ARRAYS_MAX],
         })
     }
@@ -195,6 +203,12 @@ impl JournalSuperblock {
     #[must_use]
     pub const fn ring(&self) -> JournalRing {
         JournalRing { journal: self.journal, start: self.ring_start, sectors: self.ring_sectors }
+    }
+
+    /// Where entries are kept that have to leave the ring: first sector, and room.
+    #[must_use]
+    pub fn keep_area(&self) -> (DriveLba, Sectors) {
+        (DriveLba(JOURNAL_ALIGN.get()), self.ring_start.offset() - JOURNAL_ALIGN)
     }
 
     /// Does an entry with this number say anything about the array with this index? Preserved arrays count.
@@ -263,9 +277,10 @@ impl JournalSuperblock {
             mirrors: bytes[at::MIRRORS],
             mirror: bytes[at::MIRROR],
             clean,
+            kept: Sectors(le::u64_at(bytes, at::KEPT)),
             arrays: [None; JOURNAL_ARRAYS_MAX],
         };
-        let unused = bytes[at::PAD_120..at::ARRAYS].iter().chain(&bytes[at::END..]);
+        let unused = bytes[at::PAD_128..at::ARRAYS].iter().chain(&bytes[at::END..]);
         if unused.fold(0, |any, byte| any | byte) != 0 {
             return Err(JournalError::UnknownContent);
         }
@@ -299,6 +314,9 @@ impl JournalSuperblock {
         let len = self.ring_sectors;
         if len < JOURNAL_RING_MIN || len > last.offset() - start || !(len % JOURNAL_ALIGN).is_zero() {
             return bad("ring_sectors", len.get());
+        }
+        if self.kept > self.keep_area().1 || !(self.kept % JOURNAL_ALIGN).is_zero() {
+            return bad("kept_sectors", self.kept.get());
         }
         if !self.ring().holds(self.tail.position) {
             return bad("tail_position", self.tail.position.0);
@@ -345,6 +363,7 @@ impl JournalSuperblock {
         le::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
         le::put(out, at::BLOCK, &block.to_le_bytes());
         le::put(out, at::MIRRORS, &[self.mirrors, self.mirror, copy.number(), u8::from(self.clean)]);
+        le::put(out, at::KEPT, &self.kept.0.to_le_bytes());
         let (arrays, _) = out[at::ARRAYS..at::END].as_chunks_mut::<ARRAY_BYTES>();
         for (bytes, array) in arrays.iter_mut().zip(&self.arrays) {
             let Some(array) = array else { continue };

@@ -102,8 +102,8 @@ impl NullMachine {
         let made = JournalSuperblock::new(journal, controller, capacity, BlockSize::B512, (0, 1));
         let superblock = made.unwrap_or_else(|error| panic!("{error}"));
         let (tail, epoch) = (superblock.tail, superblock.epoch);
-        let found =
-            FoundJournal { devices: vec![(drive, 0)], superblock, tail, head: tail, epoch, entries: Vec::new() };
+        let (entries, kept) = (Vec::new(), Vec::new());
+        let found = FoundJournal { devices: vec![(drive, 0)], superblock, tail, head: tail, epoch, entries, kept };
         self.admin(AdminCommand::AttachJournal(found)).unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
         self.admin(AdminCommand::SetPolicy { array, policy }).unwrap_or_else(|error| panic!("{error}"));

@@ -1,7 +1,8 @@
 //! How each value of a record is laid down. New variants take new codes; a code is never used twice.
 
 use openraid_core::admin::{
-    AdminCommand, FoundEntry, FoundJournal, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead, WriteCache,
+    AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
+    WriteCache,
 };
 use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
 use openraid_core::array::BadRange;
@@ -57,8 +58,9 @@ fields! {
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     LogPlace { sequence, position }
-    FoundEntry { position, sectors, records }
-    FoundJournal { devices, superblock, tail, head, epoch, entries }
+    FoundEntry { position, sectors, tail, records }
+    KeptEntry { sequence, at, entry }
+    FoundJournal { devices, superblock, tail, head, epoch, entries, kept }
     PlannedMember { drive, superblock, verdict, bad }
     PlannedBitmap { header, bits, valid }
     PlannedPpl { redo, generation, covers, dirty, force }

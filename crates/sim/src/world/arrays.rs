@@ -168,7 +168,18 @@ impl World {
     /// # Errors
     /// Why they make none.
     pub fn assemble(&mut self, force: bool) -> Result<ArrayId, StartError> {
-        let candidates = self.candidates();
+        let all: Vec<DriveId> =
+            (0..self.drives.len()).map(|n| DriveId(u16::try_from(n).expect("few drives"))).collect();
+        self.assemble_of(&all, force)
+    }
+
+    /// Start the array that these drives make.
+    ///
+    /// # Errors
+    /// Why they make none.
+    pub fn assemble_of(&mut self, drives: &[DriveId], force: bool) -> Result<ArrayId, StartError> {
+        let mut candidates = self.candidates();
+        candidates.retain(|candidate| drives.contains(&candidate.drive));
         let plan = assemble::plan(&candidates, AssembleOptions { force, journal_lost: false })
             .map_err(StartError::Assemble)?;
         self.start(AdminCommand::StartSet(plan)).map_err(StartError::Refused)

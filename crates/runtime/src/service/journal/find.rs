@@ -64,7 +64,10 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
     for (array, index) in journal.superblock.arrays.iter().zip(0_u8..) {
         let Some(array) = array else { continue };
         let mut own = Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
-        for (sequence, entry) in (journal.tail.sequence..).zip(&journal.entries) {
+        let kept = journal.kept.iter().map(|kept| (kept.sequence, &kept.entry));
+        let first = journal.kept.last().map_or(0, |last| last.sequence + 1);
+        let entries = (journal.tail.sequence..).zip(&journal.entries).filter(|(sequence, _)| *sequence >= first);
+        for (sequence, entry) in kept.chain(entries) {
             let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
             let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
             own.entries += u64::from(records.peek().is_some());

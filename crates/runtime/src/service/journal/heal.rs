@@ -40,7 +40,7 @@ pub fn heal(found: &mut FoundDevices, notes: &mut Vec<String>) -> Result<(), Jou
     Ok(())
 }
 
-/// Copy the entries from the tail to the head.
+/// Copy the entries that are kept before the ring, and those from the tail to the head.
 fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), JournalStartError> {
     let ring = found.journal.superblock.ring();
     let room = journal_superblock_lba(SuperblockCopy::Last, found.devices[to].info.capacity).map_or(0, DriveLba::get);
@@ -54,21 +54,35 @@ fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), Jour
     if left.is_zero() && !found.journal.entries.is_empty() {
         left = ring.sectors;
     }
-    let mut buffer = Vec::new();
     while !left.is_zero() {
         let len = left.min(PIECE).min(ring.to_end(at));
-        buffer.resize(usize::try_from(len.bytes().get()).expect("1 MiB"), 0);
-        let lba = ring.drive_lba(at);
-        let read = found.devices[from].read_at(lba, &mut buffer);
-        read.map_err(|error| JournalStartError::Io {
-            device: found.devices[from].spec.text.clone(),
-            why: error.to_string(),
-        })?;
-        write(&found.devices[to], lba, &buffer)?;
+        copy_piece(found, (from, to), ring.drive_lba(at), len)?;
         at = ring.behind(at, len);
         left -= len;
     }
+    let (start, kept) = (found.journal.superblock.keep_area().0, found.journal.superblock.kept);
+    let mut done = Sectors::ZERO;
+    while done < kept {
+        let len = (kept - done).min(PIECE);
+        copy_piece(found, (from, to), start + done, len)?;
+        done += len;
+    }
     super::make::sync(&found.devices[to])
+}
+
+fn copy_piece(
+    found: &mut FoundDevices,
+    (from, to): (usize, usize),
+    at: DriveLba,
+    len: Sectors,
+) -> Result<(), JournalStartError> {
+    let mut buffer = vec![0; usize::try_from(len.bytes().get()).expect("1 MiB")];
+    let read = found.devices[from].read_at(at, &mut buffer);
+    read.map_err(|error| JournalStartError::Io {
+        device: found.devices[from].spec.text.clone(),
+        why: error.to_string(),
+    })?;
+    write(&found.devices[to], at, &buffer)
 }
 
 const _: () = assert!(PIECE.get().is_multiple_of(JOURNAL_BLOCK_BYTES as u64 / 512));

@@ -1,0 +1,173 @@
+//! Entries that only arrays need which are not there leave the ring, so that the tail passes them.
+//!
+//! ```text
+//!  ring   | entry | entry | ...          the tail stands at an entry that waits for an absent array
+//!             |
+//!             +-- copied as it is, header and payload --> the area before the ring, durable
+//!                                                              |
+//!                      superblock: tail behind it, area longer <+
+//! ```
+//!
+//! A copy is the entry byte by byte: it says itself which one it is, its checksums hold, and replay takes it in its
+//! order, before what is in the ring. A crash between copy and superblock leaves the entry where it was. Entries are
+//! copied whole, so that a copy also has what it said of arrays that are there: for those the superblock says, with every
+//! tail, that nothing below the tail counts. An array that comes back holds the tail until what was kept for it is on its
+//! members. Entries are copied once, the oldest first; the area is emptied as a whole, when nobody needs anything in it.
+//!
+//! It never moves what a living array needs, and never takes more than its share: then the log is full, and the others go
+//! on without it, as before.
+
+use openraid_format::{RingSector, JOURNAL_ALIGN};
+use openraid_units::{DriveLba, Sectors};
+
+use super::commit::JournalWork;
+use super::tail::RoundState;
+use crate::actions::{Actions, Data, DriveOp, IoClass};
+use crate::controller::{CommandError, Controller};
+use crate::io::channel::{Command, Owner};
+
+/// Entries that are copied before the tail moves.
+const BATCH_MAX: u32 = 64;
+/// Of the lines of the cache one part in so many may be in entries that are kept: all of them have to be loaded again.
+const LINES_SHARE: u32 = 2;
+/// Commands that a copy may need at once.
+const COMMANDS: u32 = 16;
+
+/// Copying entries out of the ring.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Keep {
+    /// What the area holds, of that what no superblock says yet included.
+    pub used: Sectors,
+    /// The entry that is being copied; 0 is none.
+    sequence: u64,
+    /// Of it so many sectors have a copy, and so many are being copied.
+    done: Sectors,
+    len: Sectors,
+    /// Writes of that piece.
+    pub pending: u32,
+    /// Entries since the tail moved.
+    batch: u32,
+    /// The ring could not be read: nothing is copied any more.
+    broken: bool,
+}
+
+impl Keep {
+    /// Is an entry being copied?
+    pub(crate) fn is_active(&self) -> bool {
+        self.sequence != 0
+    }
+
+    /// The tail has moved.
+    pub(crate) fn begin_batch(&mut self) {
+        self.batch = 0;
+    }
+}
+
+impl Controller {
+    /// Is the tail neither moving nor about to?
+    pub(crate) fn is_tail_at_rest(&self) -> bool {
+        self.journal.round.state == RoundState::Idle && !self.journal.keep.is_active()
+    }
+
+    /// Copy the first entry that is needed by nobody who is there, if room is short; true where that has begun.
+    pub(crate) fn pump_keep(&mut self, actions: &mut Actions) -> bool {
+        let journal = &self.journal;
+        let may =
+            journal.is_live() && self.is_tail_at_rest() && !journal.replay.is_active() && !journal.log.is_kept_pinned();
+        if !may || journal.keep.broken || journal.keep.batch >= BATCH_MAX {
+            return false;
+        }
+        if !journal.short || self.channels.commands.room() < COMMANDS {
+            return false;
+        }
+        let end = journal.durable + 1;
+        let Some(sequence) = self.journal.log.front_waiting(end) else { return false };
+        let entry = *self.journal.log.get(sequence);
+        let (_, room) = self.journal.superblock.as_ref().expect("it is live").keep_area();
+        let fits = self.journal.keep.used + Sectors(entry.sectors) <= room;
+        if !fits || !self.journal.log.may_keep(&entry, self.cache.lines.len() / LINES_SHARE) {
+            return false;
+        }
+        let keep = &mut self.journal.keep;
+        (keep.sequence, keep.done) = (sequence, Sectors::ZERO);
+        self.journal.replay.lose_window();
+        self.read_kept_piece(0, actions);
+        true
+    }
+
+    fn read_kept_piece(&mut self, first: usize, actions: &mut Actions) {
+        let journal = &mut self.journal;
+        let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].works) else {
+            (journal.keep.sequence, journal.keep.broken) = (0, true);
+            self.set_changed = true;
+            return;
+        };
+        let entry = *journal.log.get(journal.keep.sequence);
+        let left = Sectors(entry.sectors) - journal.keep.done;
+        journal.keep.len = left.min(journal.buffer_sectors.round_down(JOURNAL_ALIGN));
+        let lba = journal.ring().drive_lba(RingSector(entry.position)) + journal.keep.done;
+        let member = u32::try_from(number).expect("two at the most");
+        let command = Command {
+            op: DriveOp::Read,
+            lba,
+            len: journal.keep.len,
+            data: Data::Frames(journal.window()),
+            class: IoClass::Metadata,
+            ..Self::journal_command(Owner::Journal(JournalWork::KeepRead), member, journal.devices[number].drive)
+        };
+        self.channels.push(self.now, command, actions);
+    }
+
+    /// A piece was read, or not: then the other device is asked.
+    pub(crate) fn on_keep_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+        self.set_changed = true;
+        if !self.journal.is_live() {
+            self.journal.keep.sequence = 0;
+            return;
+        }
+        match result {
+            Ok(()) => {
+                let at = self.kept_at() + self.journal.keep.done;
+                let (len, from) = (self.journal.keep.len, self.journal.window());
+                self.write_to_devices(JournalWork::Keep, at, len, Data::Frames(from), actions);
+            }
+            // The drive may still write into the window.
+            Err(CommandError::Timeout) => {
+                (self.journal.keep.sequence, self.journal.keep.broken) = (0, true);
+                self.drop_journal_device(command.member as usize, actions);
+            }
+            Err(CommandError::Drive(_)) => self.read_kept_piece(command.member as usize + 1, actions),
+        }
+    }
+
+    /// Where the entry that is being copied goes.
+    fn kept_at(&self) -> DriveLba {
+        self.journal.superblock.as_ref().expect("it was attached").keep_area().0 + self.journal.keep.used
+    }
+
+    /// A piece is durable on a device, or the device was dropped.
+    pub(crate) fn on_kept_piece(&mut self, actions: &mut Actions) {
+        self.journal.keep.pending -= 1;
+        if self.journal.keep.pending > 0 {
+            return;
+        }
+        self.set_changed = true;
+        let at = self.kept_at();
+        let journal = &mut self.journal;
+        let keep = &mut journal.keep;
+        if !matches!(journal.state, super::JournalState::Live) {
+            keep.sequence = 0;
+            return;
+        }
+        keep.done += keep.len;
+        let sectors = Sectors(journal.log.get(keep.sequence).sectors);
+        if keep.done < sectors {
+            return self.read_kept_piece(0, actions);
+        }
+        let sequence = core::mem::take(&mut keep.sequence);
+        keep.used += sectors;
+        keep.batch += 1;
+        journal.log.keep(sequence);
+        journal.replay.entry_moved(sequence, at);
+    }
+}
