@@ -105,6 +105,7 @@ impl Controller {
             set.task = None;
             set.repairs.clear();
             self.wait_for_set_to_return(id);
+            self.cache.units.end_rest(id);
         }
         // Writes that wait until the journal may promise something for it.
         self.wake_journal_waiters();

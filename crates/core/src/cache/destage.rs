@@ -335,6 +335,8 @@ impl Controller {
         (again.epoch, again.since) = (epoch, now);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
+            // There it is held.
+            (true, _) if self.set(op.set).life == Life::Failed => UnitState::Ready,
             (true, _) => UnitState::Resting,
             (false, true) => UnitState::Ready,
             (false, false) => UnitState::Waiting,

@@ -248,6 +248,19 @@ impl Units {
         None
     }
 
+    /// The units of a set rest no longer.
+    pub(crate) fn end_rest(&mut self, set: SetId) {
+        let mut index = self.resting.head;
+        while index != NONE {
+            let unit = &self.units[index as usize];
+            let next = unit.next;
+            if unit.set == set {
+                self.set_state(index, UnitState::Ready);
+            }
+            index = next;
+        }
+    }
+
     /// The first that is ready.
     pub(crate) fn first_ready(&self) -> Option<u32> {
         Some(self.ready.head).filter(|index| *index != NONE)

@@ -235,13 +235,17 @@ impl Controller {
     /// Does somebody wait for lines that could be loaded again, and those that are in the log are not taken by the members?
     fn is_cache_stuck(&self) -> bool {
         let idle = self.cache.writing == 0 && self.cache.units.first_waiting().is_none();
-        self.journal.short && idle && self.sets.iter().flatten().any(|set| set.journal.stuck)
+        let stuck = |set: &crate::array::set::Set| set.journal.stuck && set.life != Life::Failed;
+        self.journal.short && idle && self.sets.iter().flatten().any(stuck)
     }
 
     /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
     /// that has failed needs. The others go on without it.
     fn check_full(&mut self) -> bool {
-        let waited = !self.journal_ops.is_empty() || self.is_cache_stuck();
+        // Hosts wait, and nothing that is dirty will become clean.
+        let hosts = self.journal.short && !self.cache_waiters.is_empty() && self.cache.is_held();
+        let hosts = hosts && self.cache.units.first_resting().is_none();
+        let waited = !self.journal_ops.is_empty() || self.is_cache_stuck() || hosts;
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
