@@ -202,7 +202,7 @@ fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> 
     let superblock = superblock?;
     if status.policy.write_cache == WriteCache::Journal {
         Some(ConsistencyWord::ControllerJournal)
-    } else if superblock.features.contains(FeatureMap::PPL) {
+    } else if superblock.ppl().is_some() {
         Some(ConsistencyWord::Ppl)
     } else if status.bitmap.is_some() {
         Some(ConsistencyWord::Bitmap)
