@@ -178,3 +178,57 @@ fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
         machine.rig.judge();
     }
 }
+
+/// The power goes again at any step of a start: while the log is read, while what it holds is taken over, while redo
+/// records are carried out once more, while the tail moves on.
+#[test]
+fn power_that_goes_again_and_again_while_promises_are_kept_takes_none_of_them() {
+    let mut inside = 0;
+    for seed in seeds(4, 80) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::new(shape, seed);
+            machine.run(80);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            for _ in 0..6 {
+                machine.rig.world.boot();
+                machine.rig.world.attach_journal(&machine.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+                machine.rig.array = machine.rig.world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
+                machine.rig.session.array = machine.rig.array;
+                let steps = u32::try_from(machine.rig.random.below(300)).expect("few");
+                machine.rig.rest_or(steps);
+                inside += u32::from(machine.rig.world.journal().is_some_and(|journal| journal.entries > 0));
+                machine.rig.session.cut_power(&mut machine.rig.world);
+            }
+            machine.boot();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+    assert!(inside >= 40, "only {inside} cuts met a log with something in it");
+}
+
+/// A journal device that takes commands and never answers is given up after the time that any drive has; until then
+/// writes wait, afterwards they go to the members, and nothing that was acknowledged depends on it.
+#[test]
+fn a_journal_that_does_not_answer_any_more_is_given_up() {
+    for seed in seeds(2, 20) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::new(shape, seed);
+            machine.run(60);
+            let start = machine.rig.world.now();
+            machine.rig.world.drive_mut(machine.devices[0]).faults.hang = true;
+            machine.run(60);
+            machine.rig.session.drain(&mut machine.rig.world);
+            let waited = machine.rig.world.now().since(start);
+            assert!(waited < Nanos::from_secs(120), "{shape}: writes waited for {waited:?}");
+            let state = machine.rig.world.journal().expect("it was attached").state;
+            assert_ne!(state, JournalState::Live, "{shape}");
+            machine.rig.rest();
+            assert_eq!(machine.rig.status().session, Session::Off, "{shape}: everything is on the members");
+            machine.rig.judge();
+        }
+    }
+}
