@@ -211,19 +211,19 @@ impl Reader {
             system: self.text(fields, "system").unwrap_or_default(),
             workload: self.workload(fields),
             subjects: self.subjects(fields),
-            kind: self.text(fields, "kind").unwrap_or_default(),
-            statement: self.optional_text(fields, "statement").unwrap_or_default(),
+            kind: self.remark(fields, "kind").unwrap_or_else(|| "other".into()),
+            statement: self.remark(fields, "statement").unwrap_or_default(),
             check: self.text(fields, "check").unwrap_or_default(),
             tolerance: self.tolerance(fields),
-            cause: self.optional_text(fields, "cause").unwrap_or_default(),
+            cause: self.remark(fields, "cause").unwrap_or_default(),
             reproducible: self.grade(fields),
-            quirk_param: self.optional_text(fields, "quirk_param"),
-            suite_rank: self.take(fields, "suite_rank", "a whole number", Value::as_u64),
-            needs_calibration: self.take(fields, "needs_calibration", "true or false", Value::as_bool).unwrap_or(false),
-            derived: self.take(fields, "derived", "true or false", Value::as_bool).unwrap_or(false),
-            assumed: self.optional_text(fields, "assumed"),
+            quirk_param: self.remark(fields, "quirk_param"),
+            suite_rank: self.skim(fields, "suite_rank", "a whole number", Value::as_u64),
+            needs_calibration: self.skim(fields, "needs_calibration", "true or false", Value::as_bool).unwrap_or(false),
+            derived: self.skim(fields, "derived", "true or false", Value::as_bool).unwrap_or(false),
+            assumed: self.remark(fields, "assumed"),
             values: fields.get("values").filter(|value| !value.is_null()).cloned(),
-            exact_pct: self.take(fields, "exact_pct", "a number", Value::as_f64),
+            exact_pct: self.skim(fields, "exact_pct", "a number", Value::as_f64),
             expected: self.take(fields, "expected", "true or false", Value::as_bool).unwrap_or(true),
         };
         (self.errors.len() == before).then_some(claim)
@@ -243,6 +243,29 @@ impl Reader {
             self.complain(format!("field '{name}': expected {wanted}, found {}", sort(value)));
         }
         found
+    }
+
+    /// As [`Reader::take`], of a field that is there for readers: whatever else it is changes no verdict, and is passed
+    /// over with a warning.
+    fn skim<T>(
+        &mut self,
+        fields: &Map<String, Value>,
+        name: &str,
+        wanted: &str,
+        pick: impl Fn(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = fields.get(name).filter(|value| !value.is_null())?;
+        let found = pick(value);
+        if found.is_none() {
+            let text = format!("{}: field '{name}': expected {wanted}, found {}; passed over", self.place, sort(value));
+            self.warnings.push(text);
+        }
+        found
+    }
+
+    /// A text for readers.
+    fn remark(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
+        self.skim(fields, name, "a text", |value| value.as_str().map(str::to_owned))
     }
 
     fn optional_text(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
@@ -269,12 +292,16 @@ impl Reader {
 
     fn grade(&mut self, fields: &Map<String, Value>) -> Grade {
         let grades = [Grade::Physics, Grade::ControllerQuirk, Grade::Unexplained];
-        let Some(text) = self.text(fields, "reproducible") else { return Grade::Physics };
+        let text = self.remark(fields, "reproducible").unwrap_or_default();
         let found = grades.into_iter().find(|grade| grade.name() == text);
         found.unwrap_or_else(|| {
             let words = grades.map(Grade::name).join(", ");
-            self.complain(format!("field 'reproducible': '{}' is none of {words}", clip(&text)));
-            Grade::Physics
+            self.warnings.push(format!(
+                "{}: field 'reproducible': '{}' is none of {words}; counted as unexplained",
+                self.place,
+                clip(&text)
+            ));
+            Grade::Unexplained
         })
     }
 
@@ -282,7 +309,7 @@ impl Reader {
         let texts = |value: &Value| -> Option<Vec<String>> {
             value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
         };
-        self.take(fields, "subjects", "a list of texts", texts).unwrap_or_default()
+        self.skim(fields, "subjects", "a list of texts", texts).unwrap_or_default()
     }
 
     fn workload(&mut self, fields: &Map<String, Value>) -> Workload {
@@ -296,12 +323,15 @@ impl Reader {
             }
         };
         Workload::from_fields(given).unwrap_or_else(|pattern| {
-            self.complain(format!(
-                "field 'workload.pattern': no method is called '{}'; known are {}",
+            self.warnings.push(format!(
+                "{}: field 'workload.pattern': no method is called '{}'; known are {}; metrics without pat do not apply",
+                self.place,
                 clip(&pattern),
                 crate::workload::METHOD_NAMES.join(", ")
             ));
-            Workload::plain(crate::workload::Method::Static)
+            let mut rest = given.clone();
+            rest.remove("pattern");
+            Workload::from_fields(&rest).unwrap_or_else(|_| panic!("bug: a workload without a pattern has none to miss"))
         })
     }
 }

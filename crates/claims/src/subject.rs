@@ -52,10 +52,11 @@ impl Level {
 
 impl FromStr for Level {
     type Err = SubjectError;
-    /// `raid5`, or `raid5xN` where the width does not matter.
+    /// `raid5`, `5`, or `raid5xN` where the width does not matter.
     fn from_str(text: &str) -> Result<Self, SubjectError> {
         let bare = text.split_once('x').map_or(text, |(level, _)| level);
-        let found = Self::ALL.into_iter().find(|level| level.name() == bare);
+        let number = bare.strip_prefix("raid").unwrap_or(bare);
+        let found = Self::ALL.into_iter().find(|level| level.name().strip_prefix("raid") == Some(number));
         found.ok_or_else(|| SubjectError::Unknown(clip(text)))
     }
 }

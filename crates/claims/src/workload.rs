@@ -177,14 +177,17 @@ impl Workload {
         Self { method, defaults: Axes::new(), scheme: None }
     }
 
-    /// From the fields of a claim. The pattern is `static-property` where the workload names none.
+    /// From the fields of a claim. The pattern is `static-property` where the workload names none; a word of `pat` does
+    /// as well.
     ///
     /// # Errors
     /// The pattern, where nothing is called so.
     pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
         let method = match fields.get("pattern") {
             None | Some(Value::Null) => Method::Static,
-            Some(Value::String(pattern)) => Method::of(pattern).ok_or_else(|| pattern.clone())?,
+            Some(Value::String(pattern)) => Method::of(pattern)
+                .or_else(|| Method::of_pat(pattern).map(|(method, _)| method))
+                .ok_or_else(|| pattern.clone())?,
             Some(other) => return Err(other.to_string()),
         };
         let mut defaults = Axes::new();

@@ -118,17 +118,8 @@ fn wrong_files_are_refused_with_claim_and_field() {
         ("check", serde_json::json!(5), "field 'check': expected a text, found a number"),
         ("tolerance", serde_json::json!("much"), "field 'tolerance': expected a number, found a text"),
         ("tolerance", serde_json::json!(-1), "field 'tolerance': -1 is no tolerance"),
-        ("reproducible", serde_json::json!("maybe"), "'maybe' is none of physics, controller-quirk, unexplained"),
-        ("subjects", serde_json::json!([1]), "field 'subjects': expected a list of texts"),
         ("workload", serde_json::json!([]), "field 'workload': expected an object, found a list"),
-        ("workload", serde_json::json!({"pattern": "tape"}), "no method is called 'tape'; known are static-property"),
         ("expected", serde_json::json!("no"), "field 'expected': expected true or false"),
-        ("suite_rank", serde_json::json!(1.5), "field 'suite_rank': expected a whole number"),
-        ("exact_pct", serde_json::json!("11"), "field 'exact_pct': expected a number"),
-        ("needs_calibration", serde_json::json!(1), "field 'needs_calibration'"),
-        ("derived", serde_json::json!(1), "field 'derived'"),
-        ("quirk_param", serde_json::json!(1), "field 'quirk_param'"),
-        ("assumed", serde_json::json!(1), "field 'assumed'"),
     ] {
         let message = wrong(&with(field, value));
         assert!(message.contains(words), "{field}: {message}");
@@ -137,6 +128,21 @@ fn wrong_files_are_refused_with_claim_and_field() {
     assert!(wrong(&format!("[{good}, {good}]")).contains("claim 2 (a): field 'id': another claim is called so"));
     let odd = read(&with("expcted", serde_json::json!(false))).expect("a claim");
     assert_eq!(odd.warnings, ["claim 1 (a): field 'expcted' is not known and does nothing"]);
+    for (field, value, words) in [
+        ("reproducible", serde_json::json!("maybe"), "'maybe' is none of physics, controller-quirk, unexplained"),
+        ("subjects", serde_json::json!([1]), "field 'subjects': expected a list of texts"),
+        ("workload", serde_json::json!({"pattern": "tape"}), "no method is called 'tape'; known are static-property"),
+        ("suite_rank", serde_json::json!(1.5), "field 'suite_rank': expected a whole number"),
+        ("exact_pct", serde_json::json!("11"), "field 'exact_pct': expected a number"),
+        ("needs_calibration", serde_json::json!(1), "field 'needs_calibration'"),
+        ("derived", serde_json::json!(1), "field 'derived'"),
+        ("quirk_param", serde_json::json!(1), "field 'quirk_param'"),
+        ("assumed", serde_json::json!(true), "field 'assumed': expected a text, found true or false; passed over"),
+    ] {
+        let file = read(&with(field, value)).expect("what is for readers stops nobody");
+        assert!(file.claims.len() == 1 && file.warnings.len() == 1, "{:?}", file.warnings);
+        assert!(file.warnings[0].contains(words), "{field}: {:?}", file.warnings);
+    }
     let many = format!("[{}]", vec!["1"; 100].join(","));
     assert!(wrong(&many).contains("... and 80 errors more"));
 }

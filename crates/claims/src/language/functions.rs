@@ -32,7 +32,10 @@ const fn positional(metric: Metric) -> &'static [Axis] {
 const SMALL_WRITE: &str = "small_write";
 
 fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
-    let Some(name) = value.unpack_str() else {
+    // A level may be written as a number, too.
+    let level = value.unpack_i32().filter(|_| matches!(metric, Metric::SurviveFraction | Metric::MinMembers));
+    let number = level.map(|level| level.to_string());
+    let Some(name) = number.as_deref().or_else(|| value.unpack_str()) else {
         return Err(wrong(format!("{} needs the name of an array first, not {}", metric.name(), value.get_type())));
     };
     let wrong_name = |error: crate::subject::SubjectError| wrong(format!("{}: {error}", metric.name()));
@@ -85,12 +88,12 @@ fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) 
         };
         axes.set(axis, value).map_err(|error| wrong(format!("{name}: {error}")))?;
     }
+    let (system, workload) = session::of_this_claim();
     for axis in places {
-        if !axes.has(*axis) {
+        if !axes.has(*axis) && !workload.defaults.has(*axis) {
             return Err(wrong(format!("{name} needs {}", axis.name())));
         }
     }
-    let (system, workload) = session::of_this_claim();
     Ok(MetricCall { system, metric, target, axes, workload })
 }
 

@@ -4,10 +4,12 @@
 //! over are as bad. Numbers pass as they are. It must never change what an operator means within its bounds.
 
 use starlark::environment::GlobalsBuilder;
+use starlark::eval::Evaluator;
 use starlark::starlark_module;
 use starlark::values::dict::DictRef;
 use starlark::values::float::UnpackFloat;
 use starlark::values::list::ListRef;
+use starlark::values::none::NoneOr;
 use starlark::values::tuple::{TupleRef, UnpackTuple};
 use starlark::values::{Heap, UnpackValue, Value};
 use std::cmp::Ordering;
@@ -114,16 +116,34 @@ fn repeated<'v>(sequence: Value<'v>, times: Value<'v>) -> starlark::Result<()> {
     }
 }
 
-fn extreme<'v>(name: &str, args: Vec<Value<'v>>, wanted: Ordering, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+/// What an item is compared by: itself, or what `key` makes of it.
+fn rank<'v>(item: Value<'v>, key: Key<'v>, eval: &mut Evaluator<'v, '_, '_>) -> starlark::Result<Value<'v>> {
+    match key.into_option() {
+        Some(key) => eval.eval_function(key, &[item], &[]),
+        None => Ok(item),
+    }
+}
+
+type Key<'v> = NoneOr<Value<'v>>;
+
+fn extreme<'v>(
+    name: &str,
+    args: Vec<Value<'v>>,
+    wanted: Ordering,
+    key: Key<'v>,
+    eval: &mut Evaluator<'v, '_, '_>,
+) -> starlark::Result<Value<'v>> {
     let values = match args.as_slice() {
-        [one] => items(*one, heap)?,
+        [one] => items(*one, eval.heap())?,
         _ => args,
     };
     let mut values = values.into_iter();
     let mut best = values.next().ok_or_else(|| wrong(format!("{name} of nothing")))?;
+    let mut best_rank = rank(best, key, eval)?;
     for value in values {
-        if compared(value, best)? == wanted {
-            best = value;
+        let this = rank(value, key, eval)?;
+        if compared(this, best_rank)? == wanted {
+            (best, best_rank) = (value, this);
         }
     }
     Ok(best)
@@ -163,7 +183,7 @@ fn arithmetic(builder: &mut GlobalsBuilder) {
 
     fn _rest<'v>(one: Value<'v>, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         if number(one).is_none() {
-            return Err(wrong("% is for numbers here; texts are not formatted"));
+            weigh(other)?;
         }
         one.percent(other, heap)
     }
@@ -244,22 +264,39 @@ fn sequences(builder: &mut GlobalsBuilder) {
         Ok(heap.alloc(numbers))
     }
 
-    fn max<'v>(#[starlark(args)] args: UnpackTuple<Value<'v>>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
-        extreme("max", args.items, Ordering::Greater, heap)
+    fn max<'v>(
+        #[starlark(args)] args: UnpackTuple<Value<'v>>,
+        #[starlark(require = named, default = NoneOr::None)] key: NoneOr<Value<'v>>,
+        eval: &mut Evaluator<'v, '_, '_>,
+    ) -> starlark::Result<Value<'v>> {
+        extreme("max", args.items, Ordering::Greater, key, eval)
     }
 
-    fn min<'v>(#[starlark(args)] args: UnpackTuple<Value<'v>>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
-        extreme("min", args.items, Ordering::Less, heap)
+    fn min<'v>(
+        #[starlark(args)] args: UnpackTuple<Value<'v>>,
+        #[starlark(require = named, default = NoneOr::None)] key: NoneOr<Value<'v>>,
+        eval: &mut Evaluator<'v, '_, '_>,
+    ) -> starlark::Result<Value<'v>> {
+        extreme("min", args.items, Ordering::Less, key, eval)
+    }
+
+    fn str<'v>(#[starlark(require = pos)] x: Value<'v>) -> starlark::Result<String> {
+        weigh(x)?;
+        Ok(x.to_str())
     }
 
     fn sorted<'v>(
         #[starlark(require = pos)] x: Value<'v>,
+        #[starlark(require = named, default = NoneOr::None)] key: NoneOr<Value<'v>>,
         #[starlark(require = named, default = false)] reverse: bool,
-        heap: Heap<'v>,
+        eval: &mut Evaluator<'v, '_, '_>,
     ) -> starlark::Result<Vec<Value<'v>>> {
-        let mut values = items(x, heap)?;
+        let mut values = Vec::new();
+        for item in items(x, eval.heap())? {
+            values.push((rank(item, key, eval)?, item));
+        }
         let mut failed = None;
-        values.sort_by(|one, other| {
+        values.sort_by(|(one, _), (other, _)| {
             let order = compared(*one, *other).unwrap_or_else(|error| {
                 failed.get_or_insert(error);
                 Ordering::Equal
@@ -270,6 +307,6 @@ fn sequences(builder: &mut GlobalsBuilder) {
                 order
             }
         });
-        failed.map_or(Ok(values), Err)
+        failed.map_or_else(|| Ok(values.into_iter().map(|(_, item)| item).collect()), Err)
     }
 }

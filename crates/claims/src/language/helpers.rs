@@ -23,12 +23,15 @@ fn mean_of(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// (max - min) / mean; nothing for no values, or for values around zero.
+/// (max - min) / mean: 0 where all are the same; nothing for no values, or for others around zero.
 fn spread_of(values: &[f64]) -> Option<f64> {
-    let mean = mean_of(values).filter(|mean| *mean != 0.0)?;
+    let mean = mean_of(values)?;
     let most = values.iter().copied().fold(f64::MIN, f64::max);
     let least = values.iter().copied().fold(f64::MAX, f64::min);
-    Some((most - least) / mean)
+    if most == least {
+        return Some(0.0);
+    }
+    (mean != 0.0).then(|| (most - least) / mean)
 }
 
 /// Pearson's coefficient; 0 where a series does not vary, for then nothing goes with anything.

@@ -62,6 +62,7 @@ pub const STARLARK: &[&str] = &[
     "range",
     "reversed",
     "sorted",
+    "str",
     "tuple",
     "zip",
 ];

@@ -17,8 +17,8 @@ pub const CHECK_BYTES_MAX: usize = 8 << 10;
 const BRACKETS_MAX: usize = 64;
 /// A check has not more loops (`for` of comprehensions), nested or not.
 const LOOPS_MAX: usize = 24;
-/// Methods that a dictionary may be asked for.
-const METHODS: &[&str] = &["keys", "values", "items", "get"];
+/// Methods that a dictionary or a text may be asked for.
+const METHODS: &[&str] = &["keys", "values", "items", "get", "format", "startswith", "endswith", "split"];
 
 /// Why a text is no check.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,10 +82,10 @@ pub struct Prepared {
     pub subjects: BTreeSet<String>,
 }
 
-/// Expressions only.
+/// Expressions only; functions have no name, so that they cannot call themselves.
 const DIALECT: Dialect = Dialect {
     enable_def: false,
-    enable_lambda: false,
+    enable_lambda: true,
     enable_load: false,
     enable_keyword_only_arguments: false,
     enable_positional_only_arguments: false,
@@ -143,15 +143,18 @@ fn bracket_depth(text: &str) -> usize {
     most
 }
 
+/// Letters of a message: as many as the reason and its remedy take.
+const MESSAGE_MAX: usize = 400;
+
 /// The part of a message of Starlark that says what is wrong.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    clip(line.trim().trim_start_matches("error: "))
+    line.trim().trim_start_matches("error: ").chars().take(MESSAGE_MAX).collect()
 }
 
 #[derive(Default)]
 struct Walk {
-    /// Variables of comprehensions. A variable counts as known everywhere in the check: one that is used outside
+    /// Variables of comprehensions and functions. A variable counts as known everywhere in the check: one that is used outside
     /// of its loop is found when the check is compiled.
     bound: BTreeSet<String>,
     subjects: BTreeSet<String>,
@@ -164,7 +167,7 @@ impl Walk {
         self.names(expression)
     }
 
-    /// Collect loop variables and count loops.
+    /// Collect variables and count loops; a function may be called again and again, too.
     fn bind(&mut self, expression: &AstExpr) -> Result<(), CheckError> {
         if let ExprP::ListComprehension(_, first, clauses) | ExprP::DictComprehension(_, first, clauses) =
             &expression.node
@@ -179,6 +182,11 @@ impl Walk {
                     self.bound.insert(name.node.ident.clone());
                 });
             }
+        }
+        if let ExprP::Lambda(function) = &expression.node {
+            self.loops += 1;
+            let names = function.params.iter().filter_map(|parameter| parameter.node.ident());
+            self.bound.extend(names.map(|name| name.node.ident.clone()));
         }
         if self.loops > LOOPS_MAX {
             return Err(CheckError::TooDeep);
@@ -198,8 +206,8 @@ impl Walk {
             ExprP::Dot(_, method) if !METHODS.contains(&method.node.as_str()) => {
                 return Err(CheckError::NotOfTheLanguage(format!("the method '{}'", clip(&method.node))));
             }
-            ExprP::Lambda(_) | ExprP::FString(_) => {
-                return Err(CheckError::NotOfTheLanguage("a function or formatted text of its own".into()));
+            ExprP::FString(_) => {
+                return Err(CheckError::NotOfTheLanguage("a formatted text".into()));
             }
             ExprP::Literal(AstLiteral::Ellipsis | AstLiteral::Bytes(_)) => {
                 return Err(CheckError::NotOfTheLanguage("a literal of bytes or dots".into()));

@@ -27,6 +27,8 @@ pub struct Aim {
 const OF_A_PATTERN: [Axis; 10] =
     [Axis::Bs, Axis::Qd, Axis::Oio, Axis::Rd, Axis::Op, Axis::Th, Axis::Workers, Axis::Secs, Axis::WarmS, Axis::Zone];
 
+/// Bytes of a request of the metric M4.
+const M4_BLOCK: u64 = 4096;
 /// The deepest load of an RST method, for each worker.
 const RST_DEPTH_MOST: u64 = 64;
 
@@ -66,6 +68,10 @@ impl Aim {
         }
         if call.axes.has(Axis::Qd) || call.axes.has(Axis::Oio) {
             defaults = defaults.without(Axis::Qd).without(Axis::Oio);
+        }
+        if call.metric == Metric::M4 {
+            // Whatever the workload's blocks are.
+            defaults = defaults.number(Axis::Bs, M4_BLOCK);
         }
         let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
         let mut aim = Self { method, latency, axes: call.axes.or(&defaults), given: call.axes.clone() };
@@ -113,8 +119,11 @@ impl Aim {
     /// The same with a number.
     #[must_use]
     pub fn at(mut self, axis: Axis, value: u64) -> Self {
-        if axis == Axis::Oio {
-            self.axes = self.axes.without(Axis::Qd);
+        // Either says how deep a load is.
+        match axis {
+            Axis::Oio => self.axes = self.axes.without(Axis::Qd),
+            Axis::Qd => self.axes = self.axes.without(Axis::Oio),
+            _ => {}
         }
         self.axes = self.axes.number(axis, value);
         self
@@ -222,11 +231,10 @@ impl Aim {
         match op {
             None => {}
             Some(word) => match cell::Direction::from_word(word) {
-                Some(_) if cell.rd.is_some() => {
+                Some(direction) if cell.rd.is_some_and(|rd| rd != reads_of(direction)) => {
                     return Err(NotApplicable::new("op and rd contradict each other; give one of them"));
                 }
-                Some(cell::Direction::Read) => cell.rd = Some(100),
-                Some(cell::Direction::Write) => cell.rd = Some(0),
+                Some(direction) => cell.rd = Some(reads_of(direction)),
                 None => {
                     let reason = format!("op='{word}' is a step of FC-Test, and this is {}", self.method.name());
                     return Err(NotApplicable::new(reason));
@@ -246,6 +254,14 @@ impl Aim {
         let Some(word) = self.axes.text(axis) else { return Ok(None) };
         let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.name()));
         read(word).map(Some).ok_or_else(unknown)
+    }
+}
+
+/// Percent of reads of a direction.
+const fn reads_of(direction: cell::Direction) -> u8 {
+    match direction {
+        cell::Direction::Read => 100,
+        cell::Direction::Write => 0,
     }
 }
 

@@ -176,13 +176,13 @@ impl Simulated {
         place.copied().ok_or_else(|| NotApplicable::new("the laboratory drew no graph"))
     }
 
-    /// Reads of members that its writes caused, for each write of the host: what the host's own reads took is left out.
+    /// Reads of members for each write of the host. A load that reads as well counts what its reads took.
     fn reads_per_write(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         let reading = self.read(call, aim, MEDIAN)?;
         if reading.writes == 0.0 {
             return Err(NotApplicable::new("the load does not write; give rd or op"));
         }
-        Ok((reading.member_reads - reading.reads).max(0.0) / reading.writes)
+        Ok(reading.member_reads / reading.writes)
     }
 
     fn capacity(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {

@@ -288,12 +288,6 @@ impl Axes {
         if self.bs.is_some_and(|bs| !bs.is_multiple_of(512)) {
             return Err(AxisError { axis: "bs", reason: "give a whole number of 512-byte sectors".into() });
         }
-        if let (Some(oio), Some(workers)) = (self.oio, self.workers) {
-            if !oio.is_multiple_of(u32::from(workers)) {
-                let reason = format!("{oio} outstanding requests cannot be shared evenly by {workers} workers");
-                return Err(AxisError { axis: "oio", reason });
-            }
-        }
         Ok(())
     }
 
@@ -362,10 +356,6 @@ mod tests {
             (Axes { rd: Some(101), ..Axes::default() }, "rd: 101 is not possible; give 0 to 100"),
             (Axes { qd: Some(0), ..Axes::default() }, "qd: 0 is not possible; give 1 to 4096"),
             (Axes { bs: Some(1000), ..Axes::default() }, "bs: give a whole number of 512-byte sectors"),
-            (
-                Axes { oio: Some(3), workers: Some(2), ..Axes::default() },
-                "oio: 3 outstanding requests cannot be shared evenly by 2 workers",
-            ),
         ];
         for (axes, text) in bad {
             assert_eq!(axes.check().unwrap_err().to_string(), text);

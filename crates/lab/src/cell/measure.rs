@@ -84,7 +84,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
     let plan = Plan::of(&load, capacity, block)?;
     let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, load.load_seed());
-    let mut closed = ClosedLoop::new(options(&load, plan.workers, plan.depth));
+    let mut closed = ClosedLoop::uneven(options(&load, plan.workers, plan.depth), plan.deeper);
     let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(ORDER_SECONDS) };
     let ended = closed.run(target, &mut source, stop, None)?;
     closed.drain(target, None)?;
@@ -103,7 +103,7 @@ fn pattern<T: Target + ?Sized>(
         return Err(read_only(target));
     }
     let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed());
-    let mut closed = ClosedLoop::new(options(cell, plan.workers, plan.depth));
+    let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
     warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
     let mut requests = cell.effort.requests;
     if plan.spec.random_percent() == 0.0 {

@@ -19,6 +19,8 @@ pub struct Plan {
     pub workers: u16,
     /// Outstanding requests of each.
     pub depth: u32,
+    /// So many of the workers, the first ones, have one more.
+    pub deeper: u16,
     /// Each worker has a zone of its own.
     pub disjoint: bool,
     /// Where.
@@ -41,17 +43,14 @@ impl Plan {
             // Every drive gets as many workers as it would have by itself.
             workers = cell.subject.members();
         }
-        let depth = match axes.oio {
-            None => axes.qd.unwrap_or(defaults.qd),
+        let (depth, deeper) = match axes.oio {
+            None => (axes.qd.unwrap_or(defaults.qd), 0),
             Some(oio) => {
                 if axes.workers.is_none() && !is_jbod && oio < u32::from(workers) {
                     workers = 1;
                 }
-                if !oio.is_multiple_of(u32::from(workers)) {
-                    let reason = format!("{oio} outstanding requests cannot be shared evenly by {workers} workers");
-                    return Err(CellError::NotApplicable(reason));
-                }
-                oio / u32::from(workers)
+                let rest = oio % u32::from(workers);
+                (oio / u32::from(workers), u16::try_from(rest).expect("less than workers"))
             }
         };
         let spec = access(pattern, axes)?;
@@ -71,13 +70,13 @@ impl Plan {
             let reason = format!("the target is too small: {workers} zones of {part} bytes each; use a larger target");
             return Err(CellError::NotApplicable(reason));
         }
-        Ok(Self { spec, workers, depth, disjoint, zone })
+        Ok(Self { spec, workers, depth, deeper, disjoint, zone })
     }
 
     /// Outstanding requests of all workers.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        u32::from(self.workers) * self.depth
+        u32::from(self.workers) * self.depth + u32::from(self.deeper)
     }
 }
 
@@ -137,6 +136,11 @@ mod tests {
         assert_eq!((clients.workers, clients.disjoint), (3, true));
         let jbod = plan("jbodx6", Pattern::SsdRandom, Axes { qd: Some(4), ..Axes::default() }).unwrap();
         assert_eq!((jbod.workers, jbod.depth, jbod.disjoint), (6, 4, true));
+        // What cannot be shared evenly is shared as evenly as can be; drives may have nothing to do.
+        let few = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(4), ..Axes::default() }).unwrap();
+        assert_eq!((few.workers, few.depth, few.deeper, few.outstanding()), (6, 0, 4, 4));
+        let odd = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(32), ..Axes::default() }).unwrap();
+        assert_eq!((odd.depth, odd.deeper, odd.outstanding()), (5, 2, 32));
         let zone = plan("single", Pattern::Workstation, Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() });
         assert_eq!(zone.unwrap().zone.len, 32_000_000_000);
         let cached = Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() };

@@ -65,11 +65,17 @@ impl ClosedLoop {
     /// A loop that has not asked for anything yet.
     #[must_use]
     pub fn new(options: LoopOptions) -> Self {
+        Self::uneven(options, 0)
+    }
+
+    /// The same, in which the first `deeper` workers have one request more outstanding than the others.
+    #[must_use]
+    pub fn uneven(options: LoopOptions, deeper: u16) -> Self {
         let slot = |worker| Slot { worker, kind: IoKind::Read, len: 0, since: Instant::ZERO, outstanding: false };
         // Depth by depth, so that workers begin side by side.
-        let slots = (0..options.depth).flat_map(|_| (0..options.workers).map(slot)).collect();
+        let slots = (0..options.depth).flat_map(|_| (0..options.workers).map(slot)).chain((0..deeper).map(slot));
         Self {
-            slots,
+            slots: slots.collect(),
             later: BinaryHeap::new(),
             jitter: options.jitter,
             random: Random::derived(options.seed, u64::MAX),

@@ -2,7 +2,7 @@
 //!
 //! It must never change a model to make a claim come out, and never hide one that does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use openraid_claims::{
     read, run as evaluate_all, Claim, Outcome as Found, RunOptions, Simulated, Store, Verdict, REVIEWS,
 };
 use openraid_lab::run::fingerprint;
+use openraid_models::Library;
 
 use super::Context;
 use crate::arguments::ValidateArguments;
@@ -40,6 +41,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
         None => Store::in_memory(),
         Some(folder) => Store::open(&folder.join(CACHE_FILE), &stamp).map_err(Failure::failed)?,
     };
+    warn_of_systems(&claims, &library);
     let metrics = Simulated::new(library, store, effort(arguments.effort), arguments.seed);
     let jobs = arguments.jobs.map(usize::from);
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
@@ -49,6 +51,12 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     };
     let outcomes = evaluate_all(&claims, &metrics, RunOptions { jobs }, &ended);
     drop(progress);
+    let broken = outcomes.iter().filter(|outcome| outcome.broken).count();
+    if broken > 0 {
+        warn(&format!(
+            "{broken} of the claims cannot be evaluated: their checks are wrong, not the models; see the reasons"
+        ));
+    }
     if let Some(error) = metrics.store_lost() {
         warn(&format!("values are no longer kept: {error}"));
     }
@@ -58,7 +66,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     } else {
         print(&text(&claims, &outcomes));
     }
-    Ok(Exit::Fine)
+    Ok(if broken > 0 { Exit::CannotTell } else { Exit::Fine })
 }
 
 /// The claims that were asked for.
@@ -78,6 +86,16 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     }
     let wanted = |claim: &Claim| arguments.only.is_empty() || arguments.only.iter().any(|id| claim.id.starts_with(id));
     Ok(found.claims.into_iter().filter(wanted).collect())
+}
+
+/// A system that nobody knows makes its claims not applicable, one by one: it is said once, here.
+fn warn_of_systems(claims: &[Claim], library: &Library) {
+    let systems: BTreeSet<&str> = claims.iter().map(|claim| claim.system.as_str()).collect();
+    for system in systems {
+        if let Err(error) = library.controller(&system.to_ascii_lowercase()) {
+            warn(&format!("claims about '{system}' do not apply: {error}"));
+        }
+    }
 }
 
 fn file(path: &Path) -> Result<String, Failure> {
