@@ -151,8 +151,6 @@ mod tests {
     fn what_has_no_meaning_is_not_applicable() {
         let bs = Axes { bs: Some(4096), ..Axes::default() };
         assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));
-        let odd = Axes { oio: Some(3), ..Axes::default() };
-        assert!(matches!(plan("single", Pattern::SsdRandom, odd), Err(CellError::NotApplicable(_))));
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::ResponseTime);
         let error = Plan::of(&cell, SIZE, 4096).unwrap_err().to_string();
         assert!(error.contains("blocks of 4096 bytes"), "{error}");
