@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
-use crate::admin::AdminReply;
+use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 
 /// What a drive is asked to do.
@@ -235,7 +235,7 @@ pub enum NoticeKind {
     RowMismatch(DriveLba),
     /// Redundancy is reduced.
     Degraded,
-    /// Data is not to be had any more.
+    /// Its data cannot be read any more.
     Failed,
     /// A drive did not answer in time.
     Timeout,
@@ -250,6 +250,16 @@ pub enum NoticeKind {
     JournalLost,
     /// The journal is full of what an array that has failed needs: the others go on without it.
     JournalFull,
+    /// The journal knows as many arrays as its table has places: writes of this one are acknowledged when they are on
+    /// the members.
+    JournalTableFull,
+    /// The settings were changed.
+    PolicyChanged {
+        /// What they were.
+        from: Policy,
+        /// What they are.
+        to: Policy,
+    },
     /// A flush of a member failed and the array cannot do without it: no flush succeeds until it is assembled again.
     FlushInDoubt,
 }

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! It never touches when a write is acknowledged, and nothing that it chooses changes what hosts read. It begins with
-//! the settings of the array, forgets everything when they change or when it is reset, and is gone with the array. The
-//! marks between two choices lie apart, so that a load in the middle does not make it swing.
+//! the settings of the array, forgets everything when one of them changes that it chooses, when it is switched on or off or
+//! reset, and is gone with the array. The marks between two choices lie apart, so that a load in the middle does not make
+//! it swing.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};

@@ -10,6 +10,7 @@ use openraid_units::{ArrayId, DriveId, Instant, Sectors, SetId, Slot, Token};
 
 use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
+pub use crate::cache::figures::{CacheFigures, CacheStatus};
 use crate::events::DriveInfo;
 pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus, KeptEntry};
 pub use crate::journal::session::{Session, Unprotected};
@@ -108,19 +109,22 @@ pub struct Policy {
 /// A set of settings with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Profile {
-    /// Safety first: writes are acknowledged by the members, redundancy comes back as fast as it can.
+    /// Safety first: writes are acknowledged by the journal or the members, redundancy comes back as fast as it can.
     Protection,
     /// As an array is at first.
     Balanced,
-    /// Speed first: writes are acknowledged by the cache, hosts go before rebuilds, the engine learns.
+    /// Speed first: writes are acknowledged by the journal, without one by the cache, which forgets them with the power;
+    /// hosts go before rebuilds, the engine learns.
     Performance,
 }
 
 impl Policy {
-    /// The settings of a profile.
+    /// The settings of a profile. Where there is a journal that can protect the array, all of them use it: it is the
+    /// quickest of the safe ways to acknowledge a write, and the only one without a write hole.
     #[must_use]
-    pub fn of(profile: Profile) -> Self {
-        let balanced = Self::default();
+    pub fn of(profile: Profile, has_journal: bool) -> Self {
+        let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
+        let balanced = Self { write_cache: safe, ..Self::default() };
         match profile {
             Profile::Protection => {
                 Self { rebuild_rate: Sectors::ZERO, scrub_rate: Sectors::mib(200), background_depth: 16, ..balanced }
@@ -130,7 +134,7 @@ impl Policy {
                 rebuild_rate: Sectors::mib(50),
                 scrub_rate: Sectors::mib(20),
                 background_depth: 4,
-                write_cache: WriteCache::Volatile,
+                write_cache: if has_journal { safe } else { WriteCache::Volatile },
                 mirror_read: MirrorRead::NearestHead,
                 adaptive: true,
                 ..balanced
@@ -456,7 +460,7 @@ pub enum Health {
     Optimal,
     /// Redundancy is reduced.
     Degraded,
-    /// Data is not to be had.
+    /// Its data cannot be read.
     Failed,
 }
 
@@ -494,6 +498,8 @@ pub struct ArrayStatus {
     pub requests: [u64; 4],
     /// Host bytes read and written.
     pub bytes: [u64; 2],
+    /// What the cache did for it.
+    pub cached: CacheFigures,
     /// Operations in work.
     pub ops: u32,
     /// The superblock as it would be written now (of slot 0; without per-member fields).

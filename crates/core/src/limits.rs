@@ -11,6 +11,10 @@ pub const MEMBERS_MAX: u16 = 128;
 pub const FRAME_BYTES: u64 = 4096;
 /// The start of the pool that is always zero: the source of written zeroes.
 pub const ZERO_REGION_BYTES: u64 = 256 << 10;
+/// The largest pool: 4 TiB.
+pub const POOL_BYTES_MAX: Bytes = Bytes(1 << 42);
+/// Of a cache so many lines at least may be dirty.
+pub const CACHE_DIRTY_LINES_MIN: u64 = 16;
 /// Largest payload of one host request (what NBD servers are expected to take).
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 /// Largest range that TRIM and WRITE_ZEROES may name; they carry no payload.
@@ -153,6 +157,13 @@ impl Limits {
         }
     }
 
+    /// The smallest cache: of it, so many lines may be dirty.
+    #[must_use]
+    pub fn cache_bytes_min(&self) -> Bytes {
+        let lines = (CACHE_DIRTY_LINES_MIN * 100).div_ceil(self.dirty_max_percent.max(1));
+        Bytes(lines * FRAME_BYTES)
+    }
+
     /// Frames of the pool that hold host payload.
     #[must_use]
     pub fn host_bytes(&self) -> Bytes {
@@ -194,11 +205,11 @@ impl Limits {
             "the marks of the cache must rise: low, high, at most, and at most 95 percent",
         )?;
         ensure(
-            self.cache.is_zero() || self.cache.get() * self.dirty_max_percent / 100 >= 16 * FRAME_BYTES,
+            self.cache.is_zero() || self.cache >= self.cache_bytes_min(),
             "a cache must hold at least 16 dirty lines",
         )?;
         ensure(self.destage_units_max >= 1, "at least one dirty unit must be in work")?;
-        ensure(self.pool.get() <= 1 << 42, "a pool above 4 TiB is not addressable")?;
+        ensure(self.pool <= POOL_BYTES_MAX, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
         ensure(
             Frames::zone_bytes(self.host_bytes().get()) >= self.piece_bytes_max.get().next_power_of_two(),

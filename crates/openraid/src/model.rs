@@ -13,7 +13,7 @@ pub enum HealthWord {
     Optimal,
     /// Redundancy is reduced.
     Degraded,
-    /// Data are not to be had.
+    /// Its data cannot be read.
     Failed,
 }
 
@@ -97,6 +97,9 @@ pub struct MemberModel {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Is the write cache inside of it `on` or `off`? None where that is not known: files, remote members, memory.
+    #[serde(default)]
+    pub drive_cache: Option<String>,
     /// Fallbacks taken, and trouble of a remote member.
     pub notes: Vec<String>,
 }
@@ -161,6 +164,53 @@ pub struct SettingsModel {
     pub sorting: bool,
     /// `adaptive`.
     pub adaptive: bool,
+    /// `drive.cache`: `on`, `off` or `as-found`.
+    #[serde(default)]
+    pub drive_cache: String,
+}
+
+/// A setting that was changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChangeModel {
+    /// Its name.
+    pub setting: String,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+}
+
+/// The cache of the server, and what it did for an array since that was started.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CacheModel {
+    /// Of the server: its size.
+    pub size_bytes: u64,
+    /// Of the server: lines of it with something that the members do not have.
+    pub dirty_bytes: u64,
+    /// Of the server: how much that may be.
+    pub dirty_max_bytes: u64,
+    /// Of the server: what was read ahead.
+    pub ahead_read_bytes: u64,
+    /// Of that, what hosts asked for afterwards.
+    pub ahead_used_bytes: u64,
+    /// Of that, what was overwritten or evicted before anybody asked for it.
+    pub ahead_wasted_bytes: u64,
+    /// What reads found in it.
+    pub read_hit_bytes: u64,
+    /// What they did not.
+    pub read_miss_bytes: u64,
+    /// What writes put into it.
+    pub written_bytes: u64,
+    /// Of that, what overwrote something that the members did not have yet, and so cost them nothing.
+    pub merged_bytes: u64,
+    /// Data of hosts that went from it to the members, parity and copies not counted.
+    pub destaged_bytes: u64,
+    /// In so many parts: stripes, or stretches of a set without parity.
+    pub destaged_units: u64,
+    /// How long the oldest of a part had waited when the part was on the members: the mean.
+    pub waited_mean_ms: u64,
+    /// The longest.
+    pub waited_max_ms: u64,
 }
 
 /// What the adaptive policy of an array does and did.
@@ -190,8 +240,8 @@ pub struct TuningModel {
 /// A change by the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SwitchModel {
-    /// When, in seconds since the server began.
-    pub at_seconds: u64,
+    /// How many seconds ago.
+    pub ago_seconds: u64,
     /// What was.
     pub from: TuningModel,
     /// What is since.
@@ -431,6 +481,9 @@ pub struct ArrayModel {
     pub adaptive: Option<AdaptiveModel>,
     /// What hosts asked.
     pub host: HostModel,
+    /// What the cache did for it, if the server has one.
+    #[serde(default)]
+    pub cache: Option<CacheModel>,
     /// Decisions counted.
     pub reasons: Vec<ReasonModel>,
 }

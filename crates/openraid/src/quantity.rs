@@ -77,7 +77,18 @@ pub fn human_seconds(seconds: u64) -> String {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        86_400..172_800 => format!("1 day {} h", seconds % 86_400 / 3600),
         _ => format!("{} days {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// A short time for people: `250 ms`, `1.25 s`, `5 s`.
+pub fn human_millis(millis: u64) -> String {
+    match (millis, millis % 1000 / 10) {
+        (0..1000, _) => format!("{millis} ms"),
+        (1000..60_000, 0) => format!("{} s", millis / 1000),
+        (1000..60_000, hundredths) => format!("{}.{hundredths:02} s", millis / 1000),
+        _ => human_seconds(millis / 1000),
     }
 }
 
@@ -138,8 +149,13 @@ mod tests {
             assert_eq!(human(Bytes(bytes)), text);
         }
         assert_eq!(human(Bytes(u64::MAX)), "16777215.9 TiB");
-        for (seconds, text) in [(0, "0 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90_000, "1 days 1 h")] {
+        for (seconds, text) in
+            [(0, "0 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90_000, "1 day 1 h"), (180_000, "2 days 2 h")]
+        {
             assert_eq!(human_seconds(seconds), text);
+        }
+        for (millis, text) in [(0, "0 ms"), (999, "999 ms"), (1250, "1.25 s"), (5000, "5 s"), (61_000, "1 min 1 s")] {
+            assert_eq!(human_millis(millis), text);
         }
     }
 

@@ -172,10 +172,16 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     server.stop();
     // The same by a running server that has not started the array.
     killed(&lab, &["j0"]);
+    let said = lab.line("journal discard data --on j0").expect(64).err;
+    let (from, to) = (said.find("holds ").expect("a figure") + 6, said.find(" for data").expect("its name"));
+    let lost = said[from..to].to_owned();
+    assert!(lost.contains(" sectors of host data ("), "{lost}");
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
-    lab.line("journal discard data").refused(64, &["entries", "--lost"]);
-    lab.line("journal discard data --lost").expect(0);
+    // The same figures as when nobody uses the journal.
+    lab.line("journal discard data").refused(64, &[&format!("{lost}, which wait"), "--lost"]);
+    let done = lab.line("journal discard data --lost").expect(0);
+    assert!(done.text().contains(&lost), "{}", done.text());
     lab.line("assemble data").expect(0);
     lab.wait_for("data", |array| array["task"].is_null());
     server.stop();
@@ -204,6 +210,11 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     server.kill();
     // Now the other one has everything too.
     std::fs::remove_file(lab.path("j0")).expect("gone");
+    // With the registry and one device lost there is a way to go on, which has to be said.
+    lab.line("journal adopt j1 --yes").refused(2, &["the other one is missing", "--alone"]);
+    lab.line("journal discard data --on j1").refused(2, &["the other one is missing", "--alone"]);
+    lab.line("journal discard data --on j1 --alone").refused(64, &["sectors of host data", "--lost"]);
+    lab.line("journal adopt j1 --alone --yes").expect(0);
     let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
     holds_everything(&lab);
     assert!(io(&lab, &["read -P 7 8M 4k", "read -P 8 9M 4k"]));
@@ -291,6 +302,47 @@ fn policies_are_set_shown_and_refused_with_their_reason() {
     assert_eq!(state["settings"]["write_cache"], "through");
     lab.line("set data write.cache=journal").refused(2, &["--journal DEVICE"]);
     lab.line("journal show").refused(4, &["no running server has a journal"]);
+    server.stop();
+}
+
+#[test]
+fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
+    let lab = made("journal-profiles", 16, "j0", "16M");
+    lab.line("create old --level 1 --metadata 1.0 --assume-clean --file-size 16M e0 e1").expect(0);
+    let remembered = || {
+        let registry = std::fs::read_to_string(lab.path("state/openraid/registry.json")).expect("it is there");
+        let registry: Value = serde_json::from_str(&registry).expect("JSON");
+        let entries = registry["arrays"].as_array().expect("a list").clone();
+        entries.iter().find(|entry| entry["name"] == "data").expect("remembered")["journalled"] == true
+    };
+    let server = lab.serve(&["data", "old", "--journal", "j0"]);
+    for profile in ["performance", "protection", "balanced"] {
+        // Nothing is at risk: nothing has to be confirmed.
+        lab.line(&format!("set data profile={profile}")).expect(0);
+        let state = lab.show("data");
+        assert_eq!((&state["settings"]["write_cache"], remembered()), (&"journal".into(), true), "{profile}");
+        assert_eq!(state["journal"]["protected"], true, "{profile}");
+    }
+    lab.line("set data write.cache=through").expect(0);
+    assert!(!remembered());
+    lab.line("set data profile=performance").expect(0);
+    assert!(remembered());
+    // What the journal cannot protect is as it would be without one.
+    lab.line("set old profile=performance").refused(64, &["profile=performance", "--yes"]);
+    lab.line("set old profile=performance --yes").expect(0);
+    assert_eq!(lab.show("old")["settings"]["write_cache"], "volatile");
+    lab.line("set old profile=protection").expect(0);
+    assert_eq!(lab.show("old")["settings"]["write_cache"], "through");
+    let news = server.stop();
+    let told = |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|own| own.contains(text)));
+    assert!(told("data: settings changed: write.cache journal -> through"), "{news:?}");
+    assert!(told("old: settings changed: ") && told("write.cache volatile -> through"), "{news:?}");
+    // A server without a journal does not make the wish forgotten.
+    let server = lab.serve(&["data"]);
+    lab.line("set data profile=balanced").expect(0);
+    assert!(remembered());
+    lab.line("set data write.cache=through").expect(0);
+    assert!(!remembered());
     server.stop();
 }
 

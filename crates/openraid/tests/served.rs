@@ -200,9 +200,41 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert!(lab.line("explain data").expect(0).text().contains("adaptive, 0 changes"));
     lab.line("set data mirror-read=best").refused(64, &["use one of primary, round-robin"]);
     lab.line("set data profile=performance").refused(64, &["profile=performance", "--yes"]);
+    // What has no effect here is said.
+    let set = lab.line("set data read-ahead=always mirror-read=primary").expect(0).text();
+    assert!(set.contains("note: read-ahead=always has no effect: the server has no cache"), "{set}");
+    assert!(set.contains("note: mirror-read=primary has no effect: data has no copies"), "{set}");
+    // The caches of the drives: files have none, and nothing is half set.
+    let before = lab.show("data")["settings"].clone();
+    lab.line("set data sorting=on drive.cache=off").refused(64, &["d0: it is no block device", "nothing was changed"]);
+    lab.line("set data drive.cache=sometimes").refused(64, &["on, off, as-found"]);
+    assert_eq!(lab.show("data")["settings"], before);
+    assert_eq!(before["drive_cache"], "as-found");
+    assert!(lab.line("set data drive.cache=as-found").expect(0).text().contains("drive.cache=as-found"));
     assert!(lab.line("set data adaptive=reset").expect(0).text().contains("adaptive=on"));
     assert!(lab.line("set data profile=balanced").expect(0).text().contains("adaptive=off"));
-    server.stop();
+    // The same again changes nothing, and is no news.
+    lab.line("set data profile=balanced").expect(0);
+    let news = server.stop();
+    let changed: Vec<&Value> = news.iter().filter(|line| line["news"]["event"] == "PolicyChanged").collect();
+    assert_eq!(changed.len(), 4, "{changed:#?}");
+    let first = &changed[0]["news"];
+    let text = first["text"].as_str().expect("a text");
+    let words =
+        "settings changed: rebuild.rate 200 MiB/s -> 50 MiB/s, write.partial fewest -> rmw, background.depth 8 -> 3";
+    assert_eq!((text, &first["array"]), (format!("data: {words}").as_str(), &"data".into()));
+    let change = serde_json::json!({ "setting": "write.partial", "from": "fewest", "to": "rmw" });
+    assert_eq!(first["changes"][1], change);
+}
+
+#[test]
+fn memory_that_is_not_there_is_refused_with_figures_before_anything_is_served() {
+    let lab = Lab::new("memory");
+    let serve =
+        |options: &str| lab.line(&format!("serve --nbd 127.0.0.1:0 --level 1 --name x ram:8M ram:8M {options}"));
+    serve("--cache 3T").refused(64, &["the server would need 3.", "--cache 3 TiB", "there are", "at the most"]);
+    serve("--cache 5T").refused(64, &["more than 4 TiB cannot be addressed; give less"]);
+    serve("--cache 64K").refused(64, &["--cache 64 KiB", "give 80 KiB at least"]);
 }
 
 #[test]
@@ -490,6 +522,41 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
     }
 }
 
+/// A volatile cache is said wherever somebody looks, and whoever asks for it has to confirm it.
+fn is_said_and_confirmed(lab: &Lab, server: &Server) {
+    assert!(lab.line("show data").expect(0).text().contains("VOLATILE: what is not flushed is lost"));
+    assert!(lab.line("show data --mdstat").expect(0).text().contains("write cache: VOLATILE"));
+    lab.line("set data write.cache=through").expect(0);
+    let control = std::path::PathBuf::from(server.ready["control"].as_str().expect("a path"));
+    let ask = |yes: &str| {
+        use std::io::{BufRead, BufReader, Write};
+        let mut stream = std::os::unix::net::UnixStream::connect(&control).expect("the server listens");
+        let set = format!(r#"{{"v":1,"do":"set","array":"data","settings":[["write.cache","volatile"]]{yes}}}"#);
+        writeln!(stream, "{set}").expect("it takes it");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("it answers");
+        line
+    };
+    assert!(ask("").contains("add --yes"), "without a confirmation on the socket either");
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
+    assert!(ask(r#","yes":true"#).contains("write.cache=volatile"));
+}
+
+/// 41 MiB and 5 KiB were written, and flushed.
+fn figures_fit(lab: &Lab, explained: &Value) {
+    let cache = |key: &str| explained["cache"][key].as_u64().unwrap_or_else(|| panic!("{key}: {explained:#}"));
+    let flushed = cache("written_bytes") - cache("merged_bytes");
+    assert_eq!((cache("size_bytes"), cache("destaged_bytes")), (8 << 20, flushed), "all of it was flushed");
+    assert_eq!(cache("written_bytes"), (41 << 20) + (4 << 10) + 1024);
+    assert!(cache("read_hit_bytes") > 0 && cache("destaged_units") > 0);
+    let amplified = explained["write_amplification"].as_array().expect("a list");
+    assert_eq!((amplified.len(), &amplified[0]["slot"]), (4, &0.into()));
+    let text = lab.line("explain data").expect(0).text();
+    for word in ["hit rate", "merged with what waited", "PER HOST BYTE"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
 #[test]
 fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_stopped() {
     if !has("qemu-io") {
@@ -504,6 +571,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_st
     lab.line("set data write.cache=volatile").refused(64, &["--yes", "flush"]);
     lab.line("set data write.cache=volatile --yes").expect(0);
     assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
+    is_said_and_confirmed(&lab, &server);
     let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
     let io = |words: &[&str]| {
         let mut command = Command::new("qemu-io");
@@ -524,8 +592,13 @@ fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_st
         reasons.iter().find(|own| own["reason"] == name).map_or(0, |own| own["count"].as_u64().expect("a count"))
     };
     assert!(count("WriteCached") > 0 && count("ReadCached") > 0 && count("FullStripe") > 100, "{explained:#}");
+    figures_fit(&lab, &explained);
     io(&["write -P 5 3M 64k"]);
-    server.stop();
+    let news = server.stop();
+    let warned = |line: &Value| {
+        line["news"]["text"].as_str().is_some_and(|text| text.contains("-> volatile; write cache VOLATILE"))
+    };
+    assert_eq!(news.iter().filter(|line| warned(line)).count(), 2, "{news:?}");
     let out = lab.line("copy-out data").expect(0).out;
     let is =
         |from: usize, len: usize, byte: u8| assert!(out[from..from + len].iter().all(|own| *own == byte), "{from}");

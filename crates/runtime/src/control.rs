@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::admin::{AdminCommand, ArrayStatus, JournalStatus, Unprotected};
+use openraid_core::admin::{AdminCommand, ArrayStatus, CacheStatus, JournalStatus, Unprotected};
 use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
@@ -182,6 +182,12 @@ impl Control {
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
+    }
+
+    /// What there is to tell of the cache.
+    #[must_use]
+    pub fn cache(&self) -> Option<CacheStatus> {
+        self.controller.cache_status()
     }
 
     /// Everything there is to tell of the journal.

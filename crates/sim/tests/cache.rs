@@ -3,6 +3,7 @@
 
 mod support;
 
+use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
@@ -158,4 +159,56 @@ fn what_is_dirty_waits_longer_for_more_where_no_member_spins() {
         assert_eq!(written(&rig) - before, 2, "spins: {rotational}: a piece of data and of parity");
         rig.judge();
     }
+}
+
+#[test]
+fn the_figures_of_the_cache_are_those_of_the_load() {
+    // RAID 5 of three: two columns of 16 KiB make a unit of 64 sectors.
+    let shape = Shape::raid5(3, Sectors::kib(16));
+    let mut rig = Rig::new(shape, RigOptions { rotational: true, ..options(1, SIZES[2]) });
+    let ask = |rig: &mut Rig, kind, at: u64, len: u64| {
+        rig.session.ask(&mut rig.world, kind, at..at + len);
+        rig.session.drain(&mut rig.world);
+    };
+    let write = RequestKind::Write { fua: false };
+    ask(&mut rig, write, 0, 4096);
+    rig.run_for(Nanos::from_secs(1));
+    // Half of it again, and a whole unit.
+    ask(&mut rig, write, 2048, 4096);
+    ask(&mut rig, write, 32 << 10, 32 << 10);
+    rig.run_for(Nanos::from_secs(1));
+    let early = rig.status().cached;
+    assert_eq!((early.written, early.merged), (8 + 8 + 64, 4));
+    assert_eq!((early.destaged, early.units), (64, 1), "the whole unit waits for nothing");
+    assert!(early.waited < Nanos::from_secs(1), "{early:?}");
+    ask(&mut rig, RequestKind::Read, 0, 8192);
+    rig.run_for(Nanos::from_secs(20));
+    let figures = rig.status().cached;
+    assert_eq!((figures.destaged, figures.units), (64 + 12, 2));
+    // The oldest of the other one was dirty for the five seconds that destage gives it, and what writing takes.
+    let delay = Limits::small().destage_delay;
+    assert!(figures.waited_max >= delay && figures.waited_max < delay + Nanos::from_secs(1), "{figures:?}");
+    assert_eq!(figures.waited, early.waited + figures.waited_max);
+    // The first line and half of the second one were there, the rest was not.
+    assert_eq!((figures.read_hits, figures.read_misses), (12, 4));
+    let status = rig.world.controller().cache_status().expect("it has one");
+    assert_eq!((status.size, status.dirty), (Bytes(SIZES[2]), Bytes(0)));
+    assert_eq!(status.counters.written, figures.written);
+    rig.judge();
+}
+
+#[test]
+fn a_change_of_the_policy_is_told_with_what_was_and_what_is() {
+    let mut rig = Rig::new(Shape::raid1(2), options(1, SIZES[0]));
+    rig.world.take_notices();
+    let (array, from) = (rig.array, rig.status().policy);
+    let to = Policy { write_cache: WriteCache::Through, sorting: false, ..from };
+    for policy in [from, to, to, Policy { background_depth: 0, ..to }] {
+        rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it is taken");
+    }
+    let told: Vec<NoticeKind> = rig.world.take_notices().iter().map(|notice| notice.kind).collect();
+    // A depth of none is one.
+    let least = Policy { background_depth: 1, ..to };
+    let expected = [NoticeKind::PolicyChanged { from, to }, NoticeKind::PolicyChanged { from: to, to: least }];
+    assert_eq!(told, expected);
 }

@@ -24,12 +24,14 @@ mod buffer;
 pub mod clock;
 mod command;
 mod descriptors;
+mod drive_cache;
 mod engine;
 mod epoll;
 mod errno;
 mod member;
 mod member_error;
 mod member_facts;
+pub mod memory;
 mod net;
 mod pool;
 mod random;
@@ -41,6 +43,7 @@ mod threads;
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
 pub use descriptors::raise_descriptor_limit;
+pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
     Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb,
 };

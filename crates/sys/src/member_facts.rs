@@ -55,6 +55,10 @@ impl Sysfs {
         Some(Self { own, disk })
     }
 
+    pub(crate) fn disk(&self) -> &Path {
+        &self.disk
+    }
+
     pub(crate) fn queue(&self, name: &str) -> Option<u64> {
         text(&self.disk.join("queue").join(name))?.parse().ok()
     }

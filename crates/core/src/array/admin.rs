@@ -18,6 +18,7 @@ use crate::adaptive::{Adaptive, Tuning};
 use crate::admin::{
     AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind, WriteCache,
 };
+use crate::cache::figures::CacheFigures;
 use crate::cache::is_cacheable;
 use crate::cache::streams::Streams;
 use crate::cache::sync::DirtyCount;
@@ -101,7 +102,7 @@ impl Controller {
             {
                 Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
             }
-            AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy),
+            AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
             AdminCommand::ResetAdaptive { array } => self.set_of(array).map(|set| {
                 self.reset_adaptive(set);
                 AdminOutcome::Done
@@ -110,7 +111,12 @@ impl Controller {
         actions.admin.push(AdminReply { token, result });
     }
 
-    fn set_policy(&mut self, array: ArrayId, policy: Policy) -> Result<AdminOutcome, AdminError> {
+    fn set_policy(
+        &mut self,
+        array: ArrayId,
+        policy: Policy,
+        actions: &mut Actions,
+    ) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
@@ -121,6 +127,9 @@ impl Controller {
             self.reset_adaptive(id);
         }
         self.sort_members(id);
+        if old != policy {
+            self.notice(id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
+        }
         Ok(AdminOutcome::Done)
     }
 
@@ -390,6 +399,7 @@ impl Controller {
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_flash: false,
+            cached: CacheFigures::default(),
             is_cacheable: is_cacheable(&geometry),
             heads: Heads::new(slots, Tuning::of(&Policy::default(), self.limits.destage_delay)),
             geometry,

@@ -11,6 +11,7 @@ use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
 use crate::background::Task;
+use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
 use crate::io::heads::Heads;
@@ -175,6 +176,8 @@ pub(crate) struct Set {
     pub last_write: Instant,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
+    /// What the cache did for it.
+    pub cached: CacheFigures,
     /// What the journal promises for it.
     pub journal: SetJournal,
     /// None of its members spins.

@@ -7,6 +7,7 @@ use super::set::{Life, Set};
 use super::volume::Volume;
 use crate::adaptive::Tuning;
 use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskStatus};
+use crate::cache::figures::CacheFigures;
 use crate::controller::Controller;
 use crate::io::channel::DriveLoad;
 use crate::occupancy::Occupied;
@@ -62,6 +63,7 @@ impl Controller {
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.requests,
             bytes: array.bytes,
+            cached: sets.iter().fold(CacheFigures::default(), |sum, set| sum + set.cached),
             ops: sets.iter().map(|s| s.ops).sum(),
             superblock: metadata.map(|m| (*m.common).clone()),
             policy: sets[0].policy,

@@ -289,12 +289,14 @@ impl Controller {
     }
 
     fn extent_written(&mut self, set: openraid_units::SetId, at: SetLba, len: Sectors) {
+        let before = self.cache.counters.destaged;
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.cache.lines.find(set, number) {
                 let pins = self.cache.mark_written(line, Mask::range(first, last));
                 self.unpin_lines(pins);
             }
         }
+        self.set_mut(set).cached.destaged += self.cache.counters.destaged - before;
     }
 
     /// An operation that wrote a dirty unit ended.
@@ -306,6 +308,9 @@ impl Controller {
         self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();
         self.set_mut(op.set).journal.stuck = failed;
+        if !failed {
+            self.note_destaged(op);
+        }
         let now = self.now;
         let entry = *self.cache.units.get(unit);
         let (_, len) = unit_extent(&self.set(op.set).geometry, entry.number);

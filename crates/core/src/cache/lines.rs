@@ -163,6 +163,11 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Lines over `bytes` bytes of the pool from `base` on.
+    /// Bytes of the tables of so many lines.
+    pub(crate) const fn table_bytes(count: u64) -> u64 {
+        count * (size_of::<Line>() + size_of::<Name>()) as u64 + 2 * count.next_power_of_two() * size_of::<u32>() as u64
+    }
+
     pub(crate) fn new(base: PoolOffset, bytes: u64) -> Self {
         let count = u32::try_from(bytes / FRAME_BYTES).expect("limits bound the cache");
         let blank = Line {

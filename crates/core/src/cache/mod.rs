@@ -11,6 +11,7 @@
 
 mod bands;
 pub(crate) mod destage;
+pub mod figures;
 pub(crate) mod lines;
 pub(crate) mod read;
 pub(crate) mod readahead;

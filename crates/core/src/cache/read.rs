@@ -40,6 +40,7 @@ impl Controller {
         match place {
             Place::There => {
                 self.cache.counters.read_misses += run.get();
+                self.set_mut(set).cached.read_misses += run.get();
                 self.begin_fill(piece, set, at, run);
                 return Cached::Past(run);
             }
@@ -74,7 +75,9 @@ impl Controller {
             self.push_piece_copy(piece, columns, bytes, actions);
         }
         self.pieces[piece].split += run;
-        self.set_mut(set).reasons.count(Reason::ReadCached);
+        let own = self.set_mut(set);
+        own.reasons.count(Reason::ReadCached);
+        own.cached.read_hits += run.get();
         self.tell_piece(piece, || What::Found { len: run });
         Cached::Taken
     }

@@ -89,6 +89,12 @@ pub(crate) struct Units {
 }
 
 impl Units {
+    /// Bytes of the tables of so many units.
+    pub(crate) const fn table_bytes(count: u64) -> u64 {
+        count * (size_of::<DirtyUnit>() + size_of::<Name>()) as u64
+            + 2 * count.next_power_of_two() * size_of::<u32>() as u64
+    }
+
     /// Room for as many units as there are lines.
     pub(crate) fn new(count: u32) -> Self {
         let blank = DirtyUnit {

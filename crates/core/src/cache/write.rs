@@ -187,6 +187,7 @@ impl Controller {
         let len = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { len };
         let columns = actions.columns.len();
         let (mut taken, mut unit) = (Sectors::ZERO, NONE);
+        let merged = self.cache.counters.overwritten;
         for (count, (line_number, first, last)) in (0..).zip(lines_of(at, len)) {
             if len.is_zero() {
                 break;
@@ -226,6 +227,7 @@ impl Controller {
             self.cache_waiters.push(piece);
             return Cached::Waits;
         }
+        self.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
         self.push_piece_copy(piece, columns, bytes, actions);
         self.pieces[piece].split += taken;

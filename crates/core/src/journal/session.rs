@@ -14,11 +14,11 @@
 //! The mark is durable on every member before the first promise, and goes when nothing is promised any more: with
 //! the clean mark when it is quiet, or because the journal is lost, switched off, or the set is stopped.
 
-use openraid_format::{ArrayState, FeatureMap, JournalArray, MinorVersion};
+use openraid_format::{ArrayState, FeatureMap, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Sectors, SetId};
 
 use super::redo::is_protectable;
-use crate::actions::Actions;
+use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
 use crate::array::set::{Intent, Life, Set};
 use crate::controller::Controller;
@@ -62,6 +62,8 @@ pub(crate) struct SetJournal {
     pub flushes: u32,
     /// Destage is in a hurry because the session is to end.
     pub hurried: bool,
+    /// It was told of that the journal's table has no place for it.
+    pub told_full: bool,
     /// What was destaged last was not taken by the members: the session may never end.
     pub stuck: bool,
     /// Its part of the log is not loaded yet.
@@ -80,6 +82,7 @@ impl SetJournal {
         logged: 0,
         flushes: 0,
         hurried: false,
+        told_full: false,
         stuck: false,
         replaying: false,
         replay_error: None,
@@ -108,6 +111,8 @@ pub enum Unprotected {
     PartialParityLog,
     /// The set does not run, or a flush of it has failed.
     NotRunning,
+    /// The journal knows as many arrays as its table has places.
+    TableFull,
 }
 
 impl Controller {
@@ -128,9 +133,18 @@ impl Controller {
             Some(Unprotected::MetadataAtEnd)
         } else if set.is_redundant() && set.consistent_to != Sectors::MAX {
             Some(Unprotected::NotConsistent)
+        } else if set.journal.session == Session::Off && !self.has_place_for(metadata.common.set_uuid) {
+            Some(Unprotected::TableFull)
         } else {
             None
         }
+    }
+
+    /// Does the journal's table know this set, or can it? A place that was given up by name is one.
+    fn has_place_for(&self, set_uuid: Uuid) -> bool {
+        let Some(superblock) = &self.journal.superblock else { return false };
+        let own = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
+        superblock.arrays.iter().any(|place| place.as_ref().is_none_or(own))
     }
 
     /// Are writes of this set to be promised by the journal?
@@ -204,10 +218,12 @@ impl Controller {
     fn begin_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set(id);
         if !set.journal.wanted {
+            self.tell_table_full(id, actions);
             return false;
         }
         if !self.wants_journal(id) {
             self.set_mut(id).journal.wanted = false;
+            self.tell_table_full(id, actions);
             self.wake_journal_waiters();
             return true;
         }
@@ -228,16 +244,28 @@ impl Controller {
         let first = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
         let superblock = journal.superblock.as_mut().expect("it is live");
+        if superblock.index_of(uuid).is_none() && superblock.arrays.iter().all(Option::is_some) {
+            forget_oldest_discarded(superblock);
+        }
         let Ok(index) = superblock.enter(array) else {
-            // Its table is full of arrays that are not here: no protection, rather than another's place.
-            self.set_mut(id).policy.write_cache = WriteCache::Through;
+            // Another one was quicker. There is no protection, rather than another's place.
             return self.set_session(id, Session::Off);
         };
         superblock.arrays[usize::from(index)] = Some(array);
         let generation = journal.request_superblock();
         let set = self.set_mut(id);
-        (set.journal.index, set.journal.since) = (index, first);
+        (set.journal.index, set.journal.since, set.journal.told_full) = (index, first, false);
         self.set_session(id, Session::Entering(generation))
+    }
+
+    /// The policy asks for the journal, and its table has no place: once for each time that it becomes full.
+    fn tell_table_full(&mut self, id: SetId, actions: &mut Actions) {
+        let set = self.set(id);
+        let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.told_full;
+        if asked && self.why_unprotected(id) == Some(Unprotected::TableFull) {
+            self.set_mut(id).journal.told_full = true;
+            self.notice(id, None, None, NoticeKind::JournalTableFull, actions);
+        }
     }
 
     pub(crate) fn mark_session(&mut self, id: SetId) -> bool {
@@ -309,6 +337,17 @@ impl Controller {
             self.cache.syncs -= 1;
         }
         self.set_session(id, Session::Off)
+    }
+}
+
+/// A place of the table is given to somebody else: that of the array which was given up first. What the log has of it
+/// does not count for whoever gets the place, because that one's entries are younger. If the array comes back after all,
+/// it is one whose journal is lost.
+fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
+    let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == ArrayState::Discarded);
+    let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));
+    if let Some(place) = oldest {
+        *place = None;
     }
 }
 

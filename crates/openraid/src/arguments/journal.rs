@@ -66,12 +66,16 @@ name, one that is nowhere by its identity (`openraid journal show` lists them)."
 pub struct JournalDiscardArguments {
     /// Name of the array, or the identity of its set
     pub array: String,
-    /// Yes, what the journal holds for it is to be lost. Without it, only what that is is said
+    /// Give up what the journal holds for it, for good. Without this option nothing is changed and only said what would
+    /// be lost
     #[arg(long)]
     pub lost: bool,
     /// The journal is on this device and nobody uses it; may be given twice
     #[arg(long, value_name = "DEVICE")]
     pub on: Vec<String>,
+    /// With --on: the other one of two devices is dead. It may have held more
+    #[arg(long, requires = "on")]
+    pub alone: bool,
 }
 
 /// What `journal adopt` takes.
@@ -83,4 +87,8 @@ pub struct JournalAdoptArguments {
     /// Do it: the controller that it belonged to must not use it any more
     #[arg(short, long)]
     pub yes: bool,
+    /// The other one of two devices is dead: take this one alone. The other one may have held more, and is refused if it
+    /// comes back
+    #[arg(long)]
+    pub alone: bool,
 }

@@ -103,6 +103,8 @@ Settings:
                          --journal), or volatile (in the server's cache, which forgets what was not flushed when the
                          power goes; wants --yes, and serve --cache)
   read.cache=on          whether what was read is kept in the server's cache
+  drive.cache=as-found   the write caches inside the members' drives: on, off, or as-found; drives of SCSI, SAS, SATA and
+                         virtio only
   background.depth=8     rows in work at once in the background
   read-ahead=adaptive    what is read before it is asked for: none, always, or what follows reads in order (adaptive);
                          wants serve --cache
@@ -116,8 +118,9 @@ Settings:
   sorting=on             whether what waits for a drive that spins is ordered by place
   adaptive=off           whether read-ahead, mirror-read and the time that dirty data waits follow the load: on, off, or
                          reset (on, and forget what was learned)
-  profile=balanced       all settings at once: protection, balanced (as at first), or performance (wants --yes and
-                         serve --cache)
+  profile=balanced       all settings but drive.cache at once: protection, balanced (as at first), or performance; all
+                         use the journal where there is one, performance without one the volatile cache (wants --yes
+                         and serve --cache)
 
 They last until the server ends. Without a setting, all of them are shown.
 

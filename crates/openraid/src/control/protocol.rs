@@ -90,6 +90,9 @@ pub enum Command {
         array: String,
         /// Settings.
         settings: Vec<(String, String)>,
+        /// Accept what they put at risk.
+        #[serde(default)]
+        yes: bool,
     },
     /// Stop an array.
     Stop {
@@ -290,7 +293,7 @@ mod tests {
             Command::Hello,
             Command::Show { array: "a".into() },
             Command::Add { array: "a".into(), member: "/x".into(), leg: Some(1), overwrite: false },
-            Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())] },
+            Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())], yes: true },
             Command::StopAll,
         ];
         for command in commands {

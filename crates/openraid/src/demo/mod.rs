@@ -188,7 +188,7 @@ fn make(server: &Arc<Server>, drives: &[String]) -> Result<(), Failure> {
     let started = shape.make(&server.handle(), &plans, opened)?;
     server.serve_started(started)?;
     let settings = vec![("rebuild.rate".to_owned(), REBUILD_RATE.to_owned())];
-    server.answer(Command::Set { array: NAME.into(), settings }).map(drop)
+    server.answer(Command::Set { array: NAME.into(), settings, yes: false }).map(drop)
 }
 
 impl Demo<'_> {

@@ -6,6 +6,9 @@ use super::table::Table;
 use crate::model::{ArrayModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{human, human_rate, human_seconds};
 
+/// What it means that the cache takes writes and forgets them.
+pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
+
 /// What an array is, in one line.
 pub fn title(array: &ArrayModel) -> String {
     let mut parts = vec![array.level.clone()];
@@ -45,7 +48,7 @@ fn state_line(array: &ArrayModel) -> String {
     }
     match array.health {
         HealthWord::Optimal => health.into(),
-        HealthWord::Failed => format!("{health}: data are not to be had; see `openraid doctor` for what can be done"),
+        HealthWord::Failed => format!("{health}: its data cannot be read; see `openraid doctor` for what can be done"),
         HealthWord::Degraded => {
             let gone = array.sets().into_iter().flat_map(|set| {
                 set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement).filter_map(|m| m.slot)
@@ -138,6 +141,9 @@ pub fn text(array: &ArrayModel) -> String {
     if let Some(journal) = &array.journal {
         facts.row(["journal", &protection_text(journal)]);
     }
+    if array.settings.write_cache == "volatile" {
+        facts.row(["write cache", VOLATILE]);
+    }
     let host = &array.host;
     facts.row([
         "hosts",
@@ -198,11 +204,25 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
         ]);
     }
     let mut text = table.text().trim_end().to_owned();
+    if let Some(caches) = drive_caches(set) {
+        text.push_str(&format!("\n{}drive caches: {caches}", " ".repeat(indent)));
+    }
     for (member, note) in set.members.iter().flat_map(|member| member.notes.iter().map(move |note| (member, note))) {
         let name = member.member.as_deref().unwrap_or("-");
         text.push_str(&format!("\n{}note: {name}: {note}", " ".repeat(indent)));
     }
     text
+}
+
+/// The members whose drives have a write cache that is known of, those that have it on and those that have it off.
+fn drive_caches(set: &ArrayModel) -> Option<String> {
+    let with = |word: &str| {
+        let own = set.members.iter().filter(|member| member.drive_cache.as_deref() == Some(word));
+        let names: Vec<&str> = own.filter_map(|member| member.member.as_deref()).collect();
+        (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+    };
+    let parts: Vec<String> = [with("on"), with("off")].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The form of /proc/mdstat, one array after the other.
@@ -262,6 +282,9 @@ fn mdstat_set(set: &ArrayModel) -> String {
         text.push_str(&up_map(set));
     }
     text.push('\n');
+    if set.settings.write_cache == "volatile" {
+        text.push_str("      write cache: VOLATILE\n");
+    }
     if let Some(task) = &set.task {
         text.push_str(&mdstat_task(task));
     }

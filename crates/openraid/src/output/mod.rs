@@ -4,6 +4,7 @@
 //! `openraid/VERB/1`. Fields are added without a new number; a field that changes or goes away takes a new one.
 
 pub mod array;
+pub mod cache;
 pub mod live;
 pub mod members;
 pub mod progress;

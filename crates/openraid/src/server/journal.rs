@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus, Policy, WriteCache};
 use openraid_format::{FeatureMap, Uuid};
-use openraid_runtime::service::journal::{array_state_word, JournalKeeper, JournalNews, JournalRequest};
+use openraid_runtime::service::journal::{array_state_word, look, sum, JournalKeeper, JournalNews, JournalRequest};
 use openraid_runtime::service::{ServiceStatus, StartedArray};
 use openraid_sys::Use;
 use openraid_units::Sectors;
@@ -34,6 +34,11 @@ impl Server {
             return Err(Failure::failed("the server has a journal already"));
         }
         Ok(started.notes)
+    }
+
+    /// Was the server started with a journal?
+    pub(super) fn has_journal(&self) -> bool {
+        self.journal.get().is_some()
     }
 
     /// What became of the journal since the last call.
@@ -163,7 +168,12 @@ impl Server {
             )));
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
-        let what = if entries > 0 {
+        // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
+        let found = look(&own.request.devices, options(Use::Examine), None, &[]).ok();
+        let loss = found.map(|found| sum(&found.journal, &uuids)).filter(|loss| loss.entries > 0);
+        let what = if let Some(loss) = loss {
+            format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(&loss))
+        } else if entries > 0 {
             format!("{entries} entries that wait for {array} to be started")
         } else {
             format!("what {array} was promised since its session began, as far as its members do not have it")

@@ -1,5 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
+mod drive_cache;
 mod journal;
 mod limit;
 pub mod members;
@@ -7,6 +8,7 @@ pub mod news;
 mod orders;
 pub mod rates;
 mod reading;
+mod settings;
 pub mod start;
 mod stories;
 pub mod view;
@@ -21,6 +23,7 @@ use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::exit::Failure;
 use crate::model::ArrayModel;
 use crate::registry::Registry;
+use drive_cache::DriveCaches;
 use limit::Samples;
 use rates::Rates;
 use stories::{Keeping, Wanted};
@@ -70,6 +73,8 @@ struct State {
     samples: Samples,
     /// For whom steps of requests are kept.
     keeping: Keeping,
+    /// What the drives' own caches are to do.
+    drive_caches: DriveCaches,
     /// Nothing is left to be served, by the user's own wish.
     emptied: bool,
 }
@@ -148,11 +153,12 @@ impl Server {
     pub fn arrays(&self) -> Result<Vec<ArrayModel>, Failure> {
         let status = self.status()?;
         let state = self.state();
-        Ok(state.arrays.iter().filter_map(|served| self.model(&status, served, &state.rates)).collect())
+        Ok(state.arrays.iter().filter_map(|served| self.model(&status, served, &state)).collect())
     }
 
-    fn model(&self, status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
-        let mut model = view::model(status, served, rates)?;
+    fn model(&self, status: &ServiceStatus, served: &Served, state: &State) -> Option<ArrayModel> {
+        let mut model = view::model(status, served, &state.rates)?;
+        self.add_drive_caches(&mut model, state.drive_caches.wish(&served.name));
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
         Some(model)
@@ -166,7 +172,7 @@ impl Server {
         let served = self.find(name)?;
         let status = self.status()?;
         let state = self.state();
-        self.model(&status, &served, &state.rates).ok_or_else(|| not_served(name))
+        self.model(&status, &served, &state).ok_or_else(|| not_served(name))
     }
 
     fn find(&self, name: &str) -> Result<Served, Failure> {

@@ -1,12 +1,15 @@
 //! What the engine tells of, in words. The words of mdadm's monitor are kept where it has one.
 
 use openraid_core::actions::{Notice, NoticeKind};
+use openraid_core::admin::{Policy, WriteCache};
 use openraid_runtime::service::ServiceEvent;
 use openraid_units::DriveId;
 use serde::Serialize;
 
 use super::view::fail_reason;
 use super::Server;
+use crate::model::ChangeModel;
+use crate::output::array::VOLATILE;
 
 /// A piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -21,6 +24,9 @@ pub struct News {
     pub slot: Option<u16>,
     /// The member.
     pub member: Option<String>,
+    /// Settings that were changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeModel>,
     /// In words.
     pub text: String,
 }
@@ -29,7 +35,7 @@ impl Server {
     /// A piece of news with names; nothing where the event is none.
     pub fn news(&self, event: &ServiceEvent) -> Option<News> {
         match event {
-            ServiceEvent::Notice(notice) => Some(self.notice(notice)),
+            ServiceEvent::Notice(notice) => self.notice(notice),
             ServiceEvent::NoticesLost(count) => Some(plain("NoticesLost", format!("{count} notices were lost"))),
             ServiceEvent::StopFailed(array, error) => {
                 let name = self.name_of(*array).map_or_else(|| array.to_string(), |(name, _)| name);
@@ -39,8 +45,16 @@ impl Server {
         }
     }
 
-    fn notice(&self, notice: &Notice) -> News {
-        let (array, leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
+    fn notice(&self, notice: &Notice) -> Option<News> {
+        let (array, mut leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
+        let mut changes = Vec::new();
+        if let NoticeKind::PolicyChanged { from, to } = notice.kind {
+            // All legs of a nested array are set alike: the first one speaks for the array.
+            if leg.take().is_some_and(|leg| leg > 0) {
+                return None;
+            }
+            changes = super::settings::changes(&from, &to);
+        }
         let member = notice.drive.and_then(|drive| self.member_name(drive));
         let about_journal =
             matches!(notice.kind, NoticeKind::JournalDegraded | NoticeKind::JournalLost | NoticeKind::JournalFull);
@@ -60,7 +74,8 @@ impl Server {
             place.push_str(&format!(" ({member})"));
         }
         let (event, what) = words(notice.kind);
-        News { event, array, leg, slot: notice.slot.map(|slot| slot.0), member, text: format!("{place}: {what}") }
+        let text = format!("{place}: {what}");
+        Some(News { event, array, leg, slot: notice.slot.map(|slot| slot.0), member, changes, text })
     }
 
     fn member_name(&self, drive: DriveId) -> Option<String> {
@@ -70,7 +85,17 @@ impl Server {
 }
 
 pub(super) fn plain(event: &'static str, text: String) -> News {
-    News { event, array: None, leg: None, slot: None, member: None, text }
+    News { event, array: None, leg: None, slot: None, member: None, changes: Vec::new(), text }
+}
+
+/// Settings that were changed, in words; a cache that forgets is warned of.
+fn changed(from: &Policy, to: &Policy) -> String {
+    let changes = super::settings::changes(from, to);
+    let changes: Vec<String> =
+        changes.iter().map(|change| format!("{} {} -> {}", change.setting, change.from, change.to)).collect();
+    let volatile = to.write_cache == WriteCache::Volatile && from.write_cache != WriteCache::Volatile;
+    let warning = if volatile { format!("; write cache {VOLATILE}") } else { String::new() };
+    format!("settings changed: {}{warning}", changes.join(", "))
 }
 
 fn words(kind: NoticeKind) -> (&'static str, String) {
@@ -98,7 +123,9 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
             format!("the row at sector {} does not fit and nobody can be blamed; nothing was changed", lba.get()),
         ),
         NoticeKind::Degraded => ("DegradedArray", "degraded: redundancy is reduced".into()),
-        NoticeKind::Failed => ("FailedArray", "FAILED: data are not to be had any more".into()),
+        NoticeKind::Failed => {
+            ("FailedArray", "FAILED: its data cannot be read; see `openraid doctor` for what can be done".into())
+        }
         NoticeKind::Timeout => ("Timeout", "a command was not answered in time".into()),
         NoticeKind::DirtyLost { sectors } => (
             "DirtyLost",
@@ -120,6 +147,13 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
              array back, or give its writes up (openraid journal discard)"
                 .into(),
         ),
+        NoticeKind::JournalTableFull => (
+            "JournalTableFull",
+            "the journal knows as many arrays as its table has places: writes are acknowledged when they are on the \
+             members; give up what it holds for an array that does not come back (openraid journal discard)"
+                .into(),
+        ),
+        NoticeKind::PolicyChanged { from, to } => ("PolicyChanged", changed(&from, &to)),
         NoticeKind::FlushInDoubt => (
             "FlushInDoubt",
             "a flush failed and the array cannot do without this member: no flush succeeds until the array is stopped \

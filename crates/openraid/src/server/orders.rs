@@ -2,19 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use openraid_core::admin::{AdminCommand, MemberState, PartialWritePolicy, Policy, Unprotected, WriteCache};
-use openraid_runtime::service::{Nesting, ServiceStatus};
+use openraid_core::admin::{AdminCommand, MemberState};
+use openraid_runtime::service::Nesting;
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::{find, set_status};
 use super::start::Taking;
-use super::view::{unprotected, Served};
+use super::view::Served;
 use super::Server;
 use crate::control::{Answer, Command};
 use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
 use crate::output;
-use crate::quantity::{human, rate};
 
 /// A member that is to be removed may still be failing for this long.
 const RECORDING_TIME_MAX: Duration = Duration::from_secs(30);
@@ -43,7 +42,7 @@ impl Server {
                 self.each_set(&array, |array| AdminCommand::Resume { array })?;
                 self.done(format!("background work of {array} goes on"), &array)
             }
-            Command::Set { array, settings } => self.set(&array, &settings),
+            Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::Stop { array } => {
                 self.stop(&array)?;
                 Ok(Answer::Done { text: format!("{array} is stopped, its members are marked clean"), array: None })
@@ -68,7 +67,7 @@ impl Server {
         }
     }
 
-    fn done(&self, text: String, array: &str) -> Result<Answer, Failure> {
+    pub(super) fn done(&self, text: String, array: &str) -> Result<Answer, Failure> {
         let array = self.array(array).ok().map(Box::new);
         Ok(Answer::Done { text, array })
     }
@@ -79,7 +78,7 @@ impl Server {
     }
 
     /// Give a command to every set of an array. Where one refuses, those before it have done it.
-    fn each_set(&self, name: &str, command: impl Fn(ArrayId) -> AdminCommand) -> Result<Served, Failure> {
+    pub(super) fn each_set(&self, name: &str, command: impl Fn(ArrayId) -> AdminCommand) -> Result<Served, Failure> {
         let served = self.find(name)?;
         for set in served.sets() {
             self.admin(name, command(set))?;
@@ -91,6 +90,10 @@ impl Server {
     fn note(&self, name: &str) {
         if let Err(failure) = self.remember(name) {
             output::warn(&failure.text);
+        }
+        // A member that came in follows what the others were told.
+        for failure in self.keep_drive_caches(name) {
+            output::warn(&failure);
         }
     }
 
@@ -183,37 +186,6 @@ impl Server {
         self.done(format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`"), name)
     }
 
-    fn set(&self, name: &str, settings: &[(String, String)]) -> Result<Answer, Failure> {
-        let served = self.find(name)?;
-        let status = self.status()?;
-        let mut policy = set_status(&status, served.sets()[0])?.policy;
-        for (key, value) in settings {
-            apply(&mut policy, key, value).map_err(Failure::usage)?;
-        }
-        if policy.write_cache == WriteCache::Journal {
-            check_protectable(&status, &served)?;
-        }
-        if !settings.is_empty() {
-            self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
-        }
-        if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
-            self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
-        }
-        if settings.iter().any(|(key, _)| key == "write.cache") {
-            let journalled = policy.write_cache == WriteCache::Journal;
-            if let Some(entry) = self.registry.find(name)?.filter(|entry| entry.journalled != journalled) {
-                if let Err(failure) = self.registry.remember(crate::registry::Entry { journalled, ..entry }) {
-                    output::warn(&failure.text);
-                }
-            }
-        }
-        let mut text = policy_text(&policy);
-        if let Some(journal) = self.array(name)?.journal {
-            text.push_str(&format!("\njournal: {}", output::array::protection_text(&journal)));
-        }
-        self.done(text, name)
-    }
-
     fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         let mut options = options(openraid_sys::Use::Exclusive);
@@ -232,115 +204,5 @@ impl Server {
         lines.insert(0, format!("served now: {}", taken.served.join(", ")));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
         Ok(Answer::Done { text: lines.join("\n  "), array })
-    }
-}
-
-/// Refuse the journal for an array that it can never protect.
-fn check_protectable(status: &ServiceStatus, served: &Served) -> Result<(), Failure> {
-    let sets = served.sets();
-    let never = status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
-        let superblock = view.status.superblock.as_ref();
-        match view.protection {
-            Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd | Unprotected::PartialParityLog)) => Some(why),
-            _ if superblock.is_none() => Some(Unprotected::Shape),
-            _ => None,
-        }
-    });
-    never.map_or(Ok(()), |why| {
-        Err(Failure::usage(format!("{}: the journal cannot protect it: {}", served.name, unprotected(why))))
-    })
-}
-
-/// Change one setting.
-fn apply(policy: &mut Policy, key: &str, value: &str) -> Result<(), String> {
-    match key {
-        "rebuild.rate" => policy.rebuild_rate = rate(value)?,
-        "scrub.rate" => policy.scrub_rate = rate(value)?,
-        "write.partial" => {
-            policy.partial_write = match value {
-                "fewest" => PartialWritePolicy::Fewest,
-                "rmw" => PartialWritePolicy::ReadModifyWrite,
-                _ => return Err(format!("write.partial={value}: use fewest or rmw")),
-            };
-        }
-        "background.depth" => {
-            let depth = value.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth));
-            policy.background_depth =
-                depth.ok_or_else(|| format!("background.depth={value}: use a number from 1 to {DEPTH_MAX}"))?;
-        }
-        "write.cache" => {
-            policy.write_cache = match value {
-                "through" => WriteCache::Through,
-                "volatile" => WriteCache::Volatile,
-                "journal" => WriteCache::Journal,
-                _ => return Err(format!("write.cache={value}: use through, journal or volatile")),
-            };
-        }
-        "read.cache" => {
-            policy.read_cache = match value {
-                "on" => true,
-                "off" => false,
-                _ => return Err(format!("read.cache={value}: use on or off")),
-            };
-        }
-        _ => {
-            return super::reading::apply(policy, key, value).unwrap_or_else(|| {
-                Err(format!(
-                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
-                     background.depth, {}",
-                super::reading::KEYS
-            ))
-            })
-        }
-    }
-    Ok(())
-}
-
-/// Rows in work at once in the background, at most.
-const DEPTH_MAX: u32 = openraid_core::limits::WINDOW_ROWS_MAX;
-
-fn policy_text(policy: &Policy) -> String {
-    let settings = super::view::settings(policy);
-    let rate =
-        |bytes: u64| if bytes == 0 { "none".into() } else { format!("{}/s", human(openraid_units::Bytes(bytes))) };
-    format!(
-        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nwrite.cache={}\nread.cache={}\nbackground.depth={}\n{}",
-        rate(settings.rebuild_rate),
-        rate(settings.scrub_rate),
-        settings.write_partial,
-        settings.write_cache,
-        if settings.read_cache { "on" } else { "off" },
-        settings.background_depth,
-        super::reading::text(policy)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use openraid_units::Sectors;
-
-    #[test]
-    fn settings_are_taken_by_name_and_nonsense_is_refused() {
-        let mut policy = Policy::default();
-        apply(&mut policy, "rebuild.rate", "50M").unwrap();
-        apply(&mut policy, "scrub.rate", "none").unwrap();
-        apply(&mut policy, "write.partial", "rmw").unwrap();
-        apply(&mut policy, "background.depth", "3").unwrap();
-        assert_eq!((policy.rebuild_rate, policy.scrub_rate), (Sectors::mib(50), Sectors::ZERO));
-        assert_eq!((policy.partial_write, policy.background_depth), (PartialWritePolicy::ReadModifyWrite, 3));
-        let before = policy;
-        for (key, value) in [
-            ("rebuild.rate", "fast"),
-            ("rebuild.rate", "-1M"),
-            ("write.partial", "most"),
-            ("background.depth", "0"),
-            ("background.depth", "1000"),
-            ("cache", "on"),
-        ] {
-            assert!(apply(&mut policy, key, value).is_err(), "{key}={value}");
-        }
-        assert_eq!(policy, before);
-        assert!(policy_text(&policy).contains("rebuild.rate=50 MiB/s\nscrub.rate=none\n"));
     }
 }

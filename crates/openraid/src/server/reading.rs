@@ -2,7 +2,7 @@
 
 use openraid_core::adaptive::{AdaptiveStatus, Switch, Tuning};
 use openraid_core::admin::{MirrorRead, Policy, Profile, ReadAhead};
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{Bytes, Instant, Sectors};
 
 use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
 use crate::quantity::{human, size};
@@ -16,11 +16,11 @@ const WINDOW_MAX: Sectors = Sectors::mib(1024);
 /// Sections are at least a line of the cache.
 const SECTION_MIN: Sectors = Sectors::kib(4);
 
-/// Change one setting; `None` where it is none of these.
+/// Change one setting; `None` where it is none of these. `has_journal`: there is one that can protect the array.
 ///
 /// # Errors
 /// What may be written instead.
-pub fn apply(policy: &mut Policy, key: &str, value: &str) -> Option<Result<(), String>> {
+pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Option<Result<(), String>> {
     let result = match key {
         "read-ahead" => named(key, value, &READ_AHEAD).map(|found| policy.read_ahead = found),
         "mirror-read" => named(key, value, &MIRROR_READ).map(|found| policy.mirror_read = found),
@@ -31,7 +31,7 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str) -> Option<Result<(), S
         "read-ahead-max" => sectors(key, value, Sectors::ZERO, WINDOW_MAX).map(|found| policy.read_ahead_max = found),
         "split-above" => sectors(key, value, Sectors::ZERO, Sectors::MAX).map(|found| policy.split_above = found),
         "split-section" => sectors(key, value, SECTION_MIN, WINDOW_MAX).map(|found| policy.split_section = found),
-        "profile" => named(key, value, &PROFILES).map(|found| *policy = Policy::of(found)),
+        "profile" => named(key, value, &PROFILES).map(|found| *policy = Policy::of(found, has_journal)),
         _ => return None,
     };
     Some(result)
@@ -108,12 +108,12 @@ pub fn text(policy: &Policy) -> String {
 }
 
 /// What the adaptive policy tells; nothing while it is off.
-pub fn adaptive(status: &AdaptiveStatus) -> Option<AdaptiveModel> {
+pub fn adaptive(status: &AdaptiveStatus, now: Instant) -> Option<AdaptiveModel> {
     status.on.then(|| AdaptiveModel {
         now: tuning(status.tuning),
         windows: status.windows,
         switches: status.switches,
-        last: status.last.iter().map(switch).collect(),
+        last: status.last.iter().map(|own| switch(own, now)).collect(),
     })
 }
 
@@ -125,10 +125,10 @@ fn tuning(tuning: Tuning) -> TuningModel {
     }
 }
 
-fn switch(switch: &Switch) -> SwitchModel {
+fn switch(switch: &Switch, now: Instant) -> SwitchModel {
     let load = switch.load;
     SwitchModel {
-        at_seconds: switch.at.since(openraid_units::Instant::ZERO).get() / 1_000_000_000,
+        ago_seconds: now.since(switch.at).get() / 1_000_000_000,
         from: tuning(switch.from),
         to: tuning(switch.to),
         why: format!(
@@ -149,6 +149,7 @@ fn switch(switch: &Switch) -> SwitchModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_core::admin::WriteCache;
 
     #[test]
     fn settings_of_reading_are_taken_by_name_and_nonsense_is_refused() {
@@ -163,7 +164,7 @@ mod tests {
             ("sorting", "off"),
             ("adaptive", "on"),
         ] {
-            apply(&mut policy, key, value).unwrap().unwrap();
+            apply(&mut policy, key, value, false).unwrap().unwrap();
         }
         let expected = Policy {
             read_ahead: ReadAhead::Always,
@@ -188,22 +189,52 @@ mod tests {
             ("adaptive", "learn"),
             ("profile", "fast"),
         ] {
-            assert!(apply(&mut policy, key, value).unwrap().is_err(), "{key}={value}");
+            assert!(apply(&mut policy, key, value, false).unwrap().is_err(), "{key}={value}");
         }
         assert_eq!(policy, expected);
-        assert!(apply(&mut policy, "cache", "on").is_none());
+        assert!(apply(&mut policy, "cache", "on", false).is_none());
         let written = text(&policy);
         assert!(written.contains("mirror-read=twinstor\nsplit-above=128 KiB\n"), "{written}");
     }
 
+    fn profile(name: &str, has_journal: bool) -> Policy {
+        let mut policy = Policy { sorting: false, split_streams: false, ..Policy::default() };
+        apply(&mut policy, "profile", name, has_journal).unwrap().unwrap();
+        policy
+    }
+
     #[test]
-    fn profiles_are_sets_of_settings_and_a_reset_leaves_the_policy_on() {
+    fn every_profile_is_all_settings_at_once_and_uses_the_journal_where_there_is_one() {
+        let first = Policy::default();
+        for has_journal in [false, true] {
+            let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
+            assert_eq!(profile("balanced", has_journal), Policy { write_cache: safe, ..first });
+            let protection = Policy {
+                rebuild_rate: Sectors::ZERO,
+                scrub_rate: Sectors::mib(200),
+                background_depth: 16,
+                write_cache: safe,
+                ..first
+            };
+            assert_eq!(profile("protection", has_journal), protection);
+            let performance = Policy {
+                rebuild_rate: Sectors::mib(50),
+                scrub_rate: Sectors::mib(20),
+                background_depth: 4,
+                write_cache: if has_journal { WriteCache::Journal } else { WriteCache::Volatile },
+                mirror_read: MirrorRead::NearestHead,
+                adaptive: true,
+                ..first
+            };
+            assert_eq!(profile("performance", has_journal), performance);
+        }
+        assert_eq!(profile("balanced", false), first, "as an array is at first");
+    }
+
+    #[test]
+    fn a_reset_leaves_the_policy_on() {
         let mut policy = Policy::default();
-        apply(&mut policy, "profile", "performance").unwrap().unwrap();
-        assert_eq!(policy, Policy::of(Profile::Performance));
-        apply(&mut policy, "profile", "balanced").unwrap().unwrap();
-        assert_eq!(policy, Policy::default());
-        apply(&mut policy, "adaptive", "reset").unwrap().unwrap();
+        apply(&mut policy, "adaptive", "reset", false).unwrap().unwrap();
         assert!(policy.adaptive && is_reset("adaptive", "reset") && !is_reset("adaptive", "on"));
     }
 }

@@ -9,6 +9,7 @@ use openraid_units::ArrayId;
 use super::view::Served;
 use super::Server;
 use crate::exit::Failure;
+use crate::output;
 use crate::registry::Entry;
 use crate::trial;
 
@@ -126,11 +127,15 @@ impl Server {
     /// The engine's refusal.
     pub fn stop(&self, name: &str) -> Result<(), Failure> {
         let served = self.find(name)?;
+        let status = self.status()?;
         let stopped = match &served.started {
             Some(started) => self.handle.stop_and_release(started).map_err(Failure::failed),
             None => self.stop_raw(served.array),
         };
         stopped.map_err(|failure| Failure { text: format!("{name}: {}", failure.text), ..failure })?;
+        for failure in self.restore_drive_caches(&status, &served) {
+            output::warn(&failure);
+        }
         let mut state = self.state();
         state.arrays.retain(|other| other.name != name);
         state.emptied = state.arrays.is_empty();

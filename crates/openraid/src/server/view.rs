@@ -1,21 +1,22 @@
 //! What the service tells, in the words and with the names that people have.
 
 use openraid_core::admin::{
-    ArrayStatus, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, Session, TaskKind, TaskStatus,
-    Unprotected, WriteCache,
+    ArrayStatus, CacheFigures, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, Session, TaskKind,
+    TaskStatus, Unprotected, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
-use openraid_units::{ArrayId, Sectors, Slot};
+use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
+use super::drive_cache::Wish;
 use super::rates::Rates;
 use crate::consistency::ConsistencyWord;
 use crate::model::{
-    ArrayModel, BitmapModel, HealthWord, HostModel, MemberModel, ProtectionModel, ReasonModel, SettingsModel,
-    StateWord, TaskModel, TaskWord,
+    ArrayModel, BitmapModel, CacheModel, HealthWord, HostModel, MemberModel, ProtectionModel, ReasonModel,
+    SettingsModel, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::eta_seconds;
 use crate::words::layout_text;
@@ -126,8 +127,9 @@ fn nested_model(
         addresses: Vec::new(),
         members: Vec::new(),
         settings: settings(&own.policy),
-        adaptive: super::reading::adaptive(&own.adaptive),
+        adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),
+        cache: cache(status, &own.cached),
         reasons: add_reasons(legs.iter().flat_map(|leg| &leg.reasons)),
         legs,
     })
@@ -192,8 +194,9 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         legs: Vec::new(),
         settings: settings(&own.policy),
-        adaptive: super::reading::adaptive(&own.adaptive),
+        adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),
+        cache: cache(status, &own.cached),
         reasons: reasons(own),
     }
 }
@@ -237,8 +240,12 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
             "it was made with a partial parity log, which closes the write hole by itself and cannot go together with a journal"
         }
         Unprotected::MetadataAtEnd => {
-            "its metadata (1.0) stand at the end, so that each member could be mounted as it is, without what the journal \
+            "its metadata (1.0) stands at the end, so that each member could be mounted as it is, without what the journal \
              holds; make the array with metadata 1.2"
+        }
+        Unprotected::TableFull => {
+            "the journal knows as many arrays as its table has places: give up what it holds for one that does not come \
+             back (openraid journal show, openraid journal discard)"
         }
         Unprotected::NotRunning => "it does not run as it should, or a flush of it has failed",
     }
@@ -310,6 +317,7 @@ fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
         flushes: member.flushes,
         read_bytes: Sectors(member.sectors_read).bytes().get(),
         written_bytes: Sectors(member.sectors_written).bytes().get(),
+        drive_cache: None,
         notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).collect(),
     }
 }
@@ -354,7 +362,31 @@ pub fn settings(policy: &Policy) -> SettingsModel {
         split_streams: policy.split_streams,
         sorting: policy.sorting,
         adaptive: policy.adaptive,
+        drive_cache: Wish::default().word().into(),
     }
+}
+
+/// What the cache is, and did for an array.
+fn cache(status: &ServiceStatus, own: &CacheFigures) -> Option<CacheModel> {
+    let cache = status.cache.as_ref()?;
+    let bytes = |sectors: u64| Sectors(sectors).bytes().get();
+    let millis = |time: Nanos| time.get() / 1_000_000;
+    Some(CacheModel {
+        size_bytes: cache.size.get(),
+        dirty_bytes: cache.dirty.get(),
+        dirty_max_bytes: cache.dirty_max.get(),
+        ahead_read_bytes: bytes(cache.counters.ahead_read),
+        ahead_used_bytes: bytes(cache.counters.ahead_used),
+        ahead_wasted_bytes: bytes(cache.counters.ahead_wasted),
+        read_hit_bytes: bytes(own.read_hits),
+        read_miss_bytes: bytes(own.read_misses),
+        written_bytes: bytes(own.written),
+        merged_bytes: bytes(own.merged),
+        destaged_bytes: bytes(own.destaged),
+        destaged_units: own.units,
+        waited_mean_ms: millis(own.waited) / own.units.max(1),
+        waited_max_ms: millis(own.waited_max),
+    })
 }
 
 fn host(status: &ArrayStatus) -> HostModel {

@@ -8,9 +8,10 @@ use super::Context;
 use crate::arguments::{ExplainArguments, RequestWord, SwitchWord};
 use crate::control::{Answer, Command, Connection};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::model::{ArrayModel, LimitModel};
+use crate::model::{ArrayModel, CacheModel, LimitModel};
+use crate::output::cache::{amplification, ratio, Amplification};
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::{human, human_millis, human_seconds};
 use crate::story::{self, StoriesModel, StoryModel};
 
 #[derive(serde::Serialize)]
@@ -22,6 +23,8 @@ struct Body<'a> {
     reasons: &'a [crate::model::ReasonModel],
     adaptive: &'a Option<crate::model::AdaptiveModel>,
     journal: Option<&'a crate::model::ProtectionModel>,
+    cache: Option<&'a CacheModel>,
+    write_amplification: Vec<Amplification>,
     limit: &'a LimitModel,
     sets: Vec<&'a ArrayModel>,
 }
@@ -125,20 +128,13 @@ fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
         reasons: &array.reasons,
         adaptive: &array.adaptive,
         journal: array.journal.as_ref(),
+        cache: array.cache.as_ref(),
+        write_amplification: amplification(&array),
         limit: &limit,
         sets: array.sets(),
     };
     let text = text(&array, &body);
     Ok(context.output.answer(array.exit(), &body, &text))
-}
-
-/// With two decimals; a dash where there is nothing to divide by.
-fn ratio(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".into();
-    }
-    let hundredths = u128::from(part) * 100 / u128::from(whole);
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 fn text(array: &ArrayModel, body: &Body<'_>) -> String {
@@ -166,6 +162,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     if let Some(journal) = &array.journal {
         lines.push(format!("  journal: {}", crate::output::array::protection_text(journal)));
     }
+    lines.extend(crate::output::cache::lines(array));
     let mut reasons: Vec<_> = array.reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     let total: u64 = reasons.iter().map(|reason| reason.count).sum();
@@ -176,7 +173,8 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     }
     lines.push(table.text().trim_end().into());
     lines.extend(adaptive(array));
-    let mut members = Table::new(&["MEMBER", "READS", "READ", "WRITES", "WRITTEN", "FLUSHES"]).indented(2);
+    let mut members =
+        Table::new(&["MEMBER", "READS", "READ", "WRITES", "WRITTEN", "PER HOST BYTE", "FLUSHES"]).indented(2);
     for member in array.sets().into_iter().flat_map(|set| &set.members) {
         members.row([
             member.member.clone().unwrap_or_else(|| "-".into()),
@@ -184,6 +182,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
             human(Bytes(member.read_bytes)),
             member.writes.to_string(),
             human(Bytes(member.written_bytes)),
+            ratio(member.written_bytes, host.written_bytes),
             member.flushes.to_string(),
         ]);
     }
@@ -216,10 +215,10 @@ fn adaptive(array: &ArrayModel) -> Vec<String> {
     let Some(adaptive) = &array.adaptive else { return Vec::new() };
     let words = |tuning: &crate::model::TuningModel| {
         format!(
-            "read-ahead {}, mirror reads {}, dirty data waits {} s",
+            "read-ahead {}, mirror reads {}, dirty data waits {}",
             tuning.read_ahead,
             tuning.mirror_read,
-            tuning.destage_millis / 1000
+            human_millis(tuning.destage_millis)
         )
     };
     let mut lines = vec![format!(
@@ -229,19 +228,8 @@ fn adaptive(array: &ArrayModel) -> Vec<String> {
         words(&adaptive.now)
     )];
     for switch in &adaptive.last {
-        lines.push(format!("    at {} s: {}", switch.at_seconds, words(&switch.to)));
+        lines.push(format!("    {} ago: {}", human_seconds(switch.ago_seconds), words(&switch.to)));
         lines.push(format!("      because of {}", switch.why));
     }
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ratio;
-
-    #[test]
-    fn ratios_have_two_decimals_and_nothing_is_divided_by_nothing() {
-        assert_eq!(ratio(0, 0), "-");
-        assert_eq!((ratio(1, 3), ratio(2, 1), ratio(5, 4)), ("0.33".into(), "2.00".into(), "1.25".into()));
-    }
 }

@@ -2,9 +2,11 @@
 
 use openraid_format::Uuid;
 use openraid_runtime::member::{MemberSpec, OpenedMember};
-use openraid_runtime::service::journal::{adopt, array_state_word, discard, look, make, tally, FoundDevices};
+use openraid_runtime::service::journal::{
+    adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, Tally,
+};
 use openraid_sys::Use;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::{tell_done, Context};
@@ -141,7 +143,7 @@ pub fn of_devices(found: &FoundDevices) -> JournalModel {
     let superblock = &found.journal.superblock;
     let ring = superblock.ring();
     let used = ring.distance(found.journal.tail.position, found.journal.head.position);
-    let array = |own: &openraid_runtime::service::journal::Tally| JournalArrayModel {
+    let array = |own: &Tally| JournalArrayModel {
         uuid: own.set_uuid.to_string(),
         name: None,
         state: array_state_word(own.state).into(),
@@ -256,8 +258,8 @@ fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
 fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
     let usage = if arguments.lost { Use::Exclusive } else { Use::ReadExclusive };
     let mut found = look(&specs(&arguments.on)?, options(usage), None, &[]).map_err(Failure::failed)?;
-    if found.is_half() {
-        return Err(Failure::failed(format!("{}; name both with --on", found.other_missing())));
+    if found.is_half() && !arguments.alone {
+        return Err(half(&found, "name both with --on"));
     }
     let uuids = identities(&arguments.array, context)?;
     let known: Vec<_> = tally(&found.journal).into_iter().filter(|own| uuids.contains(&own.set_uuid)).collect();
@@ -267,14 +269,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
             "the journal holds nothing for array {array}; nothing has to be given up"
         )));
     }
-    let (entries, data): (u64, Sectors) =
-        (known.iter().map(|own| own.entries).sum(), known.iter().map(|own| own.data).sum());
-    let redos: u64 = known.iter().map(|own| own.redos).sum();
-    let what = format!(
-        "{entries} entries with {} sectors of host data ({}) and {redos} writes to members",
-        data.get(),
-        human(data.bytes())
-    );
+    let what = loss_text(&sum(&found.journal, &uuids));
     if !arguments.lost {
         return Err(Failure::usage(format!(
             "the journal holds {what} for {}; start the array with it to get them, or add --lost to give them up for good",
@@ -288,11 +283,30 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     tell_done(context, &answer)
 }
 
+/// One of two devices, and nobody has said that the other one is dead.
+fn half(found: &FoundDevices, remedy: &str) -> Failure {
+    Failure::failed(format!(
+        "{}; {remedy}, or if the other one is dead for good, add --alone: it may have held more",
+        found.other_missing()
+    ))
+}
+
+/// What is lost, in words.
+pub fn loss_text(loss: &Tally) -> String {
+    format!(
+        "{} entries with {} sectors of host data ({}) and {} writes to members",
+        loss.entries,
+        loss.data.get(),
+        human(loss.data.bytes()),
+        loss.redos
+    )
+}
+
 fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcome {
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
     let mut found = look(&specs(&arguments.devices)?, options(usage), None, &[]).map_err(Failure::failed)?;
-    if found.is_half() {
-        return Err(Failure::failed(format!("{}; name both", found.other_missing())));
+    if found.is_half() && !arguments.alone {
+        return Err(half(&found, "name both"));
     }
     let controller = context.registry.controller()?;
     if arguments.yes {

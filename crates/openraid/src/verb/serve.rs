@@ -5,13 +5,15 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use openraid_core::limits::Limits;
+use openraid_core::cache::figures::table_bytes;
+use openraid_core::limits::{Limits, POOL_BYTES_MAX};
 use openraid_format::MinorVersion;
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::JournalRequest;
 use openraid_runtime::service::{Listen, Nesting, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
+use openraid_sys::memory::MemoryBound;
 use openraid_sys::{Signals, Use};
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -92,6 +94,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     warn_of_open_doors(context, service.addresses());
     let exit = attend(arguments, context, &service, &server);
     service.stop();
+    for failure in server.restore_all_drive_caches() {
+        context.output.warn(&failure);
+    }
     if context.output.json {
         context.output.document(exit, &Line::Stopped);
     } else {
@@ -220,10 +225,63 @@ fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let (pool, cache) = (memory.round_down(frame), cache.round_down(frame));
     let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
     let limits = Limits { pool: pool + cache + journal, work, cache, journal, ..Limits::default() };
+    check_sizes(&limits, memory)?;
     limits.check().map_err(|error| {
         Failure::usage(format!("--memory {}, --cache {}: {error}; give more", human(memory), human(cache)))
     })?;
+    if let Some(bound) = openraid_sys::memory::bound() {
+        check_memory(&limits, &bound).map_err(Failure::usage)?;
+    }
     Ok(limits)
+}
+
+/// What the limits would refuse without knowing the options.
+fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
+    let (cache, least) = (limits.cache, limits.cache_bytes_min());
+    if !cache.is_zero() && cache < least {
+        let (cache, least) = (human(cache), human(least));
+        return Err(Failure::usage(format!(
+            "--cache {cache}: it is too small to work; give {least} at least, or none"
+        )));
+    }
+    if limits.pool > POOL_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "--memory {}, --cache {}: more than {} cannot be addressed; give less",
+            human(memory),
+            human(cache),
+            human(POOL_BYTES_MAX)
+        )));
+    }
+    Ok(())
+}
+
+/// Is there so much memory? It is not taken at once, and what is missing would be found out when the kernel ends the
+/// server in the middle of its work.
+fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
+    let tables = table_bytes(limits.cache);
+    let need = limits.pool + tables;
+    if need <= bound.bytes {
+        return Ok(());
+    }
+    let rest = limits.pool - limits.cache;
+    // A line and its place in the tables together.
+    let left = u128::from(bound.bytes.get().saturating_sub(rest.get()));
+    let share = left * u128::from(limits.cache.get()) / u128::from((limits.cache + tables).get().max(1));
+    let most = Bytes(u64::try_from(share).unwrap_or(0)).round_down(Bytes::mib(1));
+    let remedy = if most.is_zero() {
+        format!("give less to --memory ({} now)", human(rest))
+    } else {
+        format!("give --cache {} at the most", human(most))
+    };
+    Err(format!(
+        "the server would need {}: {} for payload, --cache {}, and {} for the tables of the cache; there are {}, {}; {remedy}",
+        human(need),
+        human(rest),
+        human(limits.cache),
+        human(tables),
+        human(bound.bytes),
+        bound.by
+    ))
 }
 
 /// Start what is wanted.
@@ -403,5 +461,38 @@ fn tell_news(context: &Context, live: Option<&mut Live>, news: &News) {
     match live {
         Some(live) => live.say(&text),
         None => context.output.say(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(cache: Bytes) -> Limits {
+        Limits { pool: Bytes::mib(160) + cache, cache, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_cache_larger_than_memory_is_refused_with_the_largest_that_fits() {
+        let bound = |mib| MemoryBound { bytes: Bytes::mib(mib), by: "available".into() };
+        let text = check_memory(&limits(Bytes::mib(4096)), &bound(1184)).unwrap_err();
+        assert!(text.contains("--cache 4 GiB") && text.contains("there are 1.1 GiB, available"), "{text}");
+        // 1,024 MiB are left for a cache and its tables: the largest that is proposed fits, and not by much.
+        let most = text.rsplit("--cache ").next().and_then(|rest| rest.strip_suffix(" MiB at the most")).unwrap();
+        let most: u64 = most.parse().unwrap();
+        check_memory(&limits(Bytes::mib(most)), &bound(1184)).unwrap();
+        assert!(most > 960, "{text}");
+        let text = check_memory(&limits(Bytes(0)), &bound(100)).unwrap_err();
+        assert!(text.contains("give less to --memory (160 MiB now)"), "{text}");
+        check_memory(&limits(Bytes::mib(64)), &bound(256)).unwrap();
+    }
+
+    #[test]
+    fn sizes_that_cannot_work_are_refused_with_the_figure_that_can() {
+        let refused = |cache| check_sizes(&limits(cache), Bytes::mib(160)).unwrap_err().text;
+        assert!(refused(Bytes::kib(64)).contains("give 80 KiB at least"));
+        assert!(refused(Bytes::mib(5 << 20)).contains("more than 4 TiB cannot be addressed; give less"));
+        check_sizes(&limits(Bytes::kib(80)), Bytes::mib(160)).unwrap();
+        assert_eq!(limits(Bytes::kib(80)).check(), Ok(()));
     }
 }

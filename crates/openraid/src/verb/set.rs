@@ -19,16 +19,11 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(format!("{text:?} is no setting; write KEY=VALUE, as in rebuild.rate=50M"))
         })?;
-        let volatile = matches!((key, value), ("write.cache", "volatile") | ("profile", "performance"));
-        if volatile && !arguments.yes {
-            return Err(Failure::usage(format!(
-                "{text}: writes are then acknowledged before they are on the members, and what was not \
-                 flushed is lost when the power goes or the server ends; add --yes if clients flush what they need"
-            )));
-        }
         settings.push((key.to_owned(), value.to_owned()));
     }
-    ask(context, &arguments.array, &Command::Set { array: arguments.array.clone(), settings })
+    // Whether something is put at risk depends on the server: it asks for the confirmation.
+    let command = Command::Set { array: arguments.array.clone(), settings, yes: arguments.yes };
+    ask(context, &arguments.array, &command)
 }
 
 /// What a consistency policy means for an array that was made with one.

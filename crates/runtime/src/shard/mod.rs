@@ -82,7 +82,9 @@ impl std::fmt::Display for ShardError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Limits(error) => write!(f, "{error}"),
-            Self::Pool(error) => write!(f, "no memory for the frames: {error}; choose a smaller pool"),
+            Self::Pool(error) => {
+                write!(f, "the system gives no memory for payload: {error}; give less to --cache or --memory")
+            }
             Self::System(error) => write!(f, "the system has no room for the service: {error}"),
         }
     }

@@ -3,7 +3,9 @@
 use std::sync::mpsc;
 
 use openraid_core::actions::{Notice, ReplyStatus};
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, JournalStatus, Unprotected};
+use openraid_core::admin::{
+    AdminCommand, AdminError, AdminOutcome, ArrayStatus, CacheStatus, JournalStatus, Unprotected,
+};
 use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
@@ -124,6 +126,8 @@ pub struct ServiceStatus {
     pub notes: Vec<String>,
     /// The variant of the parity kernels.
     pub kernels: &'static str,
+    /// The cache, if there is one.
+    pub cache: Option<CacheStatus>,
     /// The journal, if there is one.
     pub journal: Option<JournalStatus>,
     /// When all this was so.

@@ -166,6 +166,7 @@ impl Shard {
             engine: self.drives.engine().description(),
             notes: self.notes.clone(),
             kernels: self.kernels.name(),
+            cache: self.shared.control.cache(),
             journal: self.shared.control.journal(),
             at,
             worked: Nanos(clock::thread_cpu().get().saturating_sub(self.looked.get())),

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use openraid_core::admin::FoundJournal;
+use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
@@ -57,6 +57,13 @@ pub struct Tally {
     pub redos: u64,
 }
 
+/// The entries of the log with their numbers: those that were copied out of the ring, then those in it.
+fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &FoundEntry)> {
+    let kept = journal.kept.iter().map(|kept| (kept.sequence, &kept.entry));
+    let first = journal.kept.last().map_or(0, |last| last.sequence + 1);
+    kept.chain((journal.tail.sequence..).zip(&journal.entries).filter(move |(sequence, _)| *sequence >= first))
+}
+
 /// What the log holds for each array of the table.
 #[must_use]
 pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
@@ -64,10 +71,7 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
     for (array, index) in journal.superblock.arrays.iter().zip(0_u8..) {
         let Some(array) = array else { continue };
         let mut own = Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
-        let kept = journal.kept.iter().map(|kept| (kept.sequence, &kept.entry));
-        let first = journal.kept.last().map_or(0, |last| last.sequence + 1);
-        let entries = (journal.tail.sequence..).zip(&journal.entries).filter(|(sequence, _)| *sequence >= first);
-        for (sequence, entry) in kept.chain(entries) {
+        for (sequence, entry) in entries_of(journal) {
             let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
             let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
             own.entries += u64::from(records.peek().is_some());
@@ -82,6 +86,26 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
         tallies.push(own);
     }
     tallies
+}
+
+/// What the log holds for some arrays together: an entry that speaks of several of them counts once. The identity and
+/// the state are those of the first.
+#[must_use]
+pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
+    let own: Vec<Tally> = tally(journal).into_iter().filter(|own| arrays.contains(&own.set_uuid)).collect();
+    let superblock = &journal.superblock;
+    let indices: Vec<u8> = arrays.iter().filter_map(|uuid| superblock.index_of(*uuid)).collect();
+    let speaks = |(sequence, entry): &(u64, &FoundEntry)| {
+        entry.records.iter().any(|own| indices.contains(&own.array()) && superblock.counts(own.array(), *sequence))
+    };
+    let entries = entries_of(journal).filter(speaks).count();
+    Tally {
+        set_uuid: own.first().map_or(Uuid([0; 16]), |own| own.set_uuid),
+        state: own.first().map_or(ArrayState::Discarded, |own| own.state),
+        entries: entries as u64,
+        data: own.iter().map(|own| own.data).sum(),
+        redos: own.iter().map(|own| own.redos).sum(),
+    }
 }
 
 struct Reader<'a> {

@@ -18,7 +18,7 @@ mod keeper;
 mod make;
 
 pub use error::JournalStartError;
-pub use find::{look, tally, FoundDevices, Tally};
+pub use find::{look, sum, tally, FoundDevices, Tally};
 pub use keeper::{JournalKeeper, JournalNews};
 pub use make::{adopt, discard, make};
 

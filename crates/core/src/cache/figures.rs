@@ -1,0 +1,98 @@
+//! What the cache did, for people: figures of each set, and of the whole. They decide nothing.
+
+use openraid_units::{Bytes, Nanos, Sectors};
+
+use super::lines::Lines;
+use super::units::Units;
+use super::CacheCounters;
+use crate::controller::Controller;
+use crate::io::op::Op;
+use crate::limits::FRAME_BYTES;
+
+/// What the cache did for a set, or for all sets of an array, since it was started.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CacheFigures {
+    /// Sectors that reads of hosts found here, and that they did not.
+    pub read_hits: u64,
+    /// See `read_hits`.
+    pub read_misses: u64,
+    /// Sectors that writes put here, and how many of them were dirty already: those reached the members once for all.
+    pub written: u64,
+    /// See `written`.
+    pub merged: u64,
+    /// Sectors of host data that were written to the members from here.
+    pub destaged: u64,
+    /// Dirty units that were written; `destaged` by this is how much was written at once.
+    pub units: u64,
+    /// How long their oldest bytes had been dirty when they were on the members: in all, and the longest.
+    pub waited: Nanos,
+    /// See `waited`.
+    pub waited_max: Nanos,
+}
+
+impl core::ops::Add for CacheFigures {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            read_hits: self.read_hits + other.read_hits,
+            read_misses: self.read_misses + other.read_misses,
+            written: self.written + other.written,
+            merged: self.merged + other.merged,
+            destaged: self.destaged + other.destaged,
+            units: self.units + other.units,
+            waited: self.waited + other.waited,
+            waited_max: self.waited_max.max(other.waited_max),
+        }
+    }
+}
+
+/// The cache of a controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheStatus {
+    /// Its size.
+    pub size: Bytes,
+    /// Of that, lines with something dirty, and how much that may be.
+    pub dirty: Bytes,
+    /// See `dirty`.
+    pub dirty_max: Bytes,
+    /// What it did for all arrays since it was made.
+    pub counters: CacheCounters,
+}
+
+/// Memory that the tables of a cache of this size take besides.
+#[must_use]
+pub const fn table_bytes(cache: Bytes) -> Bytes {
+    let lines = cache.0 / FRAME_BYTES;
+    Bytes(Lines::table_bytes(lines) + Units::table_bytes(lines))
+}
+
+impl Controller {
+    /// What there is to tell of the cache, if there is one.
+    #[must_use]
+    pub fn cache_status(&self) -> Option<CacheStatus> {
+        let bytes = |lines: u32| Bytes(u64::from(lines) * FRAME_BYTES);
+        self.cache.is_on().then(|| CacheStatus {
+            size: bytes(self.cache.lines.len()),
+            dirty: bytes(self.cache.dirty),
+            dirty_max: bytes(self.cache.dirty_max),
+            counters: self.cache_counters(),
+        })
+    }
+
+    /// A dirty unit is on the members.
+    pub(crate) fn note_destaged(&mut self, op: &Op) {
+        let waited = self.now.since(self.cache.units.get(op.cache_unit).since);
+        let figures = &mut self.set_mut(op.set).cached;
+        figures.units += 1;
+        figures.waited = figures.waited + waited;
+        figures.waited_max = figures.waited_max.max(waited);
+    }
+
+    /// A write put so many sectors into the cache, and so many of them were dirty before.
+    pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
+        let figures = &mut self.set_mut(set).cached;
+        figures.written += written.get();
+        figures.merged += merged;
+    }
+}

@@ -1,0 +1,239 @@
+//! The write caches inside the members' drives: switched for an array, and put back when it is served no more.
+//!
+//! Whatever they are, promises are safe: members are flushed wherever one depends on it. Off costs speed and takes away
+//! what a drive may lose that lies about its flushes.
+//!
+//! The members of an array are told apart by their names, and only names below `/dev` are looked at.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use openraid_runtime::service::ServiceStatus;
+use openraid_sys::{DriveCache, DriveCacheError};
+
+use super::view::Served;
+use super::Server;
+use crate::exit::Failure;
+use crate::model::ArrayModel;
+
+/// What an array's drives are to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wish {
+    /// As they were before somebody wished for something.
+    #[default]
+    AsFound,
+    /// Keep writes in their caches.
+    On,
+    /// Acknowledge writes when they are on the medium.
+    Off,
+}
+
+const WORDS: [(&str, Wish); 3] = [("on", Wish::On), ("off", Wish::Off), ("as-found", Wish::AsFound)];
+
+impl Wish {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        WORDS.iter().find(|(_, wish)| *wish == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl FromStr for Wish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = WORDS.iter().find(|(word, _)| *word == text).map(|(_, wish)| *wish);
+        found.ok_or_else(|| format!("drive.cache={text}: use one of on, off, as-found"))
+    }
+}
+
+/// What was wished for, and what was found.
+#[derive(Debug, Default)]
+pub struct DriveCaches {
+    /// By the array's name.
+    wishes: BTreeMap<String, Wish>,
+    /// What each member's cache was before it was switched.
+    found: BTreeMap<String, bool>,
+}
+
+/// The drives of an array whose caches are to be switched.
+pub type Drives = Vec<(String, DriveCache)>;
+
+/// The cache of a member, where it is a drive of this machine.
+fn cache_of(member: &str) -> Option<DriveCache> {
+    let path = Path::new(member);
+    path.starts_with("/dev").then(|| DriveCache::of(path)).flatten()
+}
+
+/// The cache of a member that can be switched; why it cannot.
+fn switchable(member: &str) -> Result<DriveCache, String> {
+    if member.contains("://") {
+        return Err(format!("{member}: its cache is in the hands of the server that exports it; switch it there"));
+    }
+    let cache = cache_of(member).ok_or(DriveCacheError::NotADrive);
+    let cache = cache.and_then(|cache| if cache.has_switch() { Ok(cache) } else { Err(DriveCacheError::NoSwitch) });
+    cache.map_err(|error| format!("{member}: {error}"))
+}
+
+/// The members of an array by name.
+fn members(status: &ServiceStatus, served: &Served) -> Vec<String> {
+    let sets = served.sets();
+    let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
+    let drives = views.flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
+    let name = |drive| status.drives.iter().find(|view| view.drive == drive).map(|view| view.member.clone());
+    drives.filter_map(name).collect()
+}
+
+impl Server {
+    /// The drives that a wish is about. Nothing is changed.
+    ///
+    /// # Errors
+    /// The caches of some members cannot be switched: which, and why.
+    pub(super) fn plan_drive_caches(
+        &self,
+        status: &ServiceStatus,
+        served: &Served,
+        wish: Wish,
+    ) -> Result<Drives, Failure> {
+        let mut names = members(status, served);
+        if wish == Wish::AsFound {
+            let state = self.state();
+            names.retain(|name| state.drive_caches.found.contains_key(name));
+        }
+        let (mut drives, mut refused) = (Vec::new(), Vec::new());
+        for name in names {
+            match switchable(&name) {
+                Ok(cache) => drives.push((name, cache)),
+                Err(why) => refused.push(why),
+            }
+        }
+        if refused.is_empty() {
+            return Ok(drives);
+        }
+        let word = wish.word();
+        Err(Failure::usage(format!(
+            "drive.cache={word} is not possible, nothing was changed:\n  {}",
+            refused.join("\n  ")
+        )))
+    }
+
+    /// Do what was planned, and have members that come later do the same.
+    ///
+    /// # Errors
+    /// A drive refuses; those before it are switched.
+    pub(super) fn switch_drive_caches(&self, array: &str, wish: Wish, drives: &Drives) -> Result<(), Failure> {
+        let mut state = self.state();
+        state.drive_caches.wishes.insert(array.into(), wish);
+        for (name, cache) in drives {
+            state.drive_caches.switch(name, cache, wish).map_err(Failure::failed)?;
+        }
+        Ok(())
+    }
+
+    /// What is wished for an array.
+    pub(super) fn drive_cache_wish(&self, array: &str) -> Wish {
+        self.state().drive_caches.wishes.get(array).copied().unwrap_or_default()
+    }
+
+    /// Have all members of an array do what was wished for it; why some do not.
+    pub(super) fn keep_drive_caches(&self, array: &str) -> Vec<String> {
+        let wish = self.drive_cache_wish(array);
+        let (Ok(served), Ok(status)) = (self.find(array), self.status()) else { return Vec::new() };
+        if wish == Wish::AsFound {
+            return Vec::new();
+        }
+        let mut state = self.state();
+        let switch = |name: String| {
+            let cache = switchable(&name)?;
+            state.drive_caches.switch(&name, &cache, wish)
+        };
+        members(&status, &served).into_iter().map(switch).filter_map(Result::err).collect()
+    }
+
+    /// The array is about to be served no more: its drives' caches as they were found. What cannot be done is said.
+    pub(super) fn restore_drive_caches(&self, status: &ServiceStatus, served: &Served) -> Vec<String> {
+        let mut state = self.state();
+        state.drive_caches.wishes.remove(&served.name);
+        let names = members(status, served);
+        state.drive_caches.restore(|name| names.iter().any(|own| own == name))
+    }
+
+    /// The server ends: the caches of all drives as they were found. What cannot be done is said.
+    pub fn restore_all_drive_caches(&self) -> Vec<String> {
+        self.state().drive_caches.restore(|_| true)
+    }
+
+    /// Fill in what only the drives know.
+    pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: Wish) {
+        let fill = |set: &mut ArrayModel| {
+            set.settings.drive_cache = wish.word().into();
+            for member in &mut set.members {
+                let on = member.member.as_deref().and_then(cache_of).and_then(|cache| cache.is_on());
+                member.drive_cache = on.map(|on| if on { "on" } else { "off" }.into());
+            }
+        };
+        model.legs.iter_mut().for_each(fill);
+        fill(model);
+    }
+}
+
+impl DriveCaches {
+    /// What is wished for an array.
+    pub(super) fn wish(&self, array: &str) -> Wish {
+        self.wishes.get(array).copied().unwrap_or_default()
+    }
+
+    fn switch(&mut self, name: &str, cache: &DriveCache, wish: Wish) -> Result<(), String> {
+        let on = match wish {
+            Wish::On => true,
+            Wish::Off => false,
+            Wish::AsFound => match self.found.get(name) {
+                Some(found) => *found,
+                None => return Ok(()),
+            },
+        };
+        if let Some(was) = cache.is_on() {
+            self.found.entry(name.into()).or_insert(was);
+        }
+        cache.set(on).map_err(|error| format!("{name}: {error}"))?;
+        if wish == Wish::AsFound {
+            self.found.remove(name);
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, which: impl Fn(&str) -> bool) -> Vec<String> {
+        let names: Vec<String> = self.found.keys().filter(|name| which(name)).cloned().collect();
+        let restore = |name: String| {
+            let cache = switchable(&name)?;
+            self.switch(&name, &cache, Wish::AsFound)
+        };
+        names.into_iter().map(restore).filter_map(Result::err).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_written_as_they_are_read() {
+        for (word, wish) in WORDS {
+            assert_eq!((word.parse(), wish.word()), (Ok(wish), word));
+        }
+        assert!("maybe".parse::<Wish>().unwrap_err().contains("as-found"));
+    }
+
+    #[test]
+    fn a_member_whose_cache_is_not_ours_is_refused_with_its_reason() {
+        for (member, word) in [
+            ("nbd://host/x", "exports it"),
+            ("/srv/d0", "no block device"),
+            ("ram:8M", "no block device"),
+            ("/dev/null", "no block"),
+        ] {
+            let why = switchable(member).unwrap_err();
+            assert!(why.starts_with(member) && why.contains(word), "{why}");
+        }
+    }
+}

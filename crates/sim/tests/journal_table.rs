@@ -1,0 +1,84 @@
+//! The journal's table of arrays is full: who finds no place is told, keeps its policy, and gets the place of an array
+//! that was given up.
+
+mod support;
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
+use openraid_core::limits::Limits;
+use openraid_format::{
+    journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_ARRAYS_MAX,
+    JOURNAL_BLOCK_BYTES,
+};
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{Bytes, DriveId, Nanos, Sectors};
+
+const CAPACITY: Sectors = Sectors::mib(8);
+
+fn stranger(number: u8) -> Uuid {
+    Uuid([number; 16])
+}
+
+/// All places of the table are taken by arrays that are not here; nothing in the log counts for them.
+fn fill_table(rig: &mut Rig, drive: DriveId) {
+    let at = |copy| journal_superblock_lba(copy, CAPACITY).expect("large enough");
+    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+    rig.world.drive(drive).peek(at(SuperblockCopy::First), &mut bytes);
+    let mut superblock = JournalSuperblock::decode(&bytes, SuperblockCopy::First).expect("just made");
+    for (number, place) in (100..).zip(&mut superblock.arrays) {
+        *place = Some(JournalArray { set_uuid: stranger(number), state: ArrayState::Live, first_sequence: 1 });
+    }
+    for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
+        superblock.encode(copy, &mut bytes);
+        rig.world.drive_mut(drive).poke(at(copy), &bytes);
+    }
+}
+
+fn told(rig: &mut Rig) -> usize {
+    rig.world.take_notices().iter().filter(|notice| notice.kind == NoticeKind::JournalTableFull).count()
+}
+
+#[test]
+fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
+    let mut options = RigOptions { cuts: false, ..RigOptions::new(1) };
+    let (small, cache, journal) = (Limits::small(), Bytes::mib(1), Bytes::kib(256));
+    options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+    let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
+    rig.rest();
+    let devices = rig.world.make_journal(1, CAPACITY);
+    fill_table(&mut rig, devices[0]);
+    rig.world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+    rig.world.run_for(Nanos::from_millis(50));
+    rig.world.take_notices();
+    let array = rig.array;
+    let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a journal");
+    let load = Workload { len_max: 8192, align: 4096, mix: [1, 4, 1, 0, 0], ..Workload::mixed(rig.session.capacity()) };
+    rig.session.run(&mut rig.world, &load, 60);
+    assert_eq!(rig.world.controller().journal_protection(array), Err(Unprotected::TableFull));
+    assert_eq!(told(&mut rig), 1, "once");
+    assert_eq!(rig.status().policy, policy, "what was wished for is not forgotten");
+    // Two are given up; the older place goes to this array, the other one stays.
+    for number in [107, 103] {
+        rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) }).expect("it is not here");
+    }
+    assert_eq!(rig.world.controller().journal_protection(array), Ok(()));
+    rig.session.run(&mut rig.world, &load, 60);
+    let known = rig.world.journal().expect("it is there");
+    assert!(known.counters.data_records > 0, "writes are promised again: {known:?}");
+    assert_eq!(known.arrays.len(), JOURNAL_ARRAYS_MAX);
+    let has = |uuid| known.arrays.iter().any(|own| own.set_uuid == uuid);
+    assert!(!has(stranger(103)) && has(stranger(107)), "the first of two of the same age");
+    assert_eq!(told(&mut rig), 0);
+    // And they are there after a cut.
+    rig.session.cut_power(&mut rig.world);
+    rig.world.boot();
+    rig.world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+    rig.world.run_for(Nanos::from_millis(50));
+    rig.array = rig.world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
+    rig.session.array = rig.array;
+    rig.session.look_at_all(&mut rig.world);
+    rig.rest();
+    rig.judge();
+}

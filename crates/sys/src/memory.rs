@@ -1,0 +1,105 @@
+//! How much memory this process may still have, as the kernel tells it. Read from procfs and the groups of processes
+//! (cgroups, both versions) as text that may be missing or odd; what cannot be read is no bound.
+
+use openraid_units::Bytes;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A bound, and who sets it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryBound {
+    /// How much.
+    pub bytes: Bytes,
+    /// Who says so, for people.
+    pub by: String,
+}
+
+/// Where the kernel tells it.
+const MEMINFO: &str = "/proc/meminfo";
+const GROUP: &str = "/proc/self/cgroup";
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Version 1 writes "no limit" as the largest number of whole pages.
+const NO_LIMIT_MIN: u64 = 1 << 62;
+
+/// The tightest bound: what the machine has available without swapping, and the limit of each group of processes that
+/// this one is in. Nothing where the kernel tells of neither.
+#[must_use]
+pub fn bound() -> Option<MemoryBound> {
+    let read = |path: &Path| fs::read_to_string(path).ok();
+    bound_of(&read)
+}
+
+fn bound_of(read: &dyn Fn(&Path) -> Option<String>) -> Option<MemoryBound> {
+    let machine = read(Path::new(MEMINFO)).and_then(|text| available(&text));
+    let machine = machine.map(|bytes| MemoryBound { bytes, by: "available on this machine (MemAvailable)".into() });
+    let groups = read(Path::new(GROUP)).map(|text| files(&text)).unwrap_or_default();
+    let limits = groups.into_iter().filter_map(|file| {
+        let bytes = read(&file)?.trim().parse::<u64>().ok().filter(|bytes| *bytes < NO_LIMIT_MIN)?;
+        Some(MemoryBound { bytes: Bytes(bytes), by: format!("the limit of its cgroup ({})", file.display()) })
+    });
+    machine.into_iter().chain(limits).min_by_key(|bound| bound.bytes)
+}
+
+/// The line `MemAvailable:   21332868 kB`.
+fn available(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024).map(Bytes)
+}
+
+/// The files that bound the groups of `0::/a/b` (version 2) and `4:memory:/a/b` (version 1), from the inside out.
+fn files(group: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in group.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => (PathBuf::from(GROUPS), "memory.max"),
+            _ if controllers.split(',').any(|own| own == "memory") => {
+                (Path::new(GROUPS).join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let inside = Path::new(path.trim_start_matches('/'));
+        files.extend(inside.ancestors().map(|group| root.join(group).join(file)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(files: &[(&str, &str)]) -> Option<MemoryBound> {
+        bound_of(&|path| files.iter().find(|(own, _)| Path::new(own) == path).map(|(_, text)| (*text).into()))
+    }
+
+    #[test]
+    fn the_tightest_of_machine_and_groups_counts() {
+        let meminfo = ("/proc/meminfo", "MemTotal:       24684092 kB\nMemAvailable:   2048 kB\n");
+        assert_eq!(told(&[meminfo]).unwrap().bytes, Bytes::mib(2));
+        let two = ("/proc/self/cgroup", "0::/a/b\n");
+        let inner = ("/sys/fs/cgroup/a/b/memory.max", "max\n");
+        let outer = ("/sys/fs/cgroup/a/memory.max", "1048576\n");
+        let bound = told(&[meminfo, two, inner, outer]).unwrap();
+        assert_eq!(bound.bytes, Bytes::mib(1));
+        assert!(bound.by.contains("/sys/fs/cgroup/a/memory.max"), "{}", bound.by);
+        let one = ("/proc/self/cgroup", "8:pids:/\n4:cpu,memory:/c\n0::/\n");
+        let none = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        let own = ("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "65536\n");
+        assert_eq!(told(&[meminfo, one, none, own]).unwrap().bytes, Bytes::kib(64));
+        assert_eq!(told(&[meminfo, one, none]).unwrap().bytes, Bytes::mib(2));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_bound() {
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[("/proc/meminfo", "MemAvailable: lots"), ("/proc/self/cgroup", "nonsense\n::\n")]), None);
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        assert!(bound().is_some_and(|bound| bound.bytes > Bytes::mib(1)));
+    }
+}
