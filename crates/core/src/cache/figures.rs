@@ -85,7 +85,7 @@ impl Controller {
         let waited = self.now.since(self.cache.units.get(op.cache_unit).since);
         let figures = &mut self.set_mut(op.set).cached;
         figures.units += 1;
-        figures.waited = figures.waited + waited;
+        figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);
     }
 
