@@ -26,6 +26,7 @@ mod registry;
 mod server;
 mod sets;
 mod story;
+mod swarm;
 mod trial;
 mod verb;
 mod wiping;

@@ -90,6 +90,7 @@ fn man_pages_and_completions_cover_every_verb() {
         "demo",
         "rehearse",
         "validate",
+        "torture",
         "completions",
         "man",
     ];

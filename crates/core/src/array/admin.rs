@@ -299,15 +299,10 @@ impl Controller {
         if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
             set.metadata.as_mut().expect("just put").request_catch_up();
         }
+        note_absence(&mut set, assembly);
         if assembly.fresh || assembly.forced.is_some() {
             set.metadata.as_mut().expect("just put").request();
             set.life = if assembly.fresh { Life::Starting } else { Life::Running };
-        }
-        let was_active = assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
-        if was_active && is_absence_unrecorded(assembly) {
-            // It is marked as active already: nothing else would say, before the first write is answered, that who is
-            // not there has missed it.
-            set.metadata.as_mut().expect("just put").request_failure();
         }
         self.start_ppl(&mut set, assembly);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
@@ -344,6 +339,8 @@ impl Controller {
                  it reads them",
             ));
         }
+        let superblock = self.journal.superblock.as_ref().expect("just seen");
+        set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
         set.journal.index = index;
         (set.journal.marked, set.journal.replaying) = (true, true);
         set.life = Life::Starting;
@@ -584,7 +581,7 @@ impl Controller {
         }
         let log = &mut self.journal.log;
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
-        let preserved = failed && self.preserve_entries(set_id);
+        let preserved = self.preserve_entries(set_id);
         if lost > 0 && !preserved {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
@@ -616,7 +613,10 @@ impl Controller {
         let written =
             set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
         // A set in doubt stays marked active.
-        let marked = (set.intent == Intent::Clean && set.journal.session == Session::Off) || set.is_in_doubt();
+        let ended = set.journal.session == Session::Off;
+        // Nor does the session of a set end whose members do not take what it holds: it is replayed at the next start.
+        let stuck = set.journal.session == Session::On && set.journal.stuck;
+        let marked = (set.intent == Intent::Clean && ended) || set.is_in_doubt() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;
         }
@@ -845,10 +845,18 @@ fn new_member(
     }
 }
 
-/// Do the superblocks call somebody a member who is not there?
-fn is_absence_unrecorded(assembly: &Assembly) -> bool {
+/// If the superblocks call somebody a member who is not there, what is recorded next says so.
+fn note_absence(set: &mut Set, assembly: &Assembly) {
     let missing = |role: Role| matches!(role, Role::Active(slot) if assembly.missing.contains(slot));
-    !assembly.fresh && assembly.common.roles.iter().any(missing)
+    if assembly.fresh || !assembly.common.roles.iter().any(missing) {
+        return;
+    }
+    let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
+    metadata.note_absence();
+    if assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
+        // It is marked as active already: nothing else would be recorded before the first write is answered.
+        metadata.request_failure();
+    }
 }
 
 fn planned_member(planned: &PlannedMember) -> Member {

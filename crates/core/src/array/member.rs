@@ -89,6 +89,7 @@ impl Controller {
             return;
         }
         let (slot, drive) = (member.slot, member.drive);
+        self.wake_cache_waiters();
         self.notice(id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
 
@@ -110,6 +111,8 @@ impl Controller {
         // Writes that wait until the journal may promise something for it.
         self.wake_journal_waiters();
         self.set_changed = true;
+        // Writes may wait for what will never come now.
+        self.wake_cache_waiters();
         self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);
         self.cancel_queued(id, index, actions);

@@ -101,6 +101,12 @@ impl Metadata {
         self.failure
     }
 
+    /// Somebody who is called a member is not there: whatever is recorded next leaves them two events behind, so that
+    /// they are not taken for members when they are back.
+    pub(crate) fn note_absence(&mut self) {
+        self.steps_twice = true;
+    }
+
     /// Is the last failure of a member durable on the others?
     pub(crate) fn failures_recorded(&self) -> bool {
         self.failure <= self.durable

@@ -9,7 +9,7 @@ use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::{unit_at, unit_extent};
-use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
+use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::array::set::Life;
 use crate::controller::Controller;
@@ -71,6 +71,11 @@ impl Controller {
         if (promises && !self.is_journal_ready(set)) || (!promises && self.is_session_ending(set)) {
             self.cache_waiters.push(piece);
             return Cached::Waits;
+        }
+        if !promises && self.set(set).journal.session != Session::Off && !self.journal.is_live() {
+            // It will not end. What a crash brings back from the journal would come over what is written now.
+            self.pieces[piece].error = Some(ReplyStatus::IoError);
+            return Cached::Taken;
         }
         match self.promise_of(piece, set) {
             promise @ (Promise::Volatile | Promise::Journal) => {

@@ -136,8 +136,13 @@ impl Controller {
             }
             OpKind::Resync => {
                 let parity = view.parities() & view.readable;
-                let whole = view.data.minus(view.readable).is_empty();
-                whole.then_some(Plan { read: view.data, lost: SlotSet::EMPTY, parity, write: parity })
+                if view.data.minus(view.readable).is_empty() {
+                    return Some(Plan { read: view.data, lost: SlotSet::EMPTY, parity, write: parity });
+                }
+                // What cannot be read is what one parity says, and the other one is made to say the same.
+                let recovery = plan_recovery(&view).ok()?;
+                let lost = recovery.lost & view.data;
+                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
             }
             _ => Some(Plan { read: all & view.readable, ..Plan::default() }),
         }

@@ -97,7 +97,9 @@ impl Controller {
         if self.journal.orphans.is_empty() {
             return false;
         }
-        let drained = self.sets.iter().flatten().all(|set| set.life == Life::Failed || set.dirty.all() == 0);
+        let drained =
+            |set: &crate::array::set::Set| set.life == Life::Failed || set.dirty.all() == 0 || set.journal.stuck;
+        let drained = self.sets.iter().flatten().all(drained);
         if !drained {
             return false;
         }
@@ -107,7 +109,7 @@ impl Controller {
             let volume = &self.array(array).expect("requests belong to arrays").volume;
             let failed = (0..volume.set_count()).any(|n| {
                 let set = self.set(volume.set(n));
-                set.life == Life::Failed || set.dirty.failed
+                set.life == Life::Failed || set.dirty.failed || set.journal.stuck
             });
             self.on_piece_op(piece, failed.then_some(ReplyStatus::IoError), actions);
         }

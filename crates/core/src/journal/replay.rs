@@ -11,6 +11,7 @@ use openraid_units::{DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Sl
 
 use super::attach::{FoundEntry, FoundJournal};
 use super::commit::JournalWork;
+use super::JournalState;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, ParityJob};
 use crate::array::set::{Life, Set};
 use crate::cache::lines::{lines_of, Mask};
@@ -142,6 +143,9 @@ impl Controller {
 
     /// Move replay on; true where something moved.
     pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
+        if matches!(self.journal.state, JournalState::Lost(_)) {
+            self.give_replay_up();
+        }
         if self.journal.replay.current.is_none() {
             // The tail stays where it is while replay begins to need what it may be about to pass.
             if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
@@ -158,6 +162,21 @@ impl Controller {
             moved = true;
         }
         moved
+    }
+
+    /// Without its devices nobody can read what the journal holds.
+    fn give_replay_up(&mut self) {
+        const WHY: &str =
+            "the journal has failed before it could be read: start the server anew when it is there again";
+        if self.journal.replay.current.is_some() {
+            self.journal.replay.error.get_or_insert(WHY);
+        }
+        for id in core::mem::take(&mut self.journal.replay.queue) {
+            let Some(set) = self.sets[id.index()].as_mut() else { continue };
+            set.journal.replaying = false;
+            set.journal.replay_error = Some(WHY);
+            self.set_changed = true;
+        }
     }
 
     /// One step of the present set; false where it has to wait.

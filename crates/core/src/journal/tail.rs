@@ -66,7 +66,8 @@ impl Controller {
     /// How far the tail could go.
     fn tail_target(&mut self) -> u64 {
         let (end, held) = (self.journal.durable + 1, self.held_tail());
-        self.journal.log.first_needed(end).min(held)
+        // A session that began before the first entry holds what is left of it.
+        self.journal.log.first_needed(end).min(held).max(self.journal.log.first)
     }
 
     /// Is it worth a round?
@@ -105,6 +106,10 @@ impl Controller {
     /// When a round is due although nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
+        let retry_at = journal.round.retry_at;
+        if journal.is_live() && journal.short && !journal.log.is_empty() && self.now < retry_at {
+            return Some(retry_at);
+        }
         let idle = journal.is_live()
             && self.is_tail_at_rest()
             && !journal.log.is_kept_pinned()

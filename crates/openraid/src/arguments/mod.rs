@@ -6,6 +6,7 @@ mod lab;
 mod manage;
 mod offline;
 mod serve;
+mod torture;
 mod validate;
 
 pub use create::{BitmapWord, CreateArguments};
@@ -26,6 +27,7 @@ pub use offline::{
     ScanArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
+pub use torture::TortureArguments;
 pub use validate::ValidateArguments;
 
 use clap::{Parser, Subcommand};
@@ -142,6 +144,8 @@ pub enum Verb {
     Plan(Box<PlanArguments>),
     /// Hold claims about arrays against the simulation: what passes, what fails, and the values
     Validate(ValidateArguments),
+    /// Cut the power thousands of times in a simulated machine, and see that nothing promised is lost
+    Torture(TortureArguments),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -197,6 +201,7 @@ impl Verb {
             Self::Plan(_) => "plan",
             Self::Rehearse(_) => "rehearse",
             Self::Validate(_) => "validate",
+            Self::Torture(_) => "torture",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
         }

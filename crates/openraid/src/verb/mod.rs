@@ -32,6 +32,7 @@ pub mod show;
 pub mod simulate;
 pub mod spare;
 pub mod stop;
+pub mod torture;
 pub mod validate;
 
 use crate::arguments::{Common, Verb};
@@ -91,6 +92,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Plan(arguments) => plan::run(arguments, context),
         Verb::Rehearse(arguments) => rehearse::run(arguments, context),
         Verb::Validate(arguments) => validate::run(arguments, context),
+        Verb::Torture(arguments) => torture::run(arguments, context),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder, context),
     }

@@ -4,13 +4,20 @@
 //! in the simulation's driver loop, between the engine's actions and the machine that carries them out, and are
 //! chosen at run time: the engine under test is the one that serves, without a hook.
 
-use openraid_core::actions::{DriveCommand, DriveOp, IoClass, JobKind};
+use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
+use openraid_core::admin::FoundJournal;
 use openraid_core::events::{DriveError, Verdict};
-use openraid_format::{superblock_lba, MinorVersion, Role, Superblock, BITMAP_HEADER_BYTES};
+use openraid_format::{
+    superblock_lba, JournalRecord, MinorVersion, Role, Superblock, BITMAP_HEADER_BYTES, JOURNAL_BLOCK_BYTES,
+    JOURNAL_RING_START,
+};
 use openraid_units::DriveLba;
 
 use crate::drive::MemoryDrive;
 use crate::random::Random;
+
+/// Where the header of a journal's entry has the checksum of its payload: `docs/on-disk.md`.
+const HEADER_CHECKSUM_AT: usize = 84;
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal, $seeds:literal;)*) => {
@@ -70,6 +77,18 @@ bugs! {
     RebuildForgets = "rebuild-forgets", "one write in eight of a rebuild or resync is not made", 100;
     /// The checkpoint runs ahead.
     CheckpointAhead = "checkpoint-ahead", "a member that is being rebuilt is recorded as complete", 200;
+    /// A rebuild fills another member.
+    WrongMember = "wrong-member", "one write in eight of a rebuild or resync goes to another member", 50;
+    /// Frames are given away too early.
+    FrameReused = "frame-reused", "one drive write in sixty-four is said to have ended while the drive still reads its frames", 50;
+    /// Entries of the journal are not written.
+    JournalUnwritten = "journal-unwritten", "one write in eight of the journal's log is acknowledged and not made", 50;
+    /// The journal's checksums are not looked at.
+    JournalUnchecked = "journal-unchecked", "whatever checksum the journal says is taken for right", 100;
+    /// What members were about to get is not written again.
+    RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
+    /// What was said to be void is not.
+    RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
     /// Zeroing does nothing.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
@@ -97,6 +116,8 @@ pub enum Fate {
     DoWith(Vec<u8>),
     /// It is answered well, and the drive hears nothing of it.
     Pretend,
+    /// It is answered well while the drive is still at it.
+    AnswerEarly,
 }
 
 /// A bug at work.
@@ -125,6 +146,19 @@ impl Planted {
                 command.op = DriveOp::Write { fua: false };
                 Fate::Do
             }
+            Bug::FrameReused if matches!((write, command.data), (true, Data::Frames(_))) => {
+                match self.random.chance(1, 64) {
+                    true => Fate::AnswerEarly,
+                    false => Fate::Do,
+                }
+            }
+            // A journal has no superblock of md, and its log begins at 1 MiB.
+            Bug::JournalUnwritten if write && command.class == IoClass::Metadata && superblock_of(drive).is_none() => {
+                match command.lba >= DriveLba(JOURNAL_RING_START.get()) {
+                    true => self.pretend(8),
+                    false => Fate::Do,
+                }
+            }
             Bug::MemberForgotten if write && command.class == IoClass::Foreground => self.pretend(64),
             Bug::ZeroesForgotten if matches!(command.op, DriveOp::WriteZeroes { .. }) => Fate::Pretend,
             Bug::RebuildForgets if rebuild => self.pretend(8),
@@ -139,6 +173,13 @@ impl Planted {
             }
             _ => metadata.filter(|_| write).map_or(Fate::Do, |bytes| self.metadata(drive, command.lba, bytes)),
         }
+    }
+
+    /// Which of so many drives gets this write instead of its own?
+    pub fn other_drive(&mut self, command: &DriveCommand, drives: usize) -> Option<usize> {
+        let rebuild = matches!(command.op, DriveOp::Write { .. }) && command.class == IoClass::Rebuild;
+        let swaps = self.bug == Bug::WrongMember && rebuild && self.random.chance(1, 8);
+        swaps.then(|| self.random.index(drives))
     }
 
     fn pretend(&mut self, one_in: u64) -> Fate {
@@ -223,6 +264,39 @@ impl Planted {
         match kind {
             JobKind::Check | JobKind::Compare if self.bug == Bug::BlindPatrol => Verdict::Match,
             _ => found,
+        }
+    }
+
+    /// The checksum of the payload that a block of a journal says, if it is a header.
+    #[must_use]
+    pub fn said_checksum(bytes: &[u8]) -> Option<u32> {
+        let said = bytes.get(HEADER_CHECKSUM_AT..HEADER_CHECKSUM_AT + 4)?;
+        (bytes.len() == JOURNAL_BLOCK_BYTES).then(|| u32::from_le_bytes(said.try_into().expect("four bytes")))
+    }
+
+    /// Is a checksum of the journal taken for right, whatever the bytes are?
+    #[must_use]
+    pub fn believes_checksums(&self) -> bool {
+        self.bug == Bug::JournalUnchecked
+    }
+
+    /// What the driver says that it has found on the devices of a journal.
+    pub fn found_journal(&self, found: &mut FoundJournal) {
+        match self.bug {
+            Bug::RedoForgotten => {
+                for entry in &mut found.entries {
+                    let redo = |record: &JournalRecord| {
+                        matches!(record, JournalRecord::Redo { .. } | JournalRecord::RedoRef { .. })
+                    };
+                    entry.records.retain(|record| !redo(record));
+                }
+            }
+            Bug::RevokesForgotten => {
+                for entry in &mut found.entries {
+                    entry.records.retain(|record| !matches!(record, JournalRecord::Revoke { .. }));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -9,7 +9,7 @@ use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, Wr
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
-use openraid_units::{Bytes, Nanos, Sectors};
+use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
 use crate::drive::{DriveSpec, Fresh, Latency};
 use crate::random::Random;
@@ -112,6 +112,33 @@ pub enum Deed {
     FlipSuperblock,
     /// The settings change.
     Policy,
+    /// The power goes, and a member with it for good, where that is promised to be survived. The power goes once more
+    /// while the next controller assembles, as in [`Deed::End`].
+    CutAndLose(Option<u64>),
+    /// A device of the journal fails.
+    JournalLose(Loss),
+    /// The devices of the journal are good again.
+    JournalReturn,
+    /// A sector of the journal is damaged: silently, or so that it cannot be read.
+    JournalHurt {
+        /// Without a word?
+        silent: bool,
+    },
+}
+
+/// A journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalSpec {
+    /// Devices.
+    pub mirrors: u8,
+    /// Length of its ring.
+    pub ring: Sectors,
+    /// Do they spin?
+    pub spins: bool,
+    /// Their blocks.
+    pub block: BlockSize,
+    /// Do they lose what was not flushed?
+    pub volatile: bool,
 }
 
 /// A deed and its chance.
@@ -165,6 +192,8 @@ pub struct Scenario {
     pub limits: Limits,
     /// The array's settings.
     pub policy: Policy,
+    /// The controller's journal.
+    pub journal: Option<JournalSpec>,
     /// No member is lost while copies may differ: then what was read stays.
     pub stable_reads: bool,
     /// What hosts ask for.
@@ -181,7 +210,8 @@ impl Scenario {
         let mode = if random.chance(3, 5) { Mode::Bounded } else { Mode::Unbounded };
         let (shape, legs) = draw_shape(&mut random);
         let policy = draw_policy(&mut random);
-        let cached = policy.write_cache == WriteCache::Volatile || random.chance(1, 4);
+        let journal = draw_journal(&mut random, policy.write_cache);
+        let cached = journal.is_some() || policy.write_cache == WriteCache::Volatile || random.chance(1, 4);
         let discard = random.chance(1, 2);
         let spindle = Latency { least: Nanos::ZERO, most: Nanos::from_millis(20), grain: Nanos::from_micros(50) };
         // A mirror with its superblock at the end shows what stands in it: the outer stripe's own.
@@ -207,8 +237,9 @@ impl Scenario {
                 fresh: Fresh::Zeroes,
                 ..DriveSpec::new(Sectors::ZERO)
             },
-            limits: draw_limits(&mut random, cached),
+            limits: draw_limits(&mut random, cached, journal.is_some()),
             policy,
+            journal,
             stable_reads: random.chance(1, 2),
             load: draw_load(&mut random),
             steps: Vec::new(),
@@ -216,7 +247,10 @@ impl Scenario {
         let count = random.between(STEPS_LEAST, STEPS_MOST);
         let steps = (0..count).flat_map(|_| {
             let ask = Deed::Ask(random.between(1, 200));
-            let deed = draw_deed(&mut random, mode);
+            let deed = match journal {
+                Some(_) if random.chance(1, 12) => draw_journal_deed(&mut random),
+                _ => draw_deed(&mut random, mode),
+            };
             let happen = Deed::Happen(random.between(1, 80));
             let deeds = [Some(ask), random.chance(1, 2).then_some(happen), Some(deed)];
             deeds.into_iter().flatten().map(|deed| Step { seed: random.bits(), deed }).collect::<Vec<_>>()
@@ -316,7 +350,12 @@ fn draw_policy(random: &mut Random) -> Policy {
         rebuild_rate: rate(random),
         scrub_rate: rate(random),
         background_depth: u32::try_from(random.between(1, 12)).expect("few"),
-        write_cache: *random.pick(&[WriteCache::Through, WriteCache::Volatile]),
+        write_cache: *random.pick(&[
+            WriteCache::Through,
+            WriteCache::Volatile,
+            WriteCache::Journal,
+            WriteCache::Journal,
+        ]),
         read_cache: random.chance(1, 2),
         sorting: random.chance(2, 3),
         read_ahead: *random.pick(&[ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive]),
@@ -336,14 +375,16 @@ fn draw_policy(random: &mut Random) -> Policy {
 }
 
 /// Small tables, and short times as often as long ones, so that marks come and go while hosts work.
-fn draw_limits(random: &mut Random, cached: bool) -> Limits {
+fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
     let small = Limits::small();
     let cache = if cached { *random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]) } else { Bytes(0) };
     let brief = random.chance(1, 2);
     let time = |brief_millis, usual| if brief { Nanos::from_millis(brief_millis) } else { usual };
+    let journal = if journalled { Bytes::kib(*random.pick(&[256, 256, 1024])) } else { Bytes(0) };
     Limits {
-        pool: small.pool + cache,
+        pool: small.pool + cache + journal,
         cache,
+        journal,
         piece_bytes_max: Bytes::kib(*random.pick(&[16, 64, 128])),
         rows_max: Sectors::kib(*random.pick(&[4, 16])),
         drive_depth_max: u32::try_from(random.between(1, 8)).expect("few"),
@@ -353,6 +394,27 @@ fn draw_limits(random: &mut Random, cached: bool) -> Limits {
         bitmap_clear_delay: time(10, small.bitmap_clear_delay),
         checkpoint_interval: time(20, small.checkpoint_interval),
         ..small
+    }
+}
+
+/// A journal where the settings ask for one; sometimes one that waits for the settings to change.
+fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalSpec> {
+    let wanted = write_cache == WriteCache::Journal || random.chance(1, 8);
+    let spec = JournalSpec {
+        mirrors: *random.pick(&[1, 1, 2]),
+        ring: Sectors::mib(*random.pick(&[4, 4, 6])),
+        spins: random.chance(1, 6),
+        block: if random.chance(1, 3) { BlockSize::B4096 } else { BlockSize::B512 },
+        volatile: random.chance(7, 8),
+    };
+    wanted.then_some(spec)
+}
+
+fn draw_journal_deed(random: &mut Random) -> Deed {
+    match random.below(8) {
+        0..=2 => Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging])),
+        3..=5 => Deed::JournalReturn,
+        _ => Deed::JournalHurt { silent: random.chance(1, 2) },
     }
 }
 
@@ -368,7 +430,11 @@ fn draw_load(random: &mut Random) -> Load {
 
 fn draw_end(random: &mut Random) -> Deed {
     let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill, End::Stop]);
-    Deed::End(end, random.chance(1, 4).then(|| random.below(40)))
+    let again = random.chance(1, 4).then(|| random.below(40));
+    match random.chance(1, 8) {
+        true => Deed::CutAndLose(again),
+        false => Deed::End(end, again),
+    }
 }
 
 fn draw_deed(random: &mut Random, mode: Mode) -> Deed {

@@ -57,6 +57,8 @@ pub struct Set {
     pub dirty: bool,
     /// It was started by force: no resync will make its rows fit.
     pub forced: bool,
+    /// When the last controller ended, the journal had all that was being written.
+    pub journalled: bool,
     /// Who was where when it last ran.
     places: Vec<Place>,
     /// The drives that the newest superblock called members when the last controller ended.
@@ -94,6 +96,7 @@ impl Set {
             suspect: Rows::new(end),
             dirty: false,
             forced: false,
+            journalled: false,
             places: Vec::new(),
             current: Vec::new(),
             newest: 0,
@@ -192,7 +195,9 @@ impl Set {
         let mut absent = SlotSet::first_n(self.geometry.members());
         for member in status.members.iter().filter(|member| !member.replacement) {
             let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
-            if member.state == MemberState::InSync && !world.drive(drive).faults.is_failing() {
+            // One that has just been filled is a member when its superblock says so.
+            let recorded = superblock_on(world, drive).is_none_or(|own| own.recovery_offset().is_none());
+            if member.state == MemberState::InSync && recorded && !world.drive(drive).faults.is_failing() {
                 absent.remove(slot);
             }
         }

@@ -107,6 +107,16 @@ pub enum Fault {
     LostWrite,
     /// A write that went elsewhere.
     Misdirected,
+    /// Power cut of everything, and a member was gone for good.
+    CutAndLoss,
+    /// Power cut while a journal was replayed.
+    CutInReplay,
+    /// A device of the journal failed.
+    JournalLost,
+    /// A journal that was lost came back.
+    JournalBack,
+    /// A sector of a journal was damaged.
+    JournalHurt,
 }
 
 impl fmt::Display for Fault {
@@ -133,6 +143,11 @@ impl fmt::Display for Fault {
             Self::FlipSuperblock => "bit flips in superblock",
             Self::LostWrite => "lost write",
             Self::Misdirected => "misdirected write",
+            Self::CutAndLoss => "power cut with a member",
+            Self::CutInReplay => "power cut in replay",
+            Self::JournalLost => "journal device lost",
+            Self::JournalBack => "journal back",
+            Self::JournalHurt => "damaged journal",
         })
     }
 }

@@ -166,7 +166,10 @@ impl Session {
             Asked::Read { begun } => self.versions.drop_read(begun),
             Asked::Flush { begun } if ok => self.versions.end_flush(begun),
             Asked::Flush { .. } => {}
-            Asked::Write { id, range, fua, sure } => self.versions.end_write(id, range, sure && ok, fua && ok && sure),
+            Asked::Write { id, range, fua, sure } => {
+                let sure = sure && ok;
+                self.versions.end_write(id, range, sure, sure && (fua || finished.promised));
+            }
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Finished {
     pub submitted: Instant,
     /// When it ended.
     pub ended: Instant,
+    /// The journal keeps what it wrote.
+    pub promised: bool,
 }
 
 impl World {
@@ -179,7 +181,8 @@ impl World {
             assert_eq!(host.issued, host.request.len, "{:?} ended well without all of its bytes", host.request);
         }
         let Host { request, submitted, payload, .. } = host;
-        self.finished.push_back((token, Finished { request, status, payload, submitted, ended: self.now }));
+        let promised = request.kind != RequestKind::Read && self.controller.is_promising(request.array);
+        self.finished.push_back((token, Finished { request, status, payload, submitted, ended: self.now, promised }));
     }
 }
 

@@ -52,7 +52,7 @@ impl World {
 
     /// A name for the next action. Tags are unique too while they are out.
     fn ticket(&mut self, tag: Tag) -> Ticket {
-        let out = self.in_flight.values().any(|action| action.tag() == tag);
+        let out = self.in_flight.values().any(|a| !matches!(a, InFlight::Answered(_)) && a.tag() == tag);
         assert!(!out, "{tag:?} is in flight already");
         self.next_ticket()
     }
@@ -64,23 +64,44 @@ impl World {
 
     fn issue_command(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
         let mut command = *command;
+        self.misdirect(&mut command);
         let drive = self.drives[command.drive.index()].as_ref().expect("commands go to drives that are there");
         let planted = self.planted.as_mut();
         match planted.map_or(Fate::Do, |planted| planted.command(drive, &mut command, metadata)) {
-            Fate::Do => self.hand_to_drive(&command, metadata),
-            Fate::DoWith(metadata) => self.hand_to_drive(&command, Some(&metadata)),
-            Fate::Pretend => {
-                let ticket = self.ticket(command.tag);
-                self.in_flight.insert(ticket, InFlight::Pretended(command.tag));
-                let delay = self.spec.transfers.draw(&mut self.random);
-                self.schedule(ticket, self.now + delay);
+            Fate::Do => self.hand_to_drive(&command, metadata, true),
+            Fate::DoWith(metadata) => self.hand_to_drive(&command, Some(&metadata), true),
+            Fate::Pretend => self.pretend(command.tag),
+            Fate::AnswerEarly => {
+                self.pretend(command.tag);
+                self.hand_to_drive(&command, metadata, false);
             }
         }
     }
 
-    fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
+    /// A planted bug sends a command to another drive.
+    fn misdirect(&mut self, command: &mut DriveCommand) {
+        let other = self.planted.as_mut().and_then(|planted| planted.other_drive(command, self.drives.len()));
+        let Some(drive) = other.and_then(|other| self.drives[other].as_ref()) else { return };
+        let (spec, end) = (drive.spec(), command.lba + command.len);
+        let block = spec.block.sectors().get();
+        let fits = end.get() <= spec.capacity.get() && (command.lba.get() | command.len.get()).is_multiple_of(block);
+        let free = !drive.outstanding().any(|own| own.lba < end && command.lba < own.lba + own.len);
+        if fits && free {
+            command.drive = openraid_units::DriveId(u16::try_from(other.unwrap_or(0)).expect("a world has few drives"));
+        }
+    }
+
+    fn pretend(&mut self, tag: Tag) {
+        let ticket = self.ticket(tag);
+        self.in_flight.insert(ticket, InFlight::Pretended(tag));
+        let delay = self.spec.transfers.draw(&mut self.random);
+        self.schedule(ticket, self.now + delay);
+    }
+
+    /// `told` says whether the engine hears of its end.
+    fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>, told: bool) {
         let len = command.len.bytes().get();
-        let ticket = self.ticket(command.tag);
+        let ticket = if told { self.ticket(command.tag) } else { self.next_ticket() };
         let drive = self.drives[command.drive.index()].as_mut().expect("commands go to drives that are there");
         let payload = match (command.op, command.data, metadata) {
             (DriveOp::Read, Data::Frames(at), _) => {
@@ -99,7 +120,7 @@ impl World {
             _ => panic!("a command with the wrong kind of payload: {command:?}"),
         };
         let issue = drive.issue(command, payload);
-        self.in_flight.insert(ticket, InFlight::Drive(*command));
+        self.in_flight.insert(ticket, if told { InFlight::Drive(*command) } else { InFlight::Answered(*command) });
         if let Issue::After(time) = issue {
             self.schedule(ticket, self.now + time);
         }
@@ -173,10 +194,11 @@ impl World {
     }
 
     /// The time of an action has come.
-    pub(super) fn carry_out(&mut self, ticket: Ticket) -> Completion {
+    pub(super) fn carry_out(&mut self, ticket: Ticket) -> Option<Completion> {
         let action = self.in_flight.remove(&ticket).expect("what is scheduled is in flight");
+        let answered = matches!(action, InFlight::Answered(_));
         let completion = match action {
-            InFlight::Drive(command) => {
+            InFlight::Drive(command) | InFlight::Answered(command) => {
                 let mut frames = match command.data {
                     Data::Frames(at) => Some(&mut self.pool[range(at, command.len.bytes().get())]),
                     Data::None | Data::Metadata(_) => None,
@@ -204,7 +226,7 @@ impl World {
             }
         };
         self.claims.drop_all(ticket);
-        completion
+        (!answered).then_some(completion)
     }
 
     fn carry_out_transfer(&mut self, transfer: &Transfer) -> Completion {

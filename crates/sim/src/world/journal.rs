@@ -1,12 +1,13 @@
 //! A journal in a simulated machine: made, found again after a cut, taken into use.
 
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, JournalStatus};
-use openraid_core::journal::find::{find_journal, FindError, JournalDevice, ReadDevice};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
+use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::World;
 use crate::drive::DriveSpec;
+use crate::fault::planted::Planted;
 
 /// Why a journal is not taken into use.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,21 +18,39 @@ pub enum JournalFault {
     Refused(AdminError),
 }
 
+impl std::fmt::Display for JournalFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Found(error) => write!(f, "{error}"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
 struct Reader<'a> {
     world: &'a World,
     drives: &'a [DriveId],
+    /// The checksum that the last header says, for a bug that believes it.
+    said: u32,
 }
 
 impl ReadDevice for Reader<'_> {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
         let drive = self.world.drive(self.drives[device]);
-        if drive.faults.gone {
+        let len = Sectors(bytes.len() as u64 / 512);
+        if drive.faults.gone || drive.faults.first_defect(at, len).is_some() {
             return false;
         }
         drive.peek(at, bytes);
+        if let Some(said) = Planted::said_checksum(bytes) {
+            self.said = said;
+        }
         true
     }
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
+        if self.world.planted.as_ref().is_some_and(Planted::believes_checksums) {
+            return self.said;
+        }
         !self.world.kernels.crc32c(!register, bytes)
     }
 }
@@ -42,38 +61,86 @@ impl World {
     /// # Panics
     /// The size is none for a journal.
     pub fn make_journal(&mut self, mirrors: u8, capacity: Sectors) -> Vec<DriveId> {
-        let identity = Uuid([7; 16]);
-        (0..mirrors)
-            .map(|mirror| {
-                let spec = DriveSpec::new(capacity);
-                let block = spec.block;
-                let drive = self.add_drive(spec);
-                let made = JournalSuperblock::new(identity, Uuid([1; 16]), capacity, block, (mirror, mirrors));
-                let superblock = made.unwrap_or_else(|error| panic!("{error}"));
-                for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
-                    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-                    superblock.encode(copy, &mut bytes);
-                    let lba = journal_superblock_lba(copy, capacity).expect("checked by new");
-                    self.drive_mut(drive).poke(lba, &bytes);
-                }
-                drive
-            })
-            .collect()
+        self.make_journal_on(&DriveSpec::new(capacity), mirrors, None)
     }
 
-    /// Take the journal on these drives into use, and wait until it takes promises.
+    /// A new, empty journal on new drives like this one; with a ring of its own length where one is said.
+    ///
+    /// # Panics
+    /// The size is none for a journal, or the ring does not fit.
+    pub fn make_journal_on(&mut self, spec: &DriveSpec, mirrors: u8, ring: Option<Sectors>) -> Vec<DriveId> {
+        let (capacity, block) = (spec.capacity, spec.block);
+        let make = |world: &mut Self, mirror| {
+            let drive = world.add_drive(*spec);
+            let made = JournalSuperblock::new(Uuid([7; 16]), Uuid([1; 16]), capacity, block, (mirror, mirrors));
+            let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
+            superblock.ring_sectors = ring.unwrap_or(superblock.ring_sectors);
+            world.put_journal_superblock(drive, &superblock);
+            drive
+        };
+        (0..mirrors).map(|mirror| make(self, mirror)).collect()
+    }
+
+    fn put_journal_superblock(&mut self, drive: DriveId, superblock: &JournalSuperblock) {
+        for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
+            let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+            superblock.encode(copy, &mut bytes);
+            let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was made");
+            self.drive_mut(drive).poke(lba, &bytes);
+        }
+    }
+
+    /// What these drives hold of a journal. Of two, the one that is behind gets what the other one has, as a driver
+    /// does it.
+    ///
+    /// # Errors
+    /// What they hold cannot be used.
+    pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
+        let device = |drive: &DriveId| {
+            let spec = self.drive(*drive).spec();
+            JournalDevice { drive: *drive, capacity: spec.capacity, block: spec.block }
+        };
+        let devices: Vec<JournalDevice> = drives.iter().map(device).collect();
+        let mut reader = Reader { world: self, drives, said: 0 };
+        let mut found = find_journal(&devices, false, &mut reader).map_err(JournalFault::Found)?;
+        let superblocks = devices.iter().enumerate().map(|(n, device)| superblock_of(n, device, &mut reader));
+        let superblocks = superblocks.collect::<Result<Vec<_>, _>>();
+        let superblocks = superblocks.map_err(|error| JournalFault::Found(FindError::Mirrors(error)))?;
+        if let ([(best, mirror)], [_, _]) = (&found.devices[..], drives) {
+            let (best, mirror) = (*best, *mirror);
+            let behind = if drives[0] == best { drives[1] } else { drives[0] };
+            let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(0) + 1;
+            self.heal_journal(&mut found, (best, mirror), behind, generation);
+        }
+        if let Some(planted) = &self.planted {
+            planted.found_journal(&mut found);
+        }
+        Ok(found)
+    }
+
+    fn heal_journal(&mut self, found: &mut FoundJournal, best: (DriveId, u8), behind: DriveId, generation: u64) {
+        let ring = found.superblock.ring();
+        let mut log = vec![0; usize::try_from(ring.sectors.bytes().get()).expect("a small ring")];
+        self.drive(best.0).peek(ring.start, &mut log);
+        let drive = self.drive_mut(behind);
+        drive.poke(ring.start, &log);
+        drive.faults.clear_defects();
+        let other = 1 - best.1.min(1);
+        (found.superblock.mirrors, found.superblock.generation) = (2, generation);
+        for (drive, mirror) in [(behind, other), best] {
+            let own = JournalSuperblock { mirror, ..found.superblock.clone() };
+            self.put_journal_superblock(drive, &own);
+        }
+        found.superblock.mirror = best.1;
+        found.devices.push((behind, other));
+    }
+
+    /// Take the journal on these drives into use. It takes promises a moment later.
     ///
     /// # Errors
     /// Why it is not.
     pub fn attach_journal(&mut self, drives: &[DriveId]) -> Result<AdminOutcome, JournalFault> {
-        let devices: Vec<JournalDevice> = drives
-            .iter()
-            .map(|drive| {
-                let spec = self.drive(*drive).spec();
-                JournalDevice { drive: *drive, capacity: spec.capacity, block: spec.block }
-            })
-            .collect();
-        let found = find_journal(&devices, false, &mut Reader { world: self, drives }).map_err(JournalFault::Found)?;
+        let found = self.find_journal(drives)?;
         self.admin(AdminCommand::AttachJournal(found)).map_err(JournalFault::Refused)
     }
 

@@ -87,8 +87,10 @@ enum InFlight {
     Transfer(Transfer),
     /// The job, its columns, and a hash of its inputs when it was issued.
     Job(ParityJob, Vec<JobColumn>, u64),
-    /// A command that a planted bug keeps from its drive.
+    /// A command that a planted bug keeps from its drive, or has answered before it ends there.
     Pretended(Tag),
+    /// What goes on at the drive of such a command.
+    Answered(DriveCommand),
 }
 
 impl InFlight {
@@ -98,6 +100,7 @@ impl InFlight {
             Self::Transfer(transfer) => transfer.tag,
             Self::Job(job, ..) => job.tag,
             Self::Pretended(tag) => *tag,
+            Self::Answered(command) => command.tag,
         }
     }
 }
@@ -382,8 +385,9 @@ impl World {
                 break;
             }
             self.due.pop();
-            let completion = self.carry_out(due.ticket);
-            self.tell(completion);
+            if let Some(completion) = self.carry_out(due.ticket) {
+                self.tell(completion);
+            }
         }
     }
 

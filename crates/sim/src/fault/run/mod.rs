@@ -1,6 +1,7 @@
 //! A run: the steps of a scenario, one after another, and a judge beside them.
 
 mod finish;
+mod journal;
 mod media;
 mod members;
 mod power;
@@ -14,6 +15,8 @@ use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, 
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
+
+use journal::Journal;
 
 use super::planted::Bug;
 use super::scenario::{Deed, Mode, Scenario, Step};
@@ -93,6 +96,7 @@ struct Run<'a> {
     /// Drives that were lost.
     lost: Vec<DriveId>,
     excuses: BTreeSet<Excuse>,
+    journal: Journal,
     random: Random,
     account: Rc<RefCell<Account>>,
 }
@@ -127,6 +131,7 @@ impl<'a> Run<'a> {
             world.drive_mut(drive).faults.written = Some(Vec::new());
         }
         let array = if scenario.legs > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
+        let journal = Journal::new(&mut world, scenario);
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
         let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
         session.tolerate_errors = scenario.mode == Mode::Unbounded;
@@ -144,6 +149,7 @@ impl<'a> Run<'a> {
             dirty_lost: false,
             lost: Vec::new(),
             excuses: BTreeSet::new(),
+            journal,
             random,
             account,
         };
@@ -209,6 +215,10 @@ impl<'a> Run<'a> {
             Deed::Misdirect => self.trap(true),
             Deed::FlipSuperblock => self.flip_superblock(),
             Deed::Policy => self.change_policy(),
+            Deed::CutAndLose(again) => self.cut_and_lose(again)?,
+            Deed::JournalLose(how) => self.lose_journal_device(how),
+            Deed::JournalReturn => self.return_journal()?,
+            Deed::JournalHurt { silent } => self.hurt_journal(silent)?,
         }
         self.after()
     }
@@ -221,6 +231,7 @@ impl<'a> Run<'a> {
         }
         self.judge_reads()?;
         self.hear_notices();
+        self.note_journal();
         self.settle();
         self.note_counts();
         Ok(())
@@ -421,8 +432,11 @@ impl<'a> Run<'a> {
 
     fn change_policy(&mut self) {
         let drawn = Scenario::draw(self.random.bits()).policy;
-        let cache = !self.scenario.limits.cache.is_zero();
-        let write_cache = if cache { drawn.write_cache } else { WriteCache::Through };
+        let write_cache = match drawn.write_cache {
+            WriteCache::Journal if self.scenario.journal.is_none() => WriteCache::Through,
+            WriteCache::Volatile if self.scenario.limits.cache.is_zero() => WriteCache::Through,
+            drawn => drawn,
+        };
         self.policy = Policy { write_cache, ..drawn };
         self.set_policy();
     }

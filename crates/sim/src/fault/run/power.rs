@@ -6,6 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
 use openraid_units::{ArrayId, Nanos, Sectors};
 
+use super::journal::Begun;
 use super::{outer_superblock, Done, Run, Stop};
 use crate::fault::scenario::End;
 use crate::fault::verdict::{Excuse, Fault};
@@ -18,6 +19,29 @@ const CLEAN_STEP: Nanos = Nanos::from_millis(250);
 const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 
 impl Run<'_> {
+    /// The power goes, and a member is gone when it comes back.
+    pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> Done {
+        self.note_journal();
+        if !self.may_end()? {
+            return Ok(());
+        }
+        let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
+        // Parity without a journal has its write hole, and nobody promises that it has none.
+        if self.bounded() && self.sets[set].has_parity() && !self.is_journalled(set) {
+            return self.end(End::Cut, again);
+        }
+        for set in &mut self.sets {
+            set.suspect_what_went_wrong(&self.world);
+        }
+        self.tell(|| format!("  slot {slot}, drive {drive} goes with the power"));
+        self.count(Fault::CutAndLoss);
+        self.count_end(End::Cut);
+        self.lost.push(drive);
+        self.go_down(End::Cut);
+        self.world.drive_mut(drive).faults.gone = true;
+        self.boot(again)
+    }
+
     /// The controller ends, and the next one begins.
     pub(super) fn end(&mut self, end: End, again: Option<u64>) -> Done {
         for set in &mut self.sets {
@@ -43,7 +67,13 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.note_places(&self.world);
         }
-        if !self.bounded() || !self.fragile() {
+        if !self.bounded() {
+            return Ok(true);
+        }
+        if !self.await_promises()? {
+            return Ok(false);
+        }
+        if !self.fragile() {
             return Ok(true);
         }
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
@@ -60,9 +90,13 @@ impl Run<'_> {
         // Somewhere in the middle of what goes on without hosts.
         let events = self.random.below(4);
         self.happen(events)?;
-        for set in &mut self.sets {
+        for number in 0..self.sets.len() {
+            let journalled = self.is_journalled(number);
+            let set = &mut self.sets[number];
             set.note_places(&self.world);
-            set.doubt_what_is_on_its_way(&self.world, true);
+            if !journalled {
+                set.doubt_what_is_on_its_way(&self.world, true);
+            }
         }
         let open = self.sets.iter().any(|set| set.has_parity() && !set.doubt.is_empty());
         Ok(!open || !self.fragile())
@@ -70,7 +104,10 @@ impl Run<'_> {
 
     /// Is a set with parity not whole?
     fn fragile(&self) -> bool {
-        self.sets.iter().filter(|set| set.has_parity()).any(|set| {
+        (0..self.sets.len()).filter(|set| !self.is_journalled(*set)).map(|set| &self.sets[set]).any(|set| {
+            if !set.has_parity() {
+                return false;
+            }
             let Some(status) = self.world.status(set.array) else { return true };
             let whole = set.absent(&self.world, &status).is_empty() && set.is_whole_on_disk(&self.world);
             !whole || !set.scarred(&self.world).is_empty()
@@ -123,9 +160,19 @@ impl Run<'_> {
     /// The controller is gone.
     fn go_down(&mut self, end: End) {
         self.session.hear(&mut self.world);
-        for set in &mut self.sets {
+        self.note_journal();
+        for number in 0..self.sets.len() {
+            let journalled = self.is_journalled(number);
+            if self.scenario.journal.is_some() {
+                let session = self.world.status(self.sets[number].array).map(|status| status.session);
+                self.tell(|| format!("  array {}: session with the journal {session:?}", self.sets[number].array));
+            }
+            let set = &mut self.sets[number];
+            set.journalled |= journalled;
             set.note_places(&self.world);
-            set.doubt_what_is_on_its_way(&self.world, matches!(end, End::Cut | End::CutInPart));
+            if !set.journalled {
+                set.doubt_what_is_on_its_way(&self.world, matches!(end, End::Cut | End::CutInPart));
+            }
             set.note_current(&self.world);
         }
         match end {
@@ -159,14 +206,32 @@ impl Run<'_> {
                 break;
             }
             cuts -= 1;
-            self.count(Fault::CutInAssembly);
+            let replay = self.sets.iter().any(|set| set.journalled);
+            self.count(if replay { Fault::CutInReplay } else { Fault::CutInAssembly });
             self.account.borrow_mut().counts.cuts += 1;
             self.tell(|| "  the power goes while the array is assembled".into());
             self.go_down(End::Cut);
         }
+        self.judge_replay()?;
         self.open_holes()?;
         self.after()?;
         self.set_policy();
+        Ok(())
+    }
+
+    /// What the journal had needs no resync.
+    fn judge_replay(&mut self) -> Done {
+        for set in 0..self.sets.len() {
+            let journalled = std::mem::take(&mut self.sets[set].journalled);
+            let status = self.world.status(self.sets[set].array);
+            let resyncs = status.is_some_and(|status| status.consistent_to != Sectors::MAX);
+            if self.bounded() && journalled && resyncs {
+                return Err(Stop::Lost(format!(
+                    "a resync, although the journal had everything\n{}",
+                    self.world.dump()
+                )));
+            }
+        }
         Ok(())
     }
 
@@ -191,12 +256,11 @@ impl Run<'_> {
     /// Start the sets, and the stripe over them. False where the power is to go after so many events, and there were
     /// as many.
     fn assemble(&mut self, mut events: Option<u64>) -> Result<bool, Stop> {
+        if !self.open_journal(&mut events)? {
+            return Ok(false);
+        }
         for set in 0..self.sets.len() {
-            let command = match self.sets[set].uuid {
-                Some(_) => AdminCommand::StartSet(self.plan(set)?),
-                None => AdminCommand::StartPassthrough { drive: super::drive_id(0) },
-            };
-            match self.start(command, &mut events)? {
+            match self.start_set(set, &mut events)? {
                 Some(array) => self.sets[set].array = array,
                 None => return Ok(false),
             }
@@ -220,21 +284,53 @@ impl Run<'_> {
                 None => return Err(Stop::Over(Excuse::Errors)),
             }
         }
-        self.start(AdminCommand::StartStriped { legs, superblocks }, events)
+        self.start_array(AdminCommand::StartStriped { legs, superblocks }, events)
     }
 
-    fn start(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
+    fn start_set(&mut self, set: usize, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
+        if self.sets[set].uuid.is_none() {
+            return self.start_array(AdminCommand::StartPassthrough { drive: super::drive_id(0) }, events);
+        }
+        let command = AdminCommand::StartSet(self.plan(set, false)?);
+        if self.bounded() || self.world.journal().is_some() || self.random.chance(1, 2) {
+            return self.start_array(command, events);
+        }
+        match self.start(command, events)? {
+            Begun::Started(array) => Ok(Some(array)),
+            Begun::PowerGoes => Ok(None),
+            Begun::Done | Begun::Refused(_) => {
+                self.tell(|| "  the journal is lost: what it had promised is given up".into());
+                self.excuse(Excuse::Refused);
+                self.sets[set].forced = true;
+                let capacity = self.session.capacity();
+                self.session.versions_mut().give_up(0..capacity);
+                let command = AdminCommand::StartSet(self.plan(set, true)?);
+                self.start_array(command, events)
+            }
+        }
+    }
+
+    fn start_array(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
+        match self.start(command, events)? {
+            Begun::Started(array) => Ok(Some(array)),
+            Begun::PowerGoes => Ok(None),
+            Begun::Done => Err(Stop::Lost("the command started nothing".into())),
+            Begun::Refused(error) => Err(self.refused(&format!("the array is not started: {error}"))),
+        }
+    }
+
+    pub(super) fn start(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Begun, Stop> {
         let token = self.world.start_admin(command);
         loop {
             if let Some(answer) = self.world.take_answer(token) {
-                return match answer.result {
-                    Ok(AdminOutcome::Started(array)) => Ok(Some(array)),
-                    Ok(AdminOutcome::Done) => Err(Stop::Lost("the command started nothing".into())),
-                    Err(error) => Err(self.refused(&format!("the array is not started: {error}"))),
-                };
+                return Ok(match answer.result {
+                    Ok(AdminOutcome::Started(array)) => Begun::Started(array),
+                    Ok(AdminOutcome::Done) => Begun::Done,
+                    Err(error) => Begun::Refused(error),
+                });
             }
             match events {
-                Some(0) => return Ok(None),
+                Some(0) => return Ok(Begun::PowerGoes),
                 Some(left) => *left -= 1,
                 None => {}
             }
@@ -253,20 +349,22 @@ impl Run<'_> {
     }
 
     /// What the drives make, by force where it must be and may be.
-    fn plan(&mut self, set: usize) -> Result<Assembly, Stop> {
+    fn plan(&mut self, set: usize, journal_lost: bool) -> Result<Assembly, Stop> {
         let uuid = self.sets[set].uuid;
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
-        let error = match assemble::plan(&candidates, AssembleOptions { force: false, journal_lost: false }) {
-            Ok(plan) => return Ok(plan),
+        let error = match assemble::plan(&candidates, AssembleOptions { force: false, journal_lost }) {
+            Ok(plan) => {
+                self.tell_plan(&plan);
+                return Ok(plan);
+            }
             Err(error) => error,
         };
         let refused = self.refused(&format!("the array is refused: {error}"));
         if self.bounded() {
             return Err(refused);
         }
-        let plan =
-            assemble::plan(&candidates, AssembleOptions { force: true, journal_lost: false }).map_err(|_| refused)?;
+        let plan = assemble::plan(&candidates, AssembleOptions { force: true, journal_lost }).map_err(|_| refused)?;
         self.excuse(Excuse::Refused);
         self.sets[set].forced = true;
         if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {
@@ -275,6 +373,16 @@ impl Run<'_> {
             self.session.versions_mut().give_up(0..capacity);
         }
         Ok(plan)
+    }
+
+    fn tell_plan(&self, plan: &Assembly) {
+        let plain = |judged: &Judged| matches!(judged, Judged::Member(_) | Judged::Spare);
+        for (drive, judged) in plan.verdicts.iter().filter(|(_, judged)| !plain(judged)) {
+            self.tell(|| format!("  drive {drive}: {judged}"));
+        }
+        if !plan.missing.is_empty() {
+            self.tell(|| format!("  slots {:?} are missing", plan.missing));
+        }
     }
 
     /// Is any set without some of its data?

@@ -1,0 +1,112 @@
+//! Runs of the fault simulation on several threads.
+//!
+//! A panic is an end of a run like others, and here it must be: where panics end the process, whoever unwinds never
+//! hears of it. So the panic hook reports the run, and its thread sleeps for good; another one takes its place. What a
+//! sleeping thread holds is lost until the process ends: a few megabytes for each run that panicked.
+
+use std::cell::RefCell;
+use std::panic::PanicHookInfo;
+use std::rc::Rc;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Once;
+
+use openraid_sim::fault::report::{closed, panicked, report_into, text_of};
+use openraid_sim::fault::{Account, Bug, Report, Scenario};
+
+/// Enough for the deepest run.
+const STACK_BYTES: usize = 4 << 20;
+
+/// A run that goes on in this thread.
+struct Running {
+    scenario: Scenario,
+    account: Rc<RefCell<Account>>,
+    reports: Sender<(Scenario, Report)>,
+}
+
+thread_local! {
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// Carries out runs, so many at once.
+pub struct Swarm {
+    bug: Option<Bug>,
+    sender: Sender<(Scenario, Report)>,
+    reports: Receiver<(Scenario, Report)>,
+    running: usize,
+}
+
+impl Swarm {
+    /// With this bug in the driver, if one is named.
+    pub fn new(bug: Option<Bug>) -> Self {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                if !report_panic(info) {
+                    usual(info);
+                }
+            }));
+        });
+        let (sender, reports) = channel();
+        Self { bug, sender, reports, running: 0 }
+    }
+
+    /// Runs that go on.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Begin a run.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn begin(&mut self, scenario: Scenario) -> std::io::Result<()> {
+        let (bug, reports) = (self.bug, self.sender.clone());
+        std::thread::Builder::new().name("torture".into()).stack_size(STACK_BYTES).spawn(move || {
+            let account = Rc::new(RefCell::new(Account::default()));
+            let running = Running { scenario: scenario.clone(), account: account.clone(), reports: reports.clone() };
+            RUNNING.set(Some(running));
+            let report = report_into(&scenario, bug, &account);
+            RUNNING.set(None);
+            // Whoever wanted to know may have gone.
+            let _ = reports.send((scenario, report));
+        })?;
+        self.running += 1;
+        Ok(())
+    }
+
+    /// Wait for the end of any run.
+    ///
+    /// # Panics
+    /// None goes on.
+    pub fn ended(&mut self) -> (Scenario, Report) {
+        assert!(self.running > 0, "bug: no run goes on");
+        self.running -= 1;
+        self.reports.recv().unwrap_or_else(|_| unreachable!("the swarm has a sender itself"))
+    }
+
+    /// One run from its begin to its end.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn one(&mut self, scenario: Scenario) -> std::io::Result<Report> {
+        self.begin(scenario)?;
+        Ok(self.ended().1)
+    }
+}
+
+/// Where the thread is in a run: report it, and sleep. False where it is not.
+fn report_panic(info: &PanicHookInfo<'_>) -> bool {
+    let Ok(Some(Running { scenario, account, reports })) = RUNNING.try_with(RefCell::take) else { return false };
+    let place = info.location().map_or_else(String::new, |place| format!(" (at {}:{})", place.file(), place.line()));
+    let words = text_of(info.payload());
+    let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
+    let report = match account.try_borrow() {
+        Ok(_) => closed(scenario.seed, panicked(&format!("{first}{place}\n{rest}")), &account),
+        Err(_) => closed(scenario.seed, panicked(&format!("{first}{place}")), &Rc::default()),
+    };
+    let _ = reports.send((scenario, report));
+    loop {
+        std::thread::park();
+    }
+}

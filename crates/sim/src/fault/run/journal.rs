@@ -1,0 +1,206 @@
+//! The journal of a run: taken into use, lost, back, damaged.
+
+use openraid_core::admin::{AdminCommand, JournalState, Session};
+use openraid_core::events::DriveError;
+use openraid_units::{DriveId, DriveLba, Sectors};
+
+use super::{Done, Run, Stop};
+use crate::drive::{Defect, DriveSpec, Latency};
+use crate::fault::scenario::{JournalSpec, Scenario};
+use crate::fault::verdict::Fault;
+use crate::rig::Loss;
+use crate::world::World;
+
+/// Size of a device: the least that a journal takes.
+const CAPACITY: Sectors = Sectors::mib(8);
+/// How long is waited for what a lost journal had promised to be on the members, in pieces of [`DRAIN_STEP`].
+const DRAIN_STEPS: u32 = 240;
+/// A piece of that time.
+const DRAIN_STEP: openraid_units::Nanos = openraid_units::Nanos::from_millis(250);
+
+/// Events between the return of a device and its use: what it had not answered ends.
+const RETURN_EVENTS: u64 = 20;
+
+/// What a run knows of its journal.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// Its devices; none where there is no journal.
+    devices: Vec<DriveId>,
+    /// Those that had everything when they were looked at last.
+    fresh: Vec<DriveId>,
+    /// A device has damaged sectors since the last controller began.
+    hurt: bool,
+}
+
+impl Journal {
+    /// A new one, in use.
+    pub(super) fn new(world: &mut World, scenario: &Scenario) -> Self {
+        let Some(JournalSpec { mirrors, ring, spins, block, volatile }) = scenario.journal else {
+            return Self::default();
+        };
+        let latency = if spins { Latency::SPINDLE } else { Latency::FLASH };
+        let spec =
+            DriveSpec { block, latency, rotational: spins, volatile_cache: volatile, ..DriveSpec::new(CAPACITY) };
+        let devices = world.make_journal_on(&spec, mirrors, Some(ring));
+        world.attach_journal(&devices).unwrap_or_else(|fault| panic!("a new journal is not taken: {fault}"));
+        Self { fresh: devices.clone(), devices, hurt: false }
+    }
+}
+
+impl Run<'_> {
+    /// Which devices have everything?
+    pub(super) fn note_journal(&mut self) {
+        let Some(status) = self.world.journal() else { return };
+        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
+        let fresh: Vec<DriveId> = status.devices.iter().filter(|(_, works)| *works).map(|(drive, _)| *drive).collect();
+        let fresh: Vec<DriveId> = fresh.into_iter().filter(works).collect();
+        let kept = !matches!(status.state, JournalState::Lost(_)) && !fresh.is_empty();
+        if kept {
+            self.journal.fresh = fresh;
+        }
+    }
+
+    /// Does the journal have all that a set is about to write, so that the power may go at any time?
+    pub(super) fn is_journalled(&self, set: usize) -> bool {
+        let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
+        live && self.world.status(self.sets[set].array).is_some_and(|status| status.session == Session::On)
+    }
+
+    /// In bounded runs the power does not go while promises are nowhere but in memory.
+    pub(super) fn await_promises(&mut self) -> Result<bool, Stop> {
+        let kept = |run: &Self| {
+            let lost = run.world.journal().is_some_and(|own| own.state != JournalState::Live)
+                || run.journal.fresh.iter().all(|drive| run.world.drive(*drive).faults.is_failing());
+            let holds = |set: &crate::fault::set::Set| {
+                run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
+            };
+            run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds)
+        };
+        for _ in 0..DRAIN_STEPS {
+            if kept(self) {
+                return Ok(true);
+            }
+            self.wait(DRAIN_STEP)?;
+        }
+        Ok(kept(self))
+    }
+
+    /// A new controller takes the journal into use, if it is there. False where the power is to go after so many
+    /// events, and there were as many.
+    pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
+        let there: Vec<DriveId> =
+            self.journal.devices.iter().copied().filter(|drive| !self.world.drive(*drive).faults.gone).collect();
+        if !there.iter().any(|drive| self.journal.fresh.contains(drive)) {
+            return Ok(true);
+        }
+        let found = match self.world.find_journal(&there) {
+            Ok(found) => found,
+            Err(fault) if self.bounded() => return Err(Stop::Lost(format!("the journal is refused: {fault}"))),
+            Err(fault) => {
+                self.tell(|| format!("  the journal is refused: {fault}"));
+                return Ok(true);
+            }
+        };
+        if found.devices.len() > 1 {
+            self.journal.hurt = false;
+        }
+        match self.start(AdminCommand::AttachJournal(found), events)? {
+            Begun::PowerGoes => Ok(false),
+            Begun::Refused(error) if self.bounded() => Err(Stop::Lost(format!("the journal is not taken: {error}"))),
+            Begun::Refused(error) => {
+                self.tell(|| format!("  the journal is not taken: {error}"));
+                Ok(true)
+            }
+            Begun::Done | Begun::Started(_) => Ok(true),
+        }
+    }
+
+    /// A device of the journal fails.
+    pub(super) fn lose_journal_device(&mut self, how: Loss) {
+        self.note_journal();
+        if self.bounded() && self.journal.hurt {
+            return;
+        }
+        let working: Vec<DriveId> = self.working_devices();
+        if working.is_empty() {
+            return;
+        }
+        let drive = *self.random.pick(&working);
+        self.tell(|| format!("  drive {drive} of the journal"));
+        self.count(Fault::JournalLost);
+        match how {
+            Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
+            Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
+            Loss::Failed | Loss::Pulled | Loss::FlushFails => self.world.pull(drive),
+        }
+        self.note_journal();
+    }
+
+    fn working_devices(&self) -> Vec<DriveId> {
+        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
+        self.journal.devices.iter().copied().filter(works).collect()
+    }
+
+    /// The devices are good again. A journal that was lost is taken into use anew, where nobody waits for the old one.
+    pub(super) fn return_journal(&mut self) -> Done {
+        for drive in self.journal.devices.clone() {
+            self.world.release(drive);
+            let drive = self.world.drive_mut(drive);
+            drive.put_back();
+            drive.faults.writes = None;
+        }
+        let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
+        if self.journal.devices.is_empty() || !lost {
+            return Ok(());
+        }
+        self.count(Fault::JournalBack);
+        self.happen(RETURN_EVENTS)?;
+        if self.world.journal().is_some() && self.admin(AdminCommand::DetachJournal).is_err() {
+            return Ok(());
+        }
+        let devices = self.journal.devices.clone();
+        match self.world.attach_journal(&devices) {
+            Ok(_) => self.journal.fresh = devices,
+            Err(fault) => self.tell(|| format!("  the journal is not taken: {fault}")),
+        }
+        self.session.hear(&mut self.world);
+        Ok(())
+    }
+
+    /// Sectors of a device go bad, or hold something else. In bounded runs of one of two devices that have everything.
+    pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
+        self.note_journal();
+        let whole = self.journal.fresh.len() == 2 && !self.journal.hurt;
+        if self.journal.devices.is_empty() || self.bounded() && !whole {
+            return Ok(());
+        }
+        let drive = *self.random.pick(&self.journal.devices);
+        let used = self.world.journal().map_or(Sectors(0), |own| own.used).get().max(64);
+        let ring = Sectors::mib(1).get();
+        let places = [0, ring + self.random.below(used), ring + self.random.below(Sectors::mib(4).get())];
+        let lba = DriveLba(*self.random.pick(&places) / 8 * 8);
+        self.tell(|| format!("  drive {drive} of the journal, {lba:?}"));
+        self.count(Fault::JournalHurt);
+        self.journal.hurt = true;
+        if silent {
+            let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
+            self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
+            self.world.drive_mut(drive).faults.wrong.clear();
+        } else {
+            self.world.drive_mut(drive).faults.add_defects(lba, Sectors(8), Defect::UntilWritten);
+        }
+        Ok(())
+    }
+}
+
+/// What came of a command that begins something.
+pub(super) enum Begun {
+    /// An array runs.
+    Started(openraid_units::ArrayId),
+    /// Something else is done.
+    Done,
+    /// It is refused.
+    Refused(openraid_core::admin::AdminError),
+    /// The power is to go now.
+    PowerGoes,
+}
