@@ -57,7 +57,7 @@ impl Controller {
             set.journal.session != Session::Off
                 && set.life != Life::Failed
                 && set.is_in_doubt()
-                && counts(set.journal.index, set.journal.since)
+                && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
         };
         let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
         held.unwrap_or(u64::MAX)
