@@ -13,10 +13,10 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
-.PHONY: help run test soak bench lint gallery
+.PHONY: help run test soak torture bench lint gallery
 
 help: ## say what the targets are
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build and start the demo: eight file-backed drives, an array, an NBD export, a client
 	@tools/need $(BUILD) $(NBD)
@@ -29,6 +29,10 @@ test: ## everything that must hold before a change lands (below 25 minutes on tw
 soak: ## the whole of what `test` takes slices of (hours)
 	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
 	cargo xtask soak
+
+torture: ## an hour of power cuts and worse, on simulated drives: nothing promised may be lost
+	@tools/need $(BUILD)
+	cargo run --release -p openraid -- torture --minutes 60
 
 bench: ## ratios measured in one run, CPU time per I/O first
 	@tools/need $(BUILD) $(NBD)

@@ -9,7 +9,7 @@ use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
 use support::seeds;
 
 /// Runs of the slice, and of the long run.
-const SLICE: u64 = 300;
+const SLICE: u64 = 1_000;
 const WHOLE: u64 = 20_000;
 /// Runs at once.
 const THREADS: usize = 2;

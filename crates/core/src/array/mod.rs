@@ -9,6 +9,7 @@ pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod metadata;
 pub(crate) mod set;
+mod start;
 mod status;
 mod superblock_io;
 pub(crate) mod volume;

@@ -1,0 +1,413 @@
+//! Starting sets and arrays: their places in the tables, the drives they claim, what a set is at first.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot};
+
+use super::admin::new_member;
+use super::assemble::{Assembly, PlannedMember, Verdict};
+use super::bitmap::Bitmap;
+use super::metadata::Metadata;
+use super::set::{Intent, Life, Member, Place, Set, REPAIRS_MAX};
+use super::volume::{Array, Volume};
+use crate::adaptive::{Adaptive, Tuning};
+use crate::admin::{AdminError, AdminOutcome, MemberState, Policy};
+use crate::cache::figures::CacheFigures;
+use crate::cache::is_cacheable;
+use crate::cache::streams::Streams;
+use crate::cache::sync::DirtyCount;
+use crate::controller::Controller;
+use crate::frames::{Frames, RUN_BYTES_MAX};
+use crate::geometry::{Geometry, Level, SetSpec};
+use crate::io::heads::Heads;
+use crate::journal::session::SetJournal;
+use crate::journal::JournalState;
+use crate::occupancy::Occupancy;
+use crate::reason::ReasonCounts;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Controller {
+    pub(super) fn free_set(&mut self) -> Result<SetId, AdminError> {
+        let index = self.sets.iter().position(Option::is_none).unwrap_or(self.sets.len());
+        let id = u16::try_from(index).map_err(|_| AdminError::Full("set"))?;
+        if index == self.sets.len() {
+            self.sets.push(None);
+        }
+        Ok(SetId(id))
+    }
+
+    pub(super) fn add_array(
+        &mut self,
+        capacity: Sectors,
+        block: BlockSize,
+        stripe: Sectors,
+        volume: Volume,
+    ) -> Result<ArrayId, AdminError> {
+        let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
+        let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
+        let piece = self.piece_of(stripe.bytes());
+        let array = Array {
+            capacity,
+            block,
+            volume,
+            piece,
+            stopping: false,
+            outer: 0,
+            requests: [0; 4],
+            bytes: [0; 2],
+            streams: Box::new(Streams::new()),
+            adaptive: Box::new(Adaptive::new(self.now)),
+            is_adaptive: false,
+            inside: Occupancy::default(),
+        };
+        if index == self.arrays.len() {
+            self.arrays.push(Some(array));
+        } else {
+            self.arrays[index] = Some(array);
+        }
+        Ok(ArrayId(id))
+    }
+
+    /// How long pieces of requests are: whole stripes, up to a quarter of the frames.
+    pub(super) fn piece_of(&self, stripe: Bytes) -> Bytes {
+        let max = self.limits.piece_bytes_max;
+        if stripe <= max {
+            max.round_down(stripe)
+        } else if stripe <= self.limits.host_bytes() / 4 && stripe <= RUN_BYTES_MAX {
+            stripe
+        } else {
+            max
+        }
+    }
+
+    pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
+        for (at, drive) in drives.iter().enumerate() {
+            let channel = self.channels.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
+            if channel.set.is_some() || drives[..at].contains(drive) {
+                return Err(AdminError::DriveBusy(*drive));
+            }
+        }
+        for drive in drives {
+            self.channels.get_mut(*drive).expect("just seen").set = Some(set);
+        }
+        Ok(())
+    }
+
+    pub(super) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
+        let id = self.free_set()?;
+        let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
+        self.claim(&drives, id)?;
+        let block = drives
+            .iter()
+            .filter_map(|d| self.channels.get(*d))
+            .map(|c| c.info.block)
+            .max()
+            .ok_or(AdminError::NotPossible("the array has no member"))?;
+        let rows_max = match self.rows_max_with_log(assembly, block) {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.release_drives(&drives);
+                return Err(error);
+            }
+        };
+        let capacity = assembly.geometry.capacity().round_down(block.sectors());
+        let array = match self.add_array(capacity, block, assembly.geometry.full_stripe(), Volume::Direct(id)) {
+            Ok(array) => array,
+            Err(error) => {
+                self.release_drives(&drives);
+                return Err(error);
+            }
+        };
+        let mut set = self.new_set(array, assembly.geometry.clone(), block, rows_max);
+        let mut common = assembly.common.clone();
+        common.recovery_or_tail = 0;
+        set.metadata = Some(Metadata::new(common));
+        for planned in &assembly.members {
+            let index = u32::try_from(set.members.len()).expect("few members");
+            let member = planned_member(planned);
+            if let Some(slot) = member.slot {
+                let place = &mut set.places[slot.index()];
+                if member.replacement {
+                    place.replacement = index
+                } else {
+                    place.member = index
+                }
+            }
+            set.members.push(member);
+        }
+        set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
+        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
+        set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
+        set.refresh();
+        let newest = assembly.common.events;
+        if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
+            set.metadata.as_mut().expect("just put").request_catch_up();
+        }
+        note_absence(&mut set, assembly);
+        if assembly.fresh || assembly.forced.is_some() {
+            set.metadata.as_mut().expect("just put").request();
+            set.life = if assembly.fresh { Life::Starting } else { Life::Running };
+        }
+        self.start_ppl(&mut set, assembly);
+        if let Err(error) = self.enlist_for_replay(id, &mut set) {
+            self.release_drives(&drives);
+            self.arrays[array.index()] = None;
+            return Err(error);
+        }
+        self.sets[id.index()] = Some(set);
+        self.sort_members(id);
+        Ok((array, id))
+    }
+
+    /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
+    fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
+        let common = &set.metadata.as_ref().expect("just put").common;
+        let index = self.journal.superblock.as_ref().and_then(|superblock| superblock.index_of(common.set_uuid));
+        if !common.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+            // What the journal still has of it was void when it was stopped, or given up.
+            if let Some(index) = index {
+                self.journal.log.settle_array(index);
+            }
+            return Ok(());
+        }
+        let works = matches!(self.journal.state, JournalState::Live | JournalState::Opening);
+        let (Some(index), true) = (index, works) else {
+            return Err(AdminError::NotPossible(
+                "a journal holds writes that this array has promised to keep, and it is not the one that is here: start the \
+                 server with that journal (--journal), or give those writes up (assemble with --journal-lost)",
+            ));
+        };
+        if !self.journal.can_replay(index) {
+            return Err(AdminError::NotPossible(
+                "the journal keeps writes of this array that came after the server was started: start the server anew, so that \
+                 it reads them",
+            ));
+        }
+        let superblock = self.journal.superblock.as_ref().expect("just seen");
+        set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
+        set.journal.index = index;
+        (set.journal.marked, set.journal.replaying) = (true, true);
+        set.life = Life::Starting;
+        self.journal.replay.want(id);
+        Ok(())
+    }
+
+    /// A set that could not be started is as if it had never been.
+    pub(super) fn take_back(&mut self, array: ArrayId, id: SetId) {
+        let log = &mut self.journal.log;
+        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
+        let drives: Vec<DriveId> = self.set(id).members.iter().map(|m| m.drive).collect();
+        self.release_drives(&drives);
+        self.sets[id.index()] = None;
+        self.arrays[array.index()] = None;
+    }
+
+    fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
+        let slots = usize::from(geometry.members());
+        Set {
+            array,
+            life: Life::Running,
+            block,
+            rows_max,
+            members: Vec::new(),
+            places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
+            in_sync: SlotSet::EMPTY,
+            writable: SlotSet::EMPTY,
+            has_bad: false,
+            metadata: None,
+            intent: Intent::Clean,
+            bitmap: None,
+            ppl: None,
+            clean_flushes: 0,
+            bitmap_flushes: 0,
+            checkpoint_flushes: 0,
+            bitmap_next_look: self.now + self.limits.bitmap_clear_delay,
+            consistent_to: Sectors::MAX,
+            resync_by_bitmap: false,
+            task: None,
+            next_task_id: 0,
+            finished: None,
+            last_scrub_mismatches: None,
+            paused: false,
+            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
+            repairing: 0,
+            policy: Policy::default(),
+            reasons: ReasonCounts::default(),
+            ops: 0,
+            direct_writes: 0,
+            writers: 0,
+            last_write: Instant::ZERO,
+            dirty: DirtyCount::default(),
+            journal: SetJournal::NONE,
+            is_flash: false,
+            cached: CacheFigures::default(),
+            is_cacheable: is_cacheable(&geometry),
+            heads: Heads::new(slots, Tuning::of(&Policy::default(), self.limits.destage_delay)),
+            geometry,
+        }
+    }
+
+    /// Rows that one operation may cover, so that its buffers, one for each member and so many more, fit into a zone of
+    /// the work frames.
+    pub(crate) fn rows_max_of(&self, geometry: &Geometry, block: BlockSize, more: u64) -> Result<u32, AdminError> {
+        let zone = Frames::zone_bytes(self.limits.work.get());
+        let members = u64::from(geometry.members()) + more;
+        if (members * block.bytes().get()).next_power_of_two() > zone {
+            return Err(AdminError::NotPossible(
+                "the work frames are too few for so many members; give the server more",
+            ));
+        }
+        // Runs are powers of two: half of the share is sure to fit.
+        let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
+        // All that one operation writes must fit into one entry of the journal.
+        let entry = self.journal.buffer_sectors.get() / members;
+        let rows = if self.limits.journal.is_zero() { rows } else { rows.min(entry) };
+        let rows = (rows - rows % 8).max(block.sectors().get());
+        Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
+    }
+
+    pub(super) fn start_striped(
+        &mut self,
+        legs: &[ArrayId],
+        superblocks: &[Superblock],
+    ) -> Result<AdminOutcome, AdminError> {
+        if legs.is_empty() || legs.len() != superblocks.len() {
+            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each leg"));
+        }
+        let outer = &superblocks[0];
+        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != legs.len() {
+            return Err(AdminError::NotPossible(
+                "the legs' outer superblocks are not of a RAID 0 over just these legs",
+            ));
+        }
+        let mut pairs = Vec::new();
+        let mut block = BlockSize::B512;
+        for (leg, superblock) in legs.iter().zip(superblocks) {
+            let array = self.array(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
+            let Volume::Direct(set) = array.volume else {
+                return Err(AdminError::NotPossible("a leg of a nested array cannot be nested itself"));
+            };
+            let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
+            if need > array.capacity {
+                return Err(AdminError::TooSmall { have: array.capacity, need });
+            }
+            block = block.max(array.block);
+            pairs.push((set, superblock.data_offset.offset()));
+        }
+        let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
+        let said = outer.features.contains(FeatureMap::RAID0_LAYOUT);
+        let spec = SetSpec {
+            level: Level::Raid0,
+            members: outer.raid_disks,
+            chunk: outer.chunk,
+            layout: if said { outer.layout } else { 0 },
+            member_size: Sectors::ZERO,
+            member_sizes: &sizes,
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
+        let capacity = geometry.capacity().round_down(block.sectors());
+        let array =
+            self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, legs: pairs })?;
+        for leg in legs {
+            let entry = self.arrays[leg.index()].as_mut().expect("just seen");
+            entry.outer += 1;
+            // Requests are cut on the outer array's blocks: a leg that lacks its coarsest member takes them too.
+            entry.block = block;
+            let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
+            self.set_mut(set).block = block;
+        }
+        let Some(Volume::Striped { legs: sets, .. }) = self.array(array).map(|array| &array.volume) else {
+            unreachable!("just made")
+        };
+        let first = sets[0].0;
+        self.reset_adaptive(first);
+        Ok(AdminOutcome::Started(array))
+    }
+
+    pub(super) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let id = self.free_set()?;
+        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info;
+        let spec = SetSpec {
+            level: Level::Passthrough,
+            members: 1,
+            chunk: Sectors::ZERO,
+            layout: 0,
+            member_size: info.capacity,
+            member_sizes: &[],
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let rows_max = self.rows_max_of(&geometry, info.block, 0)?;
+        self.claim(&[drive], id)?;
+        let capacity = info.capacity.round_down(info.block.sectors());
+        let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
+        let mut set = self.new_set(array, geometry, info.block, rows_max);
+        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
+        set.places[0].member = 0;
+        set.refresh();
+        self.sets[id.index()] = Some(set);
+        self.sort_members(id);
+        Ok(AdminOutcome::Started(array))
+    }
+
+    pub(crate) fn release_drives(&mut self, drives: &[DriveId]) {
+        for drive in drives {
+            if let Some(channel) = self.channels.get_mut(*drive) {
+                channel.set = None;
+            }
+        }
+    }
+}
+
+/// If the superblocks call somebody a member who is not there, what is recorded next says so.
+fn note_absence(set: &mut Set, assembly: &Assembly) {
+    let missing = |role: Role| matches!(role, Role::Active(slot) if assembly.missing.contains(slot));
+    if assembly.fresh || !assembly.common.roles.iter().any(missing) {
+        return;
+    }
+    let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
+    metadata.note_absence();
+    if assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
+        // It is marked as active already: nothing else would be recorded before the first write is answered.
+        metadata.request_failure();
+    }
+}
+
+fn planned_member(planned: &PlannedMember) -> Member {
+    let (slot, state, replacement) = match planned.verdict {
+        Verdict::Member(slot) | Verdict::Forced(slot) => (Some(slot), MemberState::InSync, false),
+        Verdict::Rebuilding(slot, to) => (Some(slot), MemberState::Rebuilding { to }, false),
+        Verdict::Replacement(slot, to) => (Some(slot), MemberState::Rebuilding { to }, true),
+        Verdict::Spare => (None, MemberState::Spare, false),
+        Verdict::Stale { .. } | Verdict::Failed | Verdict::SlotTaken(_) => {
+            unreachable!("these are left out of the plan")
+        }
+    };
+    let superblock = planned.superblock.clone();
+    let mut member = new_member(planned.drive, slot, state, superblock.data_offset, Some(superblock), &planned.bad);
+    member.replacement = replacement;
+    member
+}
+
+fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {
+    let mut header = [0; BITMAP_HEADER_BYTES];
+    let fixed: &BitmapHeader = &planned.header;
+    fixed.encode(&mut header);
+    let geometry = fixed.geometry();
+    let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
+    // A crash in the first sync of a new array leaves it to the bits to say what is still to be done: all.
+    if !planned.valid || (assembly.fresh && assembly.resync_from.is_some()) {
+        bitmap.set_all();
+    }
+    if assembly.resync_from.is_some() {
+        bitmap.mark_stale();
+    }
+    if assembly.fresh || !planned.valid {
+        bitmap.touch_all();
+    }
+    bitmap
+}
