@@ -103,7 +103,7 @@ impl Edition {
     #[must_use]
     pub fn suite(&self, effort: Effort, seed: u64) -> Suite {
         let subject = |word: &&str| word.parse::<Subject>().expect("tested");
-        Suite { system: self.system.into(), subjects: self.subjects.iter().map(subject).collect(), effort, seed }
+        Suite::new(self.system, self.subjects.iter().map(subject).collect(), effort, seed)
     }
 
     /// Its methods.

@@ -1,8 +1,13 @@
 //! Cells on simulated machines: the same cell gives the same bytes, and figures agree with what can be counted.
 
-use openraid_lab::cell::{run_cell, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern};
+use openraid_lab::cell::{
+    measure, run_cell, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+};
+use openraid_lab::load::{one_size, AccessSpec, Manner};
 use openraid_lab::run::{fingerprint, Outcome, Store};
+use openraid_lab::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
 use openraid_models::Library;
+use openraid_units::{Bytes, Instant, Nanos};
 
 fn cell(subject: &str, pattern: Pattern, axes: Axes) -> CellSpec {
     let cell = CellSpec::new("3ware-9650se", subject.parse().unwrap(), pattern).with(axes);
@@ -37,7 +42,7 @@ fn what_cannot_be_has_its_reason() {
     let error = refused("raid6x4", Pattern::Database, Axes::default()).unwrap_err();
     assert!(matches!(&error, CellError::Impossible(reason) if reason.contains("refused")), "{error}");
     let error = refused("single", Pattern::FileServer, Axes { bs: Some(512), ..Axes::default() }).unwrap_err();
-    assert!(matches!(error, CellError::NotApplicable(_)), "{error}");
+    assert!(matches!(error, CellError::Axis(_)), "{error}");
     let unknown = Axes { ctl: Some("abacus".into()), ..Axes::default() };
     let error = refused("single", Pattern::Database, unknown).unwrap_err();
     assert!(matches!(&error, CellError::Unknown(reason) if reason.contains("abacus")), "{error}");
@@ -88,4 +93,72 @@ fn kept_cells_are_found_again_and_others_are_not() {
     }
     assert_eq!(store.get(&cell), None, "half a file is no result");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Servers that note the places they are asked for.
+struct Noting {
+    servers: Servers,
+    places: Vec<(u64, u64)>,
+}
+
+impl Target for Noting {
+    fn facts(&self) -> &TargetFacts {
+        self.servers.facts()
+    }
+    fn now(&self) -> Instant {
+        self.servers.now()
+    }
+    fn submit(&mut self, io: HostIo) {
+        self.places.push((io.offset, io.offset + u64::from(io.len)));
+        self.servers.submit(io);
+    }
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        self.servers.wait(until, done)
+    }
+    fn counters(&self) -> Option<Counters> {
+        self.servers.counters()
+    }
+}
+
+#[test]
+fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
+    let run = |spec: AccessSpec, axes: Axes| {
+        let servers = Servers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
+        let mut target = Noting { servers, places: Vec::new() };
+        let result = measure(&mut target, &cell("single", Pattern::Custom(spec), axes)).unwrap();
+        (result, target.places)
+    };
+    let spec = |manner| one_size("own", 4096, 100, 100).in_manner(manner);
+    // Two requests of 1 ms, then 8 ms of thought: 200 a second.
+    let (thinking, _) = run(spec(Manner { think: Some((2, 8_000_000)), ..Manner::default() }), Axes::default());
+    assert!((thinking.iops - 200.0).abs() < 0.5, "{}", thinking.iops);
+    // One each 10 ms: each takes its 1 ms, whatever the depth.
+    let timed = Axes { secs: Some(20), warm_s: Some(1), qd: Some(4), ..Axes::default() };
+    let (paced, _) = run(spec(Manner { rate: Some(100), ..Manner::default() }), timed.clone());
+    assert_eq!((paced.requests, paced.latency.min_ns, paced.latency.max_ns), (1999, 1_000_000, 1_000_000));
+    assert!((paced.iops - 100.0).abs() < 0.1, "{}", paced.iops);
+    // Twice as many as the server can: request n of 2 each ms waits for those before; all of them are counted.
+    let (late, _) = run(spec(Manner { rate: Some(2000), ..Manner::default() }), Axes { secs: Some(1), ..timed });
+    assert!((late.iops - 1000.0).abs() < 1.0 && late.latency.max_ns > 990_000_000, "{}", late.iops);
+    assert!(late.notes.iter().any(|note| note.contains("too slow for it")), "{:?}", late.notes);
+    let part = Manner { start: Some(1 << 30), len: Some(1 << 20), ..Manner::default() };
+    let (_, places) = run(spec(part), Axes { qd: Some(4), ..Axes::default() });
+    assert!(places.len() > 2000);
+    assert!(places.iter().all(|(from, to)| *from >= 1 << 30 && *to <= (1 << 30) + (1 << 20)));
+    let beyond = Manner { start: Some(5 << 30), ..Manner::default() };
+    let mut target = Servers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
+    let error = measure(&mut target, &cell("single", Pattern::Custom(spec(beyond)), Axes::default())).unwrap_err();
+    assert!(matches!(&error, CellError::NotApplicable(reason) if reason.contains("use a larger target")), "{error}");
+}
+
+#[test]
+fn specifications_are_written_down_with_their_manner_and_plain_ones_as_ever() {
+    let plain = one_size("own", 4096, 100, 0);
+    let text = serde_json::to_string(&plain).unwrap();
+    assert_eq!(text, r#"{"name":"own","lines":[{"bytes":4096,"share":100,"read":100,"random":0}]}"#);
+    let paced = plain.clone().in_manner(Manner { rate: Some(5), start: Some(512), ..Manner::default() });
+    let text = serde_json::to_string(&paced).unwrap();
+    assert!(text.ends_with(r#""manner":{"rate":5,"start":512}}"#), "{text}");
+    assert_eq!(serde_json::from_str::<AccessSpec>(&text).unwrap(), paced);
+    assert_ne!(paced, plain);
 }

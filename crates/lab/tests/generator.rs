@@ -2,6 +2,7 @@
 
 use openraid_lab::load::{
     one_size, run_open, ClosedLoop, LoopOptions, Mixed, Pace, Paced, Request, Script, Source, Step, Stop, Zone,
+    OUTSTANDING_MAX,
 };
 use openraid_lab::metrics::Recorder;
 use openraid_lab::target::{IoKind, Servers, Target};
@@ -52,7 +53,8 @@ fn poisson_arrivals_at_constant_servers_wait_as_in_m_d_1() {
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_000_000)), 7);
     let mut recorder = Recorder::new(1);
-    run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(1000), &mut recorder).unwrap();
+    run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(1000), OUTSTANDING_MAX, &mut recorder)
+        .unwrap();
     let mean = recorder.reads.latency.mean() / 1e6;
     assert!((mean - 1.5).abs() < 0.015, "{mean}");
     assert!((recorder.reads.requests as f64 / 499_500.0 - 1.0).abs() < 0.01);
@@ -65,7 +67,8 @@ fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
     let mut source = Mixed::new(&one_size("w", 4096, 0, 100), 1, ZONE, false, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_500_000)), 7);
     let mut recorder = Recorder::new(1);
-    run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(2000), &mut recorder).unwrap();
+    run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(2000), OUTSTANDING_MAX, &mut recorder)
+        .unwrap();
     let mean = recorder.writes.latency.mean() / 1e6;
     assert!((mean - 1.0 / 0.6).abs() < 0.02, "{mean}");
 }
@@ -77,7 +80,7 @@ fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Even(MS), 7);
     let mut recorder = Recorder::new(1);
-    run_open(&mut target, &mut arrivals, Nanos::ZERO, Nanos(100_500_000), &mut recorder).unwrap();
+    run_open(&mut target, &mut arrivals, Nanos::ZERO, Nanos(100_500_000), OUTSTANDING_MAX, &mut recorder).unwrap();
     assert_eq!(recorder.reads.requests, 100);
     assert_eq!(recorder.reads.latency.max(), (3 + 2 * 99) * 1_000_000);
     let mean = (0..100).map(|n| f64::from(3 + 2 * n)).sum::<f64>() / 100.0;

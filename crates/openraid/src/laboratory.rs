@@ -1,13 +1,17 @@
-//! What the verbs of the laboratory share: profiles, loads by name or from files, efforts, interruptions.
+//! What the verbs of the laboratory share: profiles, loads by name or from files, efforts, places for results.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use openraid_lab::cell::{builtin, Axes, CacheMode, Direction, Effort, Pattern, ZoneChoice};
+use openraid_lab::cell::{
+    builtin, Axes, AxisError, CacheMode, CellError, Direction, Effort, Pattern, TraceName, ZoneChoice,
+};
 use openraid_lab::load::AccessSpec;
-use openraid_lab::reader::{read_fio_job, read_icf, read_trace, Trace, TraceFormat};
+use openraid_lab::reader::{read_fio_job, read_icf, read_trace, FioJob, Trace, TraceFormat};
+use openraid_lab::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::Library;
+use openraid_units::Nanos;
 
 use crate::arguments::{CacheWord, EffortWord, LoadArguments, WayWord};
 use crate::exit::Failure;
@@ -34,32 +38,49 @@ pub const fn effort(word: EffortWord) -> Effort {
 
 /// A load as it was asked for.
 #[derive(Debug)]
-pub enum Asked {
-    /// A pattern with its axes.
-    Pattern(Pattern, Box<Axes>),
-    /// A trace.
-    Trace(Trace),
+pub struct Load {
+    /// Its pattern.
+    pub pattern: Pattern,
+    /// Its axes, and those of the machine that were given with it.
+    pub axes: Axes,
+    /// Its requests, where it is a trace.
+    pub trace: Option<Trace>,
 }
 
 /// The load that was asked for.
 ///
 /// # Errors
-/// No such load, a file that cannot be understood.
-pub fn asked(arguments: &LoadArguments) -> Result<Asked, Failure> {
-    let mut axes = axes(arguments)?;
-    if let Some((pattern, way)) = named(&arguments.load) {
+/// No such load, a file that cannot be understood, options that contradict it.
+pub fn asked(arguments: &LoadArguments) -> Result<Load, Failure> {
+    load(&arguments.load, arguments.job.as_deref(), axes(arguments)?)
+}
+
+/// A load by its name or from a file, with axes that were given.
+///
+/// # Errors
+/// No such load, a file that cannot be understood, axes that contradict it.
+pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failure> {
+    if let Some((pattern, way)) = named(word) {
+        if job.is_some() {
+            return Err(Failure::usage(format!("--job: {word} is no file with jobs; leave it out")));
+        }
+        if way.is_some() && (axes.op.is_some() || axes.rd.is_some()) {
+            let text = format!("{word} says the direction already; leave --way and --reads out, or name {} instead", {
+                pattern.name()
+            });
+            return Err(Failure::usage(text));
+        }
         axes.op = axes.op.or(way);
-        return Ok(Asked::Pattern(pattern, Box::new(axes)));
+        return Ok(Load { pattern, axes, trace: None });
     }
-    let path = Path::new(&arguments.load);
+    let path = Path::new(word);
     if !path.exists() {
         return Err(Failure::usage(format!(
-            "{:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
-             workstation, multi-threaded, response-time, latency, streaming",
-            arguments.load
+            "{word:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
+             workstation, multi-threaded, response-time, latency, streaming"
         )));
     }
-    from_file(path, axes)
+    from_file(path, job, axes).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
 }
 
 fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
@@ -69,40 +90,66 @@ fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
     plain.or_else(|| builtin(word).map(|spec| (Pattern::Custom(spec), None)))
 }
 
-fn from_file(path: &Path, mut axes: Axes) -> Result<Asked, Failure> {
-    let wrong = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-    let open = || File::open(path).map(BufReader::new).map_err(|error| wrong(format!("it cannot be read: {error}")));
+fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
+    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
+    let open = || File::open(path).map(BufReader::new).map_err(unreadable);
     let mut first = Vec::new();
-    let read = std::io::Read::take(open()?, 4096).read_until(b'\n', &mut first);
-    read.map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    open()?.take(4096).read_until(b'\n', &mut first).map_err(unreadable)?;
     let first = String::from_utf8_lossy(&first).trim().to_owned();
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     if extension.as_deref() == Some("icf") || first.starts_with("Version ") {
-        let file = read_icf(open()?).map_err(|error| wrong(error.to_string()))?;
-        axes.qd = axes.qd.or(file.depth);
-        let specs: Vec<AccessSpec> = file.specs.into_iter().map(|known| known.spec).collect();
-        return one(specs, axes).map_err(wrong);
+        let file = read_icf(open()?).map_err(|error| error.to_string())?;
+        let spec = one(file.specs, job, AccessSpec::name)?;
+        let own = Axes {
+            qd: file.depth,
+            secs: seconds("the run time", file.runtime)?,
+            warm_s: seconds("the ramp-up time", Some(file.ramp))?,
+            ..Axes::default()
+        };
+        return Ok(Load { pattern: Pattern::Custom(spec), axes: axes.or(&own), trace: None });
     }
     if let Some(format) = TraceFormat::of(&first).filter(|_| !first.starts_with(['[', '#', ';'])) {
-        let trace = read_trace(format, open()?).map_err(|error| wrong(error.to_string()))?;
-        return Ok(Asked::Trace(trace));
+        if job.is_some() {
+            return Err("a trace has no jobs; leave --job out".into());
+        }
+        let trace = read_trace(format, open()?).map_err(|error| error.to_string())?;
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let pattern = Pattern::Trace(TraceName { name, digest: format!("{:016x}", trace.digest()) });
+        return Ok(Load { pattern, axes, trace: Some(trace) });
     }
-    let jobs = read_fio_job(open()?).map_err(|error| wrong(error.to_string()))?;
-    if let [job] = &jobs[..] {
-        axes.qd = axes.qd.or(Some(job.depth));
-        axes.workers = axes.workers.or(Some(job.workers));
-    }
-    one(jobs.into_iter().map(|job| job.spec).collect(), axes).map_err(wrong)
+    let jobs = read_fio_job(open()?).map_err(|error| error.to_string())?;
+    let job: FioJob = one(jobs, job, |job| &job.name)?;
+    let own = Axes {
+        qd: Some(job.depth),
+        workers: Some(job.workers),
+        secs: seconds("runtime", job.runtime)?,
+        warm_s: seconds("ramp_time", Some(job.ramp))?,
+        ..Axes::default()
+    };
+    Ok(Load { pattern: Pattern::Custom(job.spec), axes: axes.or(&own), trace: None })
 }
 
-fn one(specs: Vec<AccessSpec>, axes: Axes) -> Result<Asked, String> {
-    match <[AccessSpec; 1]>::try_from(specs) {
-        Ok([spec]) => Ok(Asked::Pattern(Pattern::Custom(spec), Box::new(axes))),
-        Err(specs) => {
-            let names: Vec<&str> = specs.iter().map(AccessSpec::name).collect();
-            Err(format!("it holds {} loads ({}); leave one in it", specs.len(), names.join(", ")))
-        }
+/// The one of a file's loads that is wanted, or the only one.
+fn one<T>(mut all: Vec<T>, wanted: Option<&str>, name: impl Fn(&T) -> &str) -> Result<T, String> {
+    let place = match wanted {
+        Some(wanted) => all.iter().position(|one| name(one) == wanted),
+        None => (all.len() == 1).then_some(0),
+    };
+    let names: Vec<String> = all.iter().map(|one| format!("{:?}", name(one))).collect();
+    match (place, wanted) {
+        (Some(place), _) => Ok(all.swap_remove(place)),
+        (None, Some(wanted)) => Err(format!("it holds no load {wanted:?}; there are {}", names.join(", "))),
+        (None, None) => Err(format!("it holds {} loads; name one with --job: {}", all.len(), names.join(", "))),
     }
+}
+
+/// A time of a file in whole seconds; none where it is zero.
+fn seconds(what: &str, time: Option<Nanos>) -> Result<Option<u32>, String> {
+    const SECOND: u64 = 1_000_000_000;
+    let Some(time) = time.filter(|time| *time > Nanos::ZERO) else { return Ok(None) };
+    let whole = (time.get() % SECOND == 0).then_some(time.get() / SECOND);
+    let fits = whole.and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds <= 86_400);
+    fits.map(Some).ok_or_else(|| format!("{what} of {time} is not possible; give whole seconds, one day at most"))
 }
 
 fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
@@ -129,8 +176,58 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
         zone: arguments.first_32_gb.then_some(ZoneChoice::First32g),
         ..Axes::default()
     };
-    axes.check().map_err(Failure::usage)?;
+    axes.check().map_err(|error| flagged(&error))?;
     Ok(axes)
+}
+
+/// An axis as its option is called.
+fn flagged(error: &AxisError) -> Failure {
+    let option = match error.axis {
+        "rd" => "--reads",
+        "qd" => "--depth",
+        "workers" => "--workers",
+        "bs" => "--block",
+        "op" => "--way",
+        "cache_mib" => "--cache-mib",
+        "zone" => "--first-32-gb",
+        "drive" => "--drive",
+        other => other,
+    };
+    Failure::usage(format!("{option}: {}", error.reason))
+}
+
+/// Why a cell has no result, as a command says it.
+pub fn refused(error: CellError) -> Failure {
+    match error {
+        CellError::Axis(error) => flagged(&error),
+        CellError::Unknown(_) => Failure::usage(error),
+        _ => Failure::failed(error),
+    }
+}
+
+/// May a page be written here? Only where nothing is, or a page that this program wrote before.
+///
+/// # Errors
+/// Something else is there.
+pub fn may_be_written(path: &Path) -> Result<(), Failure> {
+    let refused = |why: &str| {
+        Err(Failure::usage(format!("{}: {why}, and would be lost; name another file, or remove it", path.display())))
+    };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::failed(format!("{}: it cannot be looked at: {error}", path.display()))),
+        Ok(metadata) if !metadata.is_file() => refused("it is no regular file"),
+        Ok(_) => {
+            let mut begin = Vec::new();
+            let limit = u64::try_from(MARK_BYTES_MAX).unwrap_or(u64::MAX);
+            let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut begin));
+            if read.is_ok() && is_report(&begin) {
+                Ok(())
+            } else {
+                refused("it is no report of this program")
+            }
+        }
+    }
 }
 
 /// A number for people: three figures that count.
@@ -154,6 +251,14 @@ mod tests {
             assert!(named(word).is_some(), "{word}");
         }
         assert!(named("fc-test").is_none() && named("nonsense").is_none());
+    }
+
+    #[test]
+    fn times_of_files_are_whole_seconds() {
+        assert_eq!(seconds("runtime", Some(Nanos::from_secs(30))), Ok(Some(30)));
+        assert_eq!((seconds("runtime", None), seconds("runtime", Some(Nanos::ZERO))), (Ok(None), Ok(None)));
+        assert!(seconds("runtime", Some(Nanos::from_millis(1500))).is_err());
+        assert!(seconds("runtime", Some(Nanos::from_secs(100_000))).is_err());
     }
 
     #[test]

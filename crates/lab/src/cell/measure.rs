@@ -15,7 +15,6 @@ use super::spec::CellSpec;
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
 use crate::metrics::Recorder;
-use crate::reader::Trace;
 use crate::target::{Counters, Target};
 use openraid_units::{Instant, Nanos};
 
@@ -50,6 +49,7 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
         Pattern::FcTest => files(target, cell, notes),
         Pattern::TransferGraph => graph(target, cell, notes),
         Pattern::Application => application(target, cell, notes),
+        Pattern::Trace(_) => Err(CellError::Failed("a trace is replayed from its requests, not from its name".into())),
         _ => pattern(target, cell, notes),
     }
 }
@@ -102,7 +102,10 @@ fn pattern<T: Target + ?Sized>(
     if plan.spec.writes() && !target.facts().writable {
         return Err(read_only(target));
     }
-    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed());
+    if let Some(rate) = plan.spec.manner().rate {
+        return super::open::paced(target, cell, &plan, rate, notes);
+    }
+    let mut source = plan.source(cell.load_seed());
     let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
     warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
     let mut requests = cell.effort.requests;
@@ -130,7 +133,7 @@ fn pattern<T: Target + ?Sized>(
     Ok(result)
 }
 
-fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
+pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
     let reason = format!(
         "{} was opened for reading; writing needs --destroy-data and the target's name typed",
         target.facts().name
@@ -204,28 +207,6 @@ impl Steadiness {
         let level = self.still >= STEADY_WINDOWS || (self.ups >= STEADY_WINDOWS && self.downs >= STEADY_WINDOWS);
         level && self.alike >= STEADY_WINDOWS
     }
-}
-
-/// A trace, played again at its own times. The cell says only which machine; the caller has checked that the trace fits.
-///
-/// # Errors
-/// See [`CellError`].
-pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
-    if trace.writes() && !target.facts().writable {
-        return Err(read_only(target));
-    }
-    let measured = Measured::begin(target);
-    let mut recorder = Recorder::new(0);
-    let end = trace.length() + Nanos(1);
-    let late = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, &mut recorder)?;
-    let mut notes = vec![format!("{} requests of a trace of {}", trace.records().len(), trace.length())];
-    if late > 0 {
-        notes.push(format!(
-            "more than {} were outstanding at times; the target is too slow for it",
-            load::OUTSTANDING_MAX
-        ));
-    }
-    measured.end(target, cell, recorder, notes)
 }
 
 /// The file-copy test on two partitions of 32 GB, smaller where the target is.
@@ -348,17 +329,17 @@ fn application<T: Target + ?Sized>(
 }
 
 /// The begin of a measurement: what the counters were.
-struct Measured {
+pub(super) struct Measured {
     at: Instant,
     before: Option<Counters>,
 }
 
 impl Measured {
-    fn begin<T: Target + ?Sized>(target: &T) -> Self {
+    pub(super) fn begin<T: Target + ?Sized>(target: &T) -> Self {
         Self { at: target.now(), before: target.counters() }
     }
 
-    fn end<T: Target + ?Sized>(
+    pub(super) fn end<T: Target + ?Sized>(
         self,
         target: &T,
         cell: &CellSpec,
@@ -445,7 +426,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
 /// See [`CellError`].
 pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError> {
     match cell.pattern {
-        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application => {
+        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application | Pattern::Trace(_) => {
             let users = u32::from(cell.axes.users.unwrap_or(1));
             Ok((crate::imitation::PIECE_BYTES, users.max(cell.axes.qd.unwrap_or(4))))
         }
@@ -461,7 +442,7 @@ pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError
 pub fn writes(cell: &CellSpec) -> bool {
     match cell.pattern {
         Pattern::TransferGraph => false,
-        Pattern::Application => true,
+        Pattern::Application | Pattern::Trace(_) => true,
         Pattern::FcTest => match cell.axes.step {
             Some(step) => step != FileStep::Read,
             None => cell.axes.op != Some(Direction::Read),

@@ -3,22 +3,25 @@
 mod axes;
 mod error;
 mod measure;
+mod open;
 mod pattern;
 mod plan;
 mod result;
 mod run;
 mod spec;
 mod subject;
+mod taken;
 
 pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
 pub use error::CellError;
-pub use measure::{builtin, footprint, measure, replay, writes};
-pub use pattern::{Defaults, Pattern};
+pub use measure::{builtin, footprint, measure, writes};
+pub use open::{replay, replay_outstanding};
+pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::Plan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
-pub use run::{machine_spec, run_cell, run_cell_with};
+pub use run::{machine_spec, run_cell, run_cell_with, run_trace};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};

@@ -41,6 +41,18 @@ pub enum Pattern {
     Application,
     /// An access specification of the user's.
     Custom(AccessSpec),
+    /// A trace of the user's, played again at its own times.
+    Trace(TraceName),
+}
+
+/// Which trace: enough to tell it from others, so that kept cells are of the same requests.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceName {
+    /// Its file's name.
+    pub name: String,
+    /// A number of its requests and their times, in hexadecimal.
+    pub digest: String,
 }
 
 /// What a pattern has where the cell says nothing.
@@ -138,6 +150,7 @@ impl Pattern {
             Self::TransferGraph => "transfer-graph",
             Self::Application => "application",
             Self::Custom(spec) => spec.name(),
+            Self::Trace(trace) => &trace.name,
         }
     }
 
@@ -156,7 +169,7 @@ impl Pattern {
             Self::SsdSequential => (128 * K, 100, 2, 1),
             Self::SsdRandom | Self::Latency => (4 * K, 100, 2, 1),
             Self::MultiThreaded | Self::FcTest | Self::TransferGraph | Self::Application => (64 * K, 100, 1, 1),
-            Self::Custom(_) => (4 * K, 100, 1, 1),
+            Self::Custom(_) | Self::Trace(_) => (4 * K, 100, 1, 1),
         };
         Defaults { bs, rd, workers, qd }
     }

@@ -5,7 +5,8 @@ use super::error::CellError;
 use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Level;
-use crate::load::{self, AccessSpec, Zone};
+use crate::load::{self, AccessSpec, Manner, Mixed, Zone};
+use openraid_units::Nanos;
 
 /// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
 const FIRST_32G: u64 = 32_000_000_000;
@@ -37,7 +38,8 @@ impl Plan {
         let (axes, pattern) = (&cell.axes, &cell.pattern);
         let defaults = pattern.defaults();
         let is_jbod = cell.subject.level() == Some(Level::Jbod);
-        let clients = if *pattern == Pattern::MultiThreaded { axes.th } else { None };
+        let streams = matches!(pattern, Pattern::MultiThreaded | Pattern::Sequential);
+        let clients = axes.th.filter(|_| streams);
         let mut workers = axes.workers.or(clients).unwrap_or(defaults.workers);
         if is_jbod {
             // Every drive gets as many workers as it would have by itself.
@@ -59,11 +61,7 @@ impl Plan {
                 format!("requests of {} bytes do not fit the target's blocks of {block} bytes", spec.granule());
             return Err(CellError::NotApplicable(reason));
         }
-        let len = match axes.zone {
-            Some(ZoneChoice::First32g) => capacity.min(FIRST_32G),
-            _ => capacity,
-        };
-        let zone = Zone { start: 0, len: len / 4096 * 4096 };
+        let zone = zone(axes.zone, spec.manner(), capacity, block)?;
         let disjoint = is_jbod || (workers > 1 && spec.random_percent() < 100.0);
         let part = if disjoint { zone.part(0, workers).len } else { zone.len };
         if part < u64::from(spec.bytes_max()) {
@@ -73,11 +71,42 @@ impl Plan {
         Ok(Self { spec, workers, depth, deeper, disjoint, zone })
     }
 
+    /// Its requests, drawn from a seed.
+    #[must_use]
+    pub fn source(&self, seed: u64) -> Mixed {
+        let source = Mixed::new(&self.spec, self.workers, self.zone, self.disjoint, seed);
+        match self.spec.manner().think {
+            Some((burst, ns)) => source.thinking(burst, Nanos(ns)),
+            None => source,
+        }
+    }
+
     /// Outstanding requests of all workers.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         u32::from(self.workers) * self.depth + u32::from(self.deeper)
     }
+}
+
+/// The part of the target that is used, in whole pages.
+fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -> Result<Zone, CellError> {
+    let start = manner.start.unwrap_or(0);
+    if !start.is_multiple_of(block) {
+        let reason = format!("the load begins at byte {start}, which is no multiple of the target's blocks of {block}");
+        return Err(CellError::NotApplicable(reason));
+    }
+    let end = manner.len.map_or(capacity, |len| start.saturating_add(len));
+    if start >= capacity || end > capacity {
+        let end = end.max(start);
+        let reason =
+            format!("the load uses bytes {start} to {end}, and the target holds {capacity}; use a larger target");
+        return Err(CellError::NotApplicable(reason));
+    }
+    let len = match choice {
+        Some(ZoneChoice::First32g) => (end - start).min(FIRST_32G),
+        _ => end - start,
+    };
+    Ok(Zone { start, len: len / 4096 * 4096 })
 }
 
 /// The access specification of a pattern with its axes.
@@ -105,7 +134,7 @@ fn access(pattern: &Pattern, axes: &Axes) -> Result<AccessSpec, CellError> {
         Pattern::WebServer => mix(load::web_server()),
         Pattern::Workstation => mix(load::workstation()),
         Pattern::Custom(spec) => mix(spec.clone()),
-        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application => {
+        Pattern::FcTest | Pattern::TransferGraph | Pattern::Application | Pattern::Trace(_) => {
             Err(CellError::NotApplicable(format!("{} is no access pattern", pattern.name())))
         }
     }
@@ -145,6 +174,24 @@ mod tests {
         assert_eq!(zone.unwrap().zone.len, 32_000_000_000);
         let cached = Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() };
         assert!(plan("single", Pattern::Database, cached).is_ok());
+        let streams = plan("raid0x4", Pattern::Sequential, Axes { th: Some(2), ..Axes::default() }).unwrap();
+        assert_eq!((streams.workers, streams.depth, streams.disjoint), (2, 4, true));
+    }
+
+    #[test]
+    fn a_load_of_ones_own_stays_where_it_was_told() {
+        let at = |start, len| {
+            let spec = load::one_size("own", 4096, 100, 100).in_manner(Manner { start, len, ..Manner::default() });
+            plan("single", Pattern::Custom(spec), Axes::default())
+        };
+        assert_eq!(at(Some(1 << 30), Some(1 << 20)).unwrap().zone, Zone { start: 1 << 30, len: 1 << 20 });
+        assert_eq!(at(Some(99 << 30), None).unwrap().zone, Zone { start: 99 << 30, len: 1 << 30 });
+        for (start, len, words) in
+            [(100, None, "no multiple"), (100 << 30, None, "holds"), (0, Some(101 << 30), "holds")]
+        {
+            let error = at(Some(start), len).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

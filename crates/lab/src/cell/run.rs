@@ -3,9 +3,11 @@
 use super::axes::{Axes, CacheMode};
 use super::error::CellError;
 use super::measure::measure;
+use super::open::replay;
 use super::result::CellResult;
 use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
+use crate::reader::Trace;
 use crate::target::SimTarget;
 use openraid_models::{DriveProfile, Library, LookupError};
 use openraid_sim::timing::drive::DriveState;
@@ -40,6 +42,18 @@ pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> 
     let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
     let mut target = SimTarget::new(&name, spec, library).map_err(impossible)?;
     measure(&mut target, cell)
+}
+
+/// A trace on the machine that a cell describes.
+///
+/// # Errors
+/// See [`CellError`]; a trace that does not fit is not applicable.
+pub fn run_trace(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let spec = machine_spec(library, cell)?;
+    let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
+    let mut target = SimTarget::new(&format!("sim:{}", cell.system), &spec, library).map_err(impossible)?;
+    replay(&mut target, cell, trace)
 }
 
 /// The machine that a cell describes.

@@ -83,16 +83,16 @@ impl CellSpec {
         self
     }
 
-    /// Is it possible at all?
+    /// Is it possible at all, and does every axis that is given mean something?
     ///
     /// # Errors
-    /// The axis that is not.
+    /// The axis that is not, or does not.
     pub fn check(&self) -> Result<(), AxisError> {
         self.axes.check()?;
         if self.system.is_empty() {
             return Err(AxisError { axis: "system", reason: "name a controller's profile".into() });
         }
-        Ok(())
+        super::taken::check(self)
     }
 
     /// All of it in one line of JSON: equal cells have equal identities.

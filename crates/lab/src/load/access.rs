@@ -42,11 +42,41 @@ impl AccessLine {
     }
 }
 
+/// When requests come and on which part of the target, where a specification says more than sizes. The plain one: each
+/// worker asks as soon as it may, everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Manner {
+    /// A worker thinks after so many requests, for so many nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<(u32, u64)>,
+    /// So many requests come each second, one after the other at even times, whether or not those before have ended; the
+    /// depth is how many of them the target gets at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// The first byte of the target that is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
+    /// So many bytes are used; absent: up to the target's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub len: Option<u64>,
+}
+
+impl Manner {
+    /// Is there nothing special about it?
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A list of sizes whose shares are 100 % together.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 pub struct AccessSpec {
     name: String,
     lines: Vec<AccessLine>,
+    #[serde(skip_serializing_if = "Manner::is_plain")]
+    manner: Manner,
 }
 
 /// As it is read, before it is checked.
@@ -55,12 +85,15 @@ pub struct AccessSpec {
 struct Unchecked {
     name: String,
     lines: Vec<AccessLine>,
+    #[serde(default)]
+    manner: Manner,
 }
 
 impl<'de> Deserialize<'de> for AccessSpec {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let unchecked = Unchecked::deserialize(deserializer)?;
-        Self::new(&unchecked.name, unchecked.lines).map_err(serde::de::Error::custom)
+        let spec = Self::new(&unchecked.name, unchecked.lines).map_err(serde::de::Error::custom)?;
+        Ok(spec.in_manner(unchecked.manner))
     }
 }
 
@@ -146,7 +179,19 @@ impl AccessSpec {
         if sum != 100 {
             return Err(AccessError::Shares(sum));
         }
-        Ok(Self { name: name.into(), lines })
+        Ok(Self { name: name.into(), lines, manner: Manner::default() })
+    }
+
+    /// The same, asked in another manner.
+    #[must_use]
+    pub fn in_manner(self, manner: Manner) -> Self {
+        Self { manner, ..self }
+    }
+
+    /// When requests come, and where.
+    #[must_use]
+    pub const fn manner(&self) -> Manner {
+        self.manner
     }
 
     /// Its name.

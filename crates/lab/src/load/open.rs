@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 
 /// Requests that are outstanding at the target at most; more wait in the generator, and their latency counts on.
 pub const OUTSTANDING_MAX: usize = 4096;
+/// Requests that wait in the generator at most (40 bytes each): a target that is so far behind is asked for no more.
+pub const WAITING_MAX: usize = 1 << 20;
 
 /// How requests come.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -79,8 +81,8 @@ struct Asked {
 }
 
 /// Run arrivals until `end` (time from now on) or their end; then wait for what is outstanding. Requests due before
-/// `count_from` are asked but not counted. Returns the requests that could not be asked at their time because too
-/// many were outstanding.
+/// `count_from` are asked but not counted. The target gets at most `room` at the same time ([`OUTSTANDING_MAX`] at most).
+/// Returns how often requests had to wait because so many were outstanding.
 ///
 /// # Errors
 /// The target cannot go on.
@@ -89,12 +91,14 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     arrivals: &mut A,
     count_from: Nanos,
     end: Nanos,
+    room: usize,
     recorder: &mut Recorder,
 ) -> Result<u64, TargetError> {
+    let room = room.clamp(1, OUTSTANDING_MAX);
     let start = target.now();
     let from = start + count_from;
-    let mut asked: Vec<Option<Asked>> = vec![None; OUTSTANDING_MAX];
-    let mut free: Vec<usize> = (0..OUTSTANDING_MAX).rev().collect();
+    let mut asked: Vec<Option<Asked>> = vec![None; room];
+    let mut free: Vec<usize> = (0..room).rev().collect();
     let mut waiting: VecDeque<(Instant, Request)> = VecDeque::new();
     let mut late = 0;
     let mut done: Vec<IoDone> = Vec::new();
@@ -103,7 +107,8 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
         let now = target.now();
         while let Some((time, request)) = coming.filter(|(time, _)| start + *time <= now) {
             waiting.push_back((start + time, request));
-            coming = arrivals.next().filter(|(time, _)| *time < end);
+            let full = waiting.len() >= WAITING_MAX;
+            coming = if full { None } else { arrivals.next().filter(|(time, _)| *time < end) };
         }
         while let (Some(&(due, request)), Some(&slot)) = (waiting.front(), free.last()) {
             waiting.pop_front();
@@ -113,7 +118,7 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
             target.submit(HostIo { id: slot as u64, kind, offset, len, worker: 0 });
         }
         late += u64::from(!waiting.is_empty());
-        if free.len() == OUTSTANDING_MAX && waiting.is_empty() && coming.is_none() {
+        if free.len() == room && waiting.is_empty() && coming.is_none() {
             return Ok(late);
         }
         let until = coming.map_or(Instant::NEVER, |(time, _)| start + time);

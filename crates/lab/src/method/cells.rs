@@ -251,6 +251,12 @@ pub(super) fn cache_sizes(suite: &Suite) -> Vec<CellSpec> {
     cells
 }
 
+/// The load of the user's own, once for each subject.
+pub(super) fn own_load(suite: &Suite) -> Vec<CellSpec> {
+    let Some((pattern, axes)) = &suite.own else { return Vec::new() };
+    each(suite, pattern, std::iter::once(axes.clone()))
+}
+
 /// Healthy, one member missing, two where the level survives that, rebuilding.
 pub(super) fn degraded(suite: &Suite) -> Vec<CellSpec> {
     let mut cells = Vec::new();

@@ -7,9 +7,9 @@
 mod cells;
 mod table;
 
-pub use table::{find, methods, rules, Shape};
+pub use table::{find, methods, rules, Shape, OWN};
 
-use crate::cell::{CellSpec, Effort, Subject};
+use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
 
 /// A suite: what all methods of a run have in common.
@@ -23,12 +23,24 @@ pub struct Suite {
     pub effort: Effort,
     /// The run's seed.
     pub seed: u64,
+    /// How often each cell is measured, as repetitions 1 and on; 1: once, and no cell says so.
+    pub repeat: u32,
+    /// The load of the method [`OWN`], where there is one.
+    pub own: Option<(Pattern, Axes)>,
+}
+
+impl Suite {
+    /// A suite that measures everything once.
+    #[must_use]
+    pub fn new(system: &str, subjects: Vec<Subject>, effort: Effort, seed: u64) -> Self {
+        Self { system: system.into(), subjects, effort, seed, repeat: 1, own: None }
+    }
 }
 
 /// What a method needs of its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
-    /// Nothing: it reads.
+    /// Nothing: it reads, or can do with its cells that read.
     Reads,
     /// It writes.
     Writes,
@@ -62,10 +74,22 @@ impl std::fmt::Debug for Method {
 }
 
 impl Method {
-    /// Its cells, subject by subject.
+    /// Its cells, subject by subject. A method that repeats its cells by itself is not repeated once more.
     #[must_use]
     pub fn cells(&self, suite: &Suite) -> Vec<CellSpec> {
-        (self.cells)(suite)
+        let cells = (self.cells)(suite);
+        if suite.repeat <= 1 {
+            return cells;
+        }
+        let repeated = cells.into_iter().flat_map(|cell| {
+            let own = cell.axes.rep;
+            let repetitions = if own.is_some() { 1 } else { suite.repeat };
+            (1..=repetitions).map(move |number| {
+                let axes = Axes { rep: own.or(Some(number)), ..cell.axes.clone() };
+                CellSpec { axes, ..cell.clone() }
+            })
+        });
+        repeated.collect()
     }
 
     /// Why it makes no sense on a target, if it does not.
@@ -91,12 +115,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn suite() -> Suite {
-        Suite {
-            system: "3ware-9650se".into(),
-            subjects: vec!["single".parse().unwrap(), "raid5x4".parse().unwrap()],
-            effort: Effort::QUICK,
-            seed: 1,
-        }
+        let subjects = vec!["single".parse().unwrap(), "raid5x4".parse().unwrap()];
+        Suite::new("3ware-9650se", subjects, Effort::QUICK, 1)
     }
 
     #[test]
@@ -132,6 +152,26 @@ mod tests {
     }
 
     #[test]
+    fn repetitions_multiply_cells_but_not_those_that_are_repetitions() {
+        let thrice = Suite { repeat: 3, ..suite() };
+        let count = |name: &str| find(name).unwrap().cells(&thrice).len();
+        assert_eq!((count("response-time"), count("best-of-seven")), (3 * 2 * 2, 2 * 7));
+        let reps: BTreeSet<Option<u32>> =
+            find("response-time").unwrap().cells(&thrice).iter().map(|cell| cell.axes.rep).collect();
+        assert_eq!(reps, BTreeSet::from([Some(1), Some(2), Some(3)]));
+    }
+
+    #[test]
+    fn a_load_of_ones_own_is_a_cell_for_each_subject() {
+        let axes = Axes { qd: Some(4), ..Axes::default() };
+        let own = Suite { own: Some((Pattern::WebServer, axes)), ..suite() };
+        let cells = OWN.cells(&own);
+        assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), own.subjects);
+        assert!(cells.iter().all(|cell| cell.pattern == Pattern::WebServer && cell.axes.qd == Some(4)));
+        assert!(OWN.cells(&suite()).is_empty() && find(OWN.name).is_some());
+    }
+
+    #[test]
     fn methods_say_why_they_make_no_sense_on_a_target() {
         let facts = |simulated, writable| TargetFacts {
             name: "/dev/sdx".into(),
@@ -142,7 +182,9 @@ mod tests {
             bed: Vec::new(),
         };
         let refusal = |name: &str, facts: &TargetFacts| find(name).unwrap().refusal(facts);
-        assert_eq!(refusal("web-server", &facts(false, false)), None);
+        for reads in ["web-server", "sequential", "response-time", "rst-raid", "latency"] {
+            assert_eq!(refusal(reads, &facts(false, false)), None, "{reads}");
+        }
         assert!(refusal("database", &facts(false, false)).unwrap().contains("--destroy-data"));
         assert_eq!(refusal("database", &facts(false, true)), None);
         assert!(refusal("winmarks", &facts(false, true)).unwrap().contains("Windows"));

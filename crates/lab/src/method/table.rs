@@ -33,6 +33,8 @@ pub enum Shape {
     CacheSizes,
     /// Figures by the array's state.
     States,
+    /// Speed and latency of one load.
+    Load,
 }
 
 const WINDOWS: Needs =
@@ -54,7 +56,7 @@ const METHODS: &[Method] = &[
         name: "random-by-block",
         title: "Random read and write by block size",
         question: "What does the size of a random request cost?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Sizes,
         cells: cells::random_by_block,
     },
@@ -63,7 +65,7 @@ const METHODS: &[Method] = &[
         name: "response-time",
         title: "Response time",
         question: "How long does one sector at a random place take?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Bars,
         cells: cells::response_time,
     },
@@ -72,7 +74,7 @@ const METHODS: &[Method] = &[
         name: "sequential",
         title: "Sequential read and write",
         question: "How fast is one stream, by the size of its requests?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Sizes,
         cells: cells::sequential,
     },
@@ -81,7 +83,7 @@ const METHODS: &[Method] = &[
         name: "multi-threaded",
         title: "Multi-threaded read and write",
         question: "What do one to four streams get together?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Clients,
         cells: cells::multi_threaded,
     },
@@ -216,7 +218,7 @@ const METHODS: &[Method] = &[
         name: "rst-raid",
         title: "Two workers on one array",
         question: "How does an array of SSDs grow with outstanding requests?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Outstanding,
         cells: cells::rst_raid,
     },
@@ -225,7 +227,7 @@ const METHODS: &[Method] = &[
         name: "latency",
         title: "Latency distribution",
         question: "How long do the fastest and the slowest requests take?",
-        needs: Needs::Writes,
+        needs: Needs::Reads,
         shape: Shape::Latencies,
         cells: cells::latency,
     },
@@ -267,6 +269,17 @@ const METHODS: &[Method] = &[
     },
 ];
 
+/// A load of the user's own, as a method: it has cells where the suite has such a load.
+pub static OWN: Method = Method {
+    id: "OWN",
+    name: "own-load",
+    title: "A load of your own",
+    question: "How is this load served?",
+    needs: Needs::Reads,
+    shape: Shape::Load,
+    cells: cells::own_load,
+};
+
 /// Rules that hold for every method: number, and how they are kept.
 const RULES: &[(&str, &str)] = &[
     ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array."),
@@ -294,5 +307,6 @@ pub fn rules() -> &'static [(&'static str, &'static str)] {
 /// A method by name or number.
 #[must_use]
 pub fn find(word: &str) -> Option<&'static Method> {
-    METHODS.iter().find(|method| method.name == word || method.id.eq_ignore_ascii_case(word))
+    let mut all = METHODS.iter().chain([&OWN]);
+    all.find(|method| method.name == word || method.id.eq_ignore_ascii_case(word))
 }

@@ -165,6 +165,17 @@ impl Histogram {
         self.max
     }
 
+    /// The share of values in a range, 0 to 1, its begin included, its end not; off by what lies in the buckets at its ends.
+    #[must_use]
+    pub fn share(&self, range: std::ops::Range<u64>) -> f64 {
+        let within = self.entries().filter(|(value, _)| range.contains(value)).map(|(_, count)| count).sum::<u64>();
+        if self.count == 0 {
+            0.0
+        } else {
+            within as f64 / self.count as f64
+        }
+    }
+
     /// Values with their counts, for curves: the middle of each bucket that holds something.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.buckets.iter().enumerate().filter(|(_, count)| **count > 0).map(|(number, count)| (middle(number), *count))

@@ -1,9 +1,10 @@
 //! fio's job files: the options that describe a load. Options that would change the load and are not understood are
-//! errors; those that only say how fio itself works are passed over.
+//! errors; those that only say how fio itself works are passed over. What is measured is named on the command line, so
+//! `filename` is passed over as well, and so is `stonewall`: one job is measured at a time.
 
 use super::words::{size, time};
 use super::{shown, Lines, ReadError};
-use crate::load::{AccessError, AccessLine, AccessSpec};
+use crate::load::{AccessError, AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
 
@@ -15,35 +16,23 @@ const JOBS_MAX: usize = 256;
 pub struct FioJob {
     /// Its name.
     pub name: String,
-    /// What it asks for.
+    /// What it asks for, with its pauses (`thinktime`, `thinktime_blocks`), its rate (`rate_iops`) and its part of the target
+    /// (`offset`, `size`).
     pub spec: AccessSpec,
     /// Workers (`numjobs`).
     pub workers: u16,
     /// Outstanding requests of each (`iodepth`).
     pub depth: u32,
-    /// First byte (`offset`).
-    pub offset: u64,
-    /// Bytes that it uses (`size`); nothing: all.
-    pub size: Option<u64>,
     /// How long (`runtime`).
     pub runtime: Option<Nanos>,
     /// How long before it is measured (`ramp_time`).
     pub ramp: Nanos,
-    /// Pause after each burst (`thinktime`, `thinktime_blocks`).
-    pub think: Option<(u32, Nanos)>,
-    /// Requests each second (`rate_iops`): an open loop.
-    pub rate: Option<u32>,
-    /// The file or device that it names.
-    pub filename: Option<String>,
-    /// Begins after the jobs before (`stonewall`).
-    pub stonewall: bool,
 }
 
 /// Options that do not change what is asked for.
 const PASSED_OVER: &[&str] = &[
-    "ioengine",
-    "direct",
-    "buffered",
+    "filename",
+    "stonewall",
     "group_reporting",
     "thread",
     "invalidate",
@@ -51,10 +40,6 @@ const PASSED_OVER: &[&str] = &[
     "randrepeat",
     "allrandrepeat",
     "description",
-    "iodepth_batch",
-    "iodepth_batch_submit",
-    "iodepth_batch_complete",
-    "iodepth_low",
     "gtod_reduce",
     "fallocate",
     "time_based",
@@ -63,7 +48,6 @@ const PASSED_OVER: &[&str] = &[
     "cpumask",
     "numa_cpu_nodes",
     "refill_buffers",
-    "end_fsync",
     "write_bw_log",
     "write_lat_log",
     "write_iops_log",
@@ -92,38 +76,50 @@ const PASSED_OVER: &[&str] = &[
     "status-interval",
     "size_unit",
     "overwrite",
-    "file_service_type",
-    "nrfiles",
-    "openfiles",
     "continue_on_error",
     "disable_lat",
     "disable_clat",
     "disable_slat",
-    "wait_for_previous",
     "output",
     "output-format",
     "eta",
-    "directory",
 ];
+
+/// Options that change the load unless they have this value, and what to do about them.
+const PLAIN_ONLY: &[(&str, &str, &str)] = &[
+    ("direct", "1", "the page cache is no part of the target"),
+    ("buffered", "0", "the page cache is no part of the target"),
+    ("nrfiles", "1", "the target is one file or device"),
+    ("openfiles", "1", "the target is one file or device"),
+    ("iodepth_batch", "1", "requests are asked one by one"),
+    ("iodepth_batch_submit", "1", "requests are asked one by one"),
+    ("iodepth_batch_complete", "1", "requests are taken back one by one"),
+    ("end_fsync", "0", "flushes are not counted"),
+    ("wait_for_previous", "0", "one job is measured at a time"),
+];
+
+/// Engines of fio that keep one request outstanding, whatever the depth.
+const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 #[derive(Clone, Default)]
 struct Options {
     rw: Option<(u64, String)>,
-    sizes: Vec<(u32, u8)>,
+    /// With the line that they stand in.
+    sizes: (u64, Vec<(u32, u8)>),
     read_percent: Option<u8>,
     random_percent: Option<u8>,
     align: Option<u32>,
     workers: Option<u16>,
     depth: Option<u32>,
-    offset: u64,
+    offset: Option<u64>,
     size: Option<u64>,
     runtime: Option<Nanos>,
     ramp: Nanos,
     think: Nanos,
     think_blocks: u32,
-    rate: Option<u32>,
-    filename: Option<String>,
-    stonewall: bool,
+    rate: Option<(u64, u32)>,
+    /// The line that names an engine which takes one request at a time, and the engine.
+    synchronous: Option<(u64, String)>,
 }
 
 /// Read a job file.
@@ -191,26 +187,33 @@ impl Options {
                     let reason = "different sizes for reads and writes are not understood; make two jobs of it";
                     return Err(ReadError::at(line, reason));
                 }
-                self.sizes = vec![(number(line, key, one[0], 512, u64::from(u32::MAX))?, 100)];
+                self.sizes = (line, vec![(number(line, key, one[0], 512, u64::from(u32::MAX))?, 100)]);
             }
-            "bssplit" => self.sizes = split(line, value)?,
+            "bssplit" => self.sizes = (line, split(line, value)?),
             "rwmixread" => self.read_percent = Some(number(line, key, value, 0, 100)?),
             "rwmixwrite" => self.read_percent = Some(100 - number::<u8>(line, key, value, 0, 100)?),
             "percentage_random" => self.random_percent = Some(number(line, key, value, 0, 100)?),
             "blockalign" | "ba" => self.align = Some(number(line, key, value, 512, u64::from(u32::MAX))?),
             "numjobs" => self.workers = Some(number(line, key, value, 1, 256)?),
             "iodepth" => self.depth = Some(number(line, key, value, 1, 4096)?),
-            "offset" => self.offset = number(line, key, value, 0, u64::MAX)?,
-            "size" | "io_size" => self.size = Some(number(line, key, value, 512, u64::MAX)?),
+            "offset" | "size" if value.ends_with('%') => {
+                let reason = format!("{key}={}: shares of the target are not understood; give bytes", shown(value));
+                return Err(ReadError::at(line, reason));
+            }
+            "offset" => self.offset = Some(number(line, key, value, 0, u64::MAX)?),
+            "size" => self.size = Some(number(line, key, value, 512, u64::MAX)?),
             "runtime" | "timeout" => self.runtime = Some(Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?)),
             "ramp_time" => self.ramp = Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?),
             "thinktime" => self.think = Nanos(time(value, 1_000).ok_or_else(bad_time)?),
             "thinktime_blocks" => self.think_blocks = number(line, key, value, 1, 1 << 20)?,
-            "rate_iops" => self.rate = Some(number(line, key, value, 1, 100_000_000)?),
-            "filename" => self.filename = Some(value.into()),
-            "stonewall" => self.stonewall = value != "0",
+            "rate_iops" => self.rate = Some((line, number(line, key, value, 1, 100_000_000)?)),
+            "ioengine" => {
+                let one = SYNCHRONOUS.contains(&value);
+                self.synchronous = one.then(|| (line, value.to_owned()));
+            }
             "name" => {}
             _ if PASSED_OVER.contains(&key) => {}
+            _ if PLAIN_ONLY.iter().any(|(known, ..)| *known == key) => plain(line, key, value)?,
             _ => {
                 let reason =
                     format!("option {} is not understood; remove it if it does not change the load", shown(key));
@@ -239,26 +242,55 @@ impl Options {
             }
         };
         let random = self.random_percent.unwrap_or(random);
-        let sizes = if self.sizes.is_empty() { vec![(4096, 100)] } else { self.sizes };
+        let (sizes_line, sizes) = if self.sizes.1.is_empty() { (line, vec![(4096, 100)]) } else { self.sizes.clone() };
         let align = self.align;
         let lines = sizes.iter().map(|(bytes, share)| AccessLine { bytes: *bytes, share: *share, read, random, align });
         let spec = AccessSpec::new(&name, lines.collect());
-        let spec = spec.map_err(|error: AccessError| ReadError::at(line, format!("job {}: {error}", shown(&name))))?;
-        let think = (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think));
+        let spec =
+            spec.map_err(|error: AccessError| ReadError::at(sizes_line, format!("job {}: {error}", shown(&name))))?;
+        self.check()?;
+        let manner = Manner {
+            think: (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think.get())),
+            rate: self.rate.map(|(_, rate)| rate),
+            start: self.offset.filter(|offset| *offset > 0),
+            len: self.size,
+        };
         Ok(FioJob {
             name,
-            spec,
+            spec: spec.in_manner(manner),
             workers: self.workers.unwrap_or(1),
             depth: self.depth.unwrap_or(1),
-            offset: self.offset,
-            size: self.size,
             runtime: self.runtime,
             ramp: self.ramp,
-            think,
-            rate: self.rate,
-            filename: self.filename,
-            stonewall: self.stonewall,
         })
+    }
+
+    /// Do the options of a job go together?
+    fn check(&self) -> Result<(), ReadError> {
+        if let (Some((line, engine)), Some(depth @ 2..)) = (&self.synchronous, self.depth) {
+            let reason = format!(
+                "ioengine={} keeps one request outstanding, and iodepth asks for {depth}; remove one of them",
+                shown(engine)
+            );
+            return Err(ReadError::at(*line, reason));
+        }
+        if let (Some((line, rate)), Some(workers @ 2..)) = (self.rate, self.workers) {
+            let reason = format!(
+                "rate_iops={rate} for each of {workers} jobs is not understood; write one job with all the requests"
+            );
+            return Err(ReadError::at(line, reason));
+        }
+        Ok(())
+    }
+}
+
+/// An option that may be there with its plain value only.
+fn plain(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
+    match PLAIN_ONLY.iter().find(|(known, ..)| *known == key) {
+        Some((_, only, why)) if value != *only => {
+            Err(ReadError::at(line, format!("{key}={} changes the load, and {why}; remove it", shown(value))))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -315,6 +347,8 @@ stonewall
 iodepth=64
 numjobs=2
 thinktime=100
+offset=1g
+size=2g
 ";
 
     #[test]
@@ -323,8 +357,9 @@ thinktime=100
         assert_eq!(jobs.len(), 2);
         assert_eq!(jobs[0].spec.lines(), crate::load::file_server().lines());
         assert_eq!((jobs[0].depth, jobs[0].workers, jobs[0].runtime), (4, 1, Some(Nanos::from_secs(30))));
-        assert_eq!((jobs[1].depth, jobs[1].workers, jobs[1].stonewall), (64, 2, true));
-        assert_eq!(jobs[1].think, Some((1, Nanos::from_micros(100))));
+        assert_eq!((jobs[1].depth, jobs[1].workers), (64, 2));
+        let manner = Manner { think: Some((1, 100_000)), rate: None, start: Some(1 << 30), len: Some(2 << 30) };
+        assert_eq!((jobs[0].spec.manner(), jobs[1].spec.manner()), (Manner::default(), manner));
     }
 
     #[test]
@@ -342,8 +377,18 @@ thinktime=100
             ("[a]\nzonemode=zbd\n", "line 2: option \"zonemode\" is not understood"),
             ("[a\n", "line 1: \"[a\" has no closing bracket"),
             ("[global]\nbs=4k\n", "no job in it"),
-            ("[a]\nbssplit=4k/60:8k/60\n", "line 1: job \"a\": the shares of the sizes add to 120 %"),
+            ("[a]\n\nbssplit=4k/60:8k/60\n", "line 3: job \"a\": the shares of the sizes add to 120 %"),
             ("[a]\nbs=4k,8k\n", "line 2: different sizes"),
+            ("[a]\nsize=50%\n", "line 2: size=\"50%\": shares of the target are not understood; give bytes"),
+            ("[a]\nnrfiles=8\n", "line 2: nrfiles=\"8\" changes the load"),
+            ("[a]\ndirect=0\n", "line 2: direct=\"0\" changes the load"),
+            ("[a]\nend_fsync=1\n", "line 2: end_fsync=\"1\" changes the load"),
+            ("[a]\niodepth_batch=8\n", "line 2: iodepth_batch=\"8\" changes the load"),
+            ("[a]\niodepth_low=8\n", "line 2: option \"iodepth_low\" is not understood"),
+            ("[a]\ndirectory=/x\n", "line 2: option \"directory\" is not understood"),
+            ("[a]\nio_size=1g\n", "line 2: option \"io_size\" is not understood"),
+            ("[a]\nioengine=psync\niodepth=8\n", "line 2: ioengine=\"psync\" keeps one request"),
+            ("[a]\nrate_iops=10\nnumjobs=4\n", "line 2: rate_iops=10 for each of 4 jobs"),
             ("[a]\nruntime=soon\n", "line 2: runtime=\"soon\" is no time"),
         ] {
             let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();

@@ -4,27 +4,18 @@
 //! for sector boundaries.
 
 use super::{shown, Lines, ReadError};
-use crate::load::{AccessLine, AccessSpec};
+use crate::load::{AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
 
 /// Specifications of one file at most.
 const SPECS_MAX: usize = 1000;
 
-/// A specification with what Iometer adds to it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IcfSpec {
-    /// Sizes, directions, places.
-    pub spec: AccessSpec,
-    /// Pause after each burst, where there is one.
-    pub think: Option<(u32, Nanos)>,
-}
-
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IometerFile {
-    /// Specifications, in their order.
-    pub specs: Vec<IcfSpec>,
+    /// Specifications with their pauses, in their order.
+    pub specs: Vec<AccessSpec>,
     /// Length of a run.
     pub runtime: Option<Nanos>,
     /// Time before it is measured.
@@ -129,7 +120,8 @@ fn close(open: &mut Option<Open>, file: &mut IometerFile) -> Result<(), ReadErro
     }
     let spec = AccessSpec::new(&name, lines);
     let spec = spec.map_err(|error| ReadError::at(line, format!("access specification {}: {error}", shown(&name))))?;
-    file.specs.push(IcfSpec { spec, think });
+    let think = think.map(|(burst, time)| (burst, time.get()));
+    file.specs.push(spec.in_manner(Manner { think, ..Manner::default() }));
     Ok(())
 }
 
@@ -224,13 +216,11 @@ Version 1.1.0
         let file = read_icf(FILE.as_bytes()).unwrap();
         assert_eq!((file.runtime, file.ramp, file.depth), (Some(Nanos::from_secs(90)), Nanos::from_secs(15), Some(16)));
         assert_eq!(file.specs.len(), 2);
-        assert_eq!(file.specs[0].spec.name(), "Database, 8K");
-        assert_eq!(
-            file.specs[0].spec.lines()[0],
-            AccessLine { align: Some(512), ..AccessLine::new(8192, 100, 67, 100) }
-        );
-        assert_eq!(file.specs[1].think, Some((2, Nanos::from_millis(5))));
-        assert_eq!(file.specs[1].spec.lines().len(), 2);
+        assert_eq!(file.specs[0].name(), "Database, 8K");
+        assert_eq!(file.specs[0].lines()[0], AccessLine { align: Some(512), ..AccessLine::new(8192, 100, 67, 100) });
+        assert_eq!(file.specs[1].manner().think, Some((2, 5_000_000)));
+        assert!(file.specs[0].manner().is_plain());
+        assert_eq!(file.specs[1].lines().len(), 2);
     }
 
     #[test]

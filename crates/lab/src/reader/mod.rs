@@ -12,7 +12,7 @@ mod trace;
 mod words;
 
 pub use fio_job::{read_fio_job, FioJob};
-pub use icf::{read_icf, IcfSpec, IometerFile};
+pub use icf::{read_icf, IometerFile};
 pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, RECORDS_MAX};
 
 use std::fmt;

@@ -3,6 +3,7 @@
 use super::{iolog, msr, spc, Lines, ReadError};
 use crate::load::{Arrivals, Request, Source, Step, REQUEST_BYTES_MAX};
 use crate::target::IoKind;
+use openraid_sim::random::mix;
 use openraid_units::{Bytes, Nanos};
 use std::io::BufRead;
 
@@ -65,7 +66,11 @@ impl TraceFormat {
         if first_line.starts_with("fio version") {
             return Some(Self::FioIolog);
         }
-        match first_line.split(',').count() {
+        // A line of the SPC may have as many fields as one of MSR: what tells them apart is where the direction stands.
+        let fields: Vec<&str> = first_line.split(',').map(str::trim).collect();
+        let direction = fields.get(3).is_some_and(|field| matches!(*field, "R" | "r" | "W" | "w"));
+        match fields.len() {
+            5.. if direction => Some(Self::Spc),
             7 => Some(Self::MsrCsv),
             5.. => Some(Self::Spc),
             _ => None,
@@ -87,8 +92,8 @@ impl Trace {
         let small = u32::try_from(len).ok().filter(|_| sized && whole && offset.checked_add(len).is_some());
         let Some(len) = small else {
             let reason = format!(
-                "a request of {len} bytes at byte {offset} is not possible; whole sectors, 512 to {REQUEST_BYTES_MAX} \
-                 bytes are"
+                "a request of {len} bytes at byte {offset} is not possible; give whole sectors of 512 bytes, up to \
+                 {REQUEST_BYTES_MAX} bytes"
             );
             return Err(ReadError::at(line, reason));
         };
@@ -113,6 +118,21 @@ impl Trace {
     #[must_use]
     pub fn writes(&self) -> bool {
         self.records.iter().any(|record| record.kind == IoKind::Write)
+    }
+
+    /// A number of all requests and their times: other traces have another one.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let of = |digest: u64, record: &TraceRecord| {
+            let kind = match record.kind {
+                IoKind::Read => 1,
+                IoKind::Write => 2,
+                IoKind::Flush => 3,
+            };
+            let values = [record.at.get(), record.offset, u64::from(record.len) << 2 | kind];
+            values.into_iter().fold(digest, |digest, value| mix(digest ^ value))
+        };
+        self.records.iter().fold(0, of)
     }
 
     /// From the first request to the last.
@@ -210,6 +230,13 @@ mod tests {
         for (line, format) in [(iolog, TraceFormat::FioIolog), (msr, TraceFormat::MsrCsv), (spc, TraceFormat::Spc)] {
             assert_eq!(TraceFormat::of(line.lines().next().unwrap()), Some(format));
         }
+        // Optional fields make an SPC line as long as one of MSR.
+        let long = "0,8,8192,R,0.000000,more,fields\n0,0,512,w,0.001500,more,fields\n";
+        assert_eq!(TraceFormat::of(long.lines().next().unwrap()), Some(TraceFormat::Spc));
+        assert_eq!(all(TraceFormat::Spc, long), expected);
+        let digest = |format, text: &str| read_trace(format, text.as_bytes()).unwrap().digest();
+        assert_eq!(digest(TraceFormat::Spc, long), digest(TraceFormat::MsrCsv, msr));
+        assert_ne!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, iolog));
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod split;
 mod style;
 mod table;
 
-pub use page::render;
+pub use page::{is_report, render, MARK_BYTES_MAX};
 
 /// Lines that one chart may hold; more are hard to tell apart.
 pub const LINES_MAX: usize = 5;

@@ -8,6 +8,19 @@ use super::split::split;
 use super::style::{Key, SHEET};
 use super::{bars, table};
 
+/// What says in a page that this program wrote it.
+const GENERATOR: &str = "openraid";
+/// Bytes of a file in which that stands.
+pub const MARK_BYTES_MAX: usize = 1024;
+
+/// Does a file that begins so come from [`render`]? Then it may be written anew.
+#[must_use]
+pub fn is_report(begin: &[u8]) -> bool {
+    let mark = format!("<meta name=\"generator\" content=\"{GENERATOR}\"/>");
+    let begin = &begin[..begin.len().min(MARK_BYTES_MAX)];
+    begin.windows(mark.len()).any(|window| window == mark.as_bytes())
+}
+
 /// A report as one HTML file: well-formed XML, pure ASCII, the same bytes for the same data.
 #[must_use]
 pub fn render(review: &Review) -> String {
@@ -18,7 +31,7 @@ pub fn render(review: &Review) -> String {
         m.inside("head", &[], |m| {
             m.empty("meta", &[("charset", "utf-8")]);
             m.empty("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
-            m.empty("meta", &[("name", "generator"), ("content", "openraid")]);
+            m.empty("meta", &[("name", "generator"), ("content", GENERATOR)]);
             m.text("title", &[], &review.title);
             m.fixed("<style>\n");
             m.fixed(SHEET);
@@ -210,15 +223,33 @@ fn bottom(m: &mut Markup, review: &Review) {
     }
     facts(m, "Words", &review.glossary);
     m.text("h2", &[], "How to read this");
+    let mut colours =
+        "Colour is the level of an array, the same in every chart; dashes and marks are its number of drives."
+            .to_owned();
+    if repeated(review) {
+        colours.push_str(
+            " Bands and whiskers reach from the lowest to the highest run around the median; a cell is called noisy \
+             where they differ by more than 5 % of the median.",
+        );
+    }
     let lines = [
-        "Colour is the level of an array, the same in every chart; dashes and marks are its number of drives. \
-         Bands and whiskers reach from the lowest to the highest run around the median; a cell is called noisy \
-         where they differ by more than 5 % of the median.",
+        colours.as_str(),
         "Fine dotted lines are what perfect scaling would give, dash-dotted lines what a part cannot exceed. In \
          tables of ratios an upward triangle on blue is better than 1, a downward triangle on red is worse; what \
          is shown as 1.0 has neither.",
     ];
     lines.iter().for_each(|line| m.text("p", &[], line));
+}
+
+/// Does anything in it have a spread?
+fn repeated(review: &Review) -> bool {
+    let spread = |point: &super::data::Point| point.runs > 1 || point.low < point.high;
+    let panels = || review.sections.iter().flat_map(|section| &section.panels);
+    panels().any(|panel| match &panel.chart {
+        Chart::Lines(lines) => lines.series.iter().flat_map(|series| &series.points).any(spread),
+        Chart::Bars(bars) => bars.bars.iter().any(|bar| spread(&bar.value)),
+        Chart::Heat(_) => false,
+    })
 }
 
 /// Links to files beside the report.

@@ -1,8 +1,11 @@
 //! Carrying a review out: on simulated machines by many threads, on a real target one cell after the other.
 
 use super::{CellOutcome, MethodOutcome, ReviewResults};
-use crate::cell::{footprint, measure, run_cell, CellError, CellSpec, Effort};
+use crate::cell::{
+    footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellSpec, Effort, Pattern,
+};
 use crate::method::{Method, Suite};
+use crate::reader::Trace;
 use crate::run::{run_all, Outcome, Store};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
@@ -16,6 +19,8 @@ pub struct Performance<'a> {
     pub suite: Suite,
     /// Methods, in the order of showing.
     pub methods: Vec<&'static Method>,
+    /// The requests of cells that replay a trace.
+    pub trace: Option<&'a Trace>,
     /// Where cells are kept.
     pub store: Option<&'a Store>,
     /// Version of program and profiles.
@@ -36,8 +41,7 @@ impl Performance<'_> {
         cells
     }
 
-    /// On simulated machines. `ended` is told how many cells have come to an end, and may say no to going on: then what
-    /// there is so far is kept and nothing is returned.
+    /// On simulated machines. `ended` is told how many cells have come to an end.
     ///
     /// # Errors
     /// A cell cannot be kept: the first reason.
@@ -46,29 +50,34 @@ impl Performance<'_> {
         library: &Library,
         facts: &TargetFacts,
         threads: usize,
-        ended: impl Fn(usize) -> bool + Sync,
-    ) -> Result<Option<ReviewResults>, String> {
+        ended: impl Fn(usize) + Sync,
+    ) -> Result<ReviewResults, String> {
         let cells = self.cells();
         let trouble: Mutex<Option<String>> = Mutex::new(None);
         let work = |cell: &CellSpec| {
             if let Some(kept) = self.store.and_then(|store| store.get(cell)) {
                 return kept;
             }
-            let outcome = Outcome::from(run_cell(library, cell));
+            let outcome = Outcome::from(match (&cell.pattern, self.trace) {
+                (Pattern::Trace(_), Some(trace)) => run_trace(library, cell, trace),
+                _ => run_cell(library, cell),
+            });
             if let Some(Err(error)) = self.store.map(|store| store.put(cell, &outcome)) {
                 trouble.lock().expect("nobody panics with the lock").get_or_insert(error.to_string());
             }
             outcome
         };
-        let go_on = |done| ended(done) && trouble.lock().expect("nobody panics with the lock").is_none();
+        let go_on = |done| {
+            ended(done);
+            trouble.lock().expect("nobody panics with the lock").is_none()
+        };
         let outcomes = run_all(&cells, threads, work, go_on);
         if let Some(reason) = trouble.into_inner().expect("nobody panics with the lock") {
             return Err(reason);
         }
-        let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();
-        let Some(outcomes) = outcomes else { return Ok(None) };
-        let found: BTreeMap<CellSpec, Outcome> = cells.into_iter().zip(outcomes).collect();
-        Ok(Some(self.results(facts, |cell| found[cell].clone())))
+        let found: BTreeMap<CellSpec, Outcome> =
+            cells.into_iter().zip(outcomes).filter_map(|(cell, outcome)| Some((cell, outcome?))).collect();
+        Ok(self.results(facts, |cell| found[cell].clone()))
     }
 
     /// On a real target, which `open` opens for a largest request and most outstanding ones.
@@ -105,10 +114,16 @@ impl Performance<'_> {
         cell: &CellSpec,
         open: &mut impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
     ) -> Result<Outcome, TargetError> {
-        let result = footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
-            let mut target = open(bytes, outstanding)?;
-            measure(&mut *target, cell)
-        });
+        let result = match (&cell.pattern, self.trace) {
+            (Pattern::Trace(_), Some(trace)) => {
+                let target = open(trace.bytes_max(), replay_outstanding(trace)).map_err(CellError::from);
+                target.and_then(|mut target| replay(&mut *target, cell, trace))
+            }
+            _ => footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
+                let mut target = open(bytes, outstanding)?;
+                measure(&mut *target, cell)
+            }),
+        };
         if let Err(CellError::Target(error)) = result {
             return Err(error);
         }

@@ -1,7 +1,7 @@
 //! Cells kept in a folder, one file each, so that an interrupted run goes on where it was.
 //!
 //! A file is written beside its place and moved there when it is whole: it is there wholly or not at all. It names the
-//! cell and a stamp (the version and the profiles); one that does not fit is measured anew, never believed.
+//! cell and a stamp (the program and the profiles); one that does not fit is measured anew, never believed.
 
 use super::outcome::Outcome;
 use crate::cell::CellSpec;
@@ -52,11 +52,11 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// What results depend on besides the cell: the version of this program and all profiles.
+/// What results depend on besides the cell: this program, to the byte, and all profiles.
 #[must_use]
 pub fn fingerprint(library: &Library) -> String {
     let profiles = crate::cell::digest(&format!("{library:?}"));
-    format!("{} {profiles:016x}", env!("CARGO_PKG_VERSION"))
+    format!("{} {:016x} {profiles:016x}", env!("CARGO_PKG_VERSION"), super::program_digest())
 }
 
 /// A folder with cells.

@@ -7,8 +7,8 @@ use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
 use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, Epoll, Events, Interest, IoEngine, Member, MemberSlot, Operation, Use,
-    Verb,
+    clock, Completed, Direct, EngineOptions, Epoll, Events, Interest, IoEngine, Member, MemberError, MemberSlot,
+    Operation, Use, Verb,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
 use std::os::unix::fs::MetadataExt;
@@ -52,12 +52,7 @@ impl BlockTarget {
         let wrong = |reason: String| TargetError::Open { name: name.clone(), reason };
         let destroy = options.destroy.as_ref().is_some_and(|proof| proof.covers(&choice));
         let usage = if destroy { Use::Exclusive } else { Use::ReadExclusive };
-        // Its text names the path already.
-        let member = Member::open(path, usage, Direct::Try).map_err(|error| {
-            let text = error.to_string();
-            let reason = text.strip_prefix(&format!("{name}: ")).map_or(text.clone(), ToOwned::to_owned);
-            wrong(reason)
-        })?;
+        let member = Member::open(path, usage, Direct::Try).map_err(|error| wrong(reason(&name, &error)))?;
         let kernel = member.facts().clone();
         if kernel.size.bytes() < Bytes(u64::from(options.bytes_max)) {
             return Err(wrong(format!(
@@ -104,6 +99,22 @@ impl BlockTarget {
     }
 }
 
+/// Why a path is no target, without its name. What is said of members of arrays is said of targets here.
+fn reason(name: &str, error: &MemberError) -> String {
+    match error {
+        MemberError::NotAMember { kind, .. } => {
+            format!("this is {kind}; a target must be a regular file or a block device")
+        }
+        MemberError::Empty { size, .. } => {
+            format!("only {size} long; make it larger first (truncate -s SIZE FILE), or name another target")
+        }
+        other => {
+            let text = other.to_string();
+            text.strip_prefix(&format!("{name}: ")).map_or(text.clone(), ToOwned::to_owned)
+        }
+    }
+}
+
 fn bed(path: &Path, member: &Member) -> Vec<String> {
     let facts = member.facts();
     let kind = match (facts.block_device, facts.rotational) {
@@ -114,6 +125,7 @@ fn bed(path: &Path, member: &Member) -> Vec<String> {
     let mut bed =
         vec![format!("{}: {kind}, {}, blocks of {}", path.display(), facts.size.bytes(), facts.logical_block.bytes())];
     bed.extend(facts.model.iter().map(|model| format!("model: {model}")));
+    bed.extend(facts.serial.iter().map(|serial| format!("serial: {serial}")));
     bed.push(
         if facts.direct { "past the page cache" } else { "THROUGH the page cache: memory is measured, too" }.into(),
     );
@@ -179,6 +191,7 @@ impl Target for BlockTarget {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(Counters { host: Some(clock::thread_cpu()), ..Counters::default() })
+        let own = clock::thread_cpu();
+        Some(Counters { host: Some(own), components: vec![("generator", own)], ..Counters::default() })
     }
 }

@@ -334,7 +334,8 @@ impl Target for NbdTarget {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(Counters { host: Some(clock::thread_cpu()), ..Counters::default() })
+        let own = clock::thread_cpu();
+        Some(Counters { host: Some(own), components: vec![("generator", own)], ..Counters::default() })
     }
 }
 

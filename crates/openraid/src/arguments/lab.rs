@@ -41,8 +41,11 @@ pub struct LoadArguments {
     /// latency, streaming, or a file: a fio job, an Iometer .icf; for simulate also a trace (fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
+    /// The job, or the access specification, of a file that holds several
+    #[arg(long, value_name = "NAME")]
+    pub job: Option<String>,
     /// Percent of reads
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "way", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub reads: Option<u8>,
     /// Requests that each worker keeps outstanding
     #[arg(long, value_name = "N")]
@@ -127,7 +130,7 @@ pub struct SimulateArguments {
 #[command(after_help = "\
 Results are kept cell by cell in DIR/cells: a review that was interrupted goes on where it was, and one that was \
 extended measures only what is new. DIR/report.html is the report, DIR/results.json all figures, DIR/fio.json the same \
-in fio's shape.
+in fio's shape. A folder takes the review of one target only.
 
 A real target (a file, a block device, an NBD address) is only read unless --destroy-data is given and its name is \
 typed, on the terminal or with --name. Methods that make no sense on it say why.
@@ -136,31 +139,38 @@ Examples:
   openraid review --methods list
   openraid review --target sim:3ware-9650se --arrays single,raid0x2,raid5x4 --methods database,sequential --out review
   openraid review --target /dev/sdx --methods web-server,transfer-graph --out sdx
-  openraid review --target /dev/sdx --methods all --destroy-data --out sdx")]
+  openraid review --target /dev/sdx --methods all --destroy-data --out sdx
+  openraid review --target sim:openraid --arrays raid5x8,raid6x8 --load trace.csv --out trace
+  openraid review --target sim:3ware-9650se --methods file-server --repeat 5 --out spread")]
 pub struct ReviewArguments {
     /// sim:PROFILE, a file, a block device, or an NBD address
     #[arg(long, value_name = "TARGET", default_value = "sim:openraid")]
     pub target: String,
-    /// Arrays of a simulated target, separated by commas
-    #[arg(long, value_name = "LIST", default_value = "single,raid0x4,raid10x4,raid5x4", value_delimiter = ',')]
-    pub arrays: Vec<String>,
-    /// Methods by name or number, separated by commas; all; or list
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "response-time,sequential,database,file-server",
-        value_delimiter = ','
-    )]
-    pub methods: Vec<String>,
+    /// Arrays of a simulated target, separated by commas [default: single,raid0x4,raid10x4,raid5x4]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub arrays: Option<Vec<String>>,
+    /// Methods by name or number, separated by commas; all; or list [default: response-time,sequential,database,
+    /// file-server; none with --load]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub methods: Option<Vec<String>>,
+    /// A load of your own, as a method: one of simulate's loads, a fio job, an Iometer .icf, a trace
+    #[arg(long, value_name = "LOAD|FILE")]
+    pub load: Option<String>,
+    /// The job, or the access specification, of a file that holds several
+    #[arg(long, value_name = "NAME", requires = "load")]
+    pub job: Option<String>,
+    /// Measure every cell so often; the report shows the median and from the lowest to the highest
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
     /// Folder of the results; it is made if it is not there
     #[arg(long, value_name = "DIR", default_value = "review")]
     pub out: PathBuf,
-    /// How much is measured of each cell of a simulated target
-    #[arg(long, value_name = "HOW", default_value = "normal")]
-    pub effort: EffortWord,
-    /// Seconds that each cell of a real target is measured
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub seconds: u32,
+    /// How much is measured of each cell of a simulated target [default: normal]
+    #[arg(long, value_name = "HOW")]
+    pub effort: Option<EffortWord>,
+    /// Seconds that each cell of a real target is measured [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: Option<u32>,
     /// The same seed gives the same figures, byte by byte, on a simulated target
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -199,7 +209,7 @@ pub struct CompareArguments {
     /// Show so many cells, those with the largest changes
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-    /// Write a page with both in one chart
+    /// Write a page with both in one chart; only a page of this program is replaced
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::CompareArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::figure;
+use crate::laboratory::{figure, may_be_written};
 use crate::output::table::Table;
 
 #[derive(Serialize)]
@@ -28,6 +28,9 @@ struct Body {
 /// # Errors
 /// A review that cannot be read, or two without a cell in common.
 pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
+    if let Some(file) = &arguments.out {
+        may_be_written(file)?;
+    }
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let mut comparison = Comparison::of(&a, &b);
     if comparison.pairs.is_empty() {
@@ -47,7 +50,11 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text))
 }
 
-fn read(path: &Path) -> Result<ReviewResults, Failure> {
+/// The results of a review: its folder, or their file.
+///
+/// # Errors
+/// There are none, or none that this program understands.
+pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
     let file = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
     let wrong = |why: String| Failure::cannot_tell(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(&file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;

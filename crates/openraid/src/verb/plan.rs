@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, Asked};
+use crate::laboratory::{asked, effort, figure, library, refused, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -34,7 +34,7 @@ struct Body {
 /// No such level, profile or load.
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
-    let Asked::Pattern(pattern, axes) = asked(&arguments.load)? else {
+    let Load { pattern, axes, trace: None } = asked(&arguments.load)? else {
         return Err(Failure::usage("a trace cannot be planned with; use `openraid simulate` for each array"));
     };
     let levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
@@ -44,7 +44,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         drives: arguments.drives,
         levels,
         pattern,
-        axes: *axes,
+        axes,
         effort: effort(arguments.load.effort),
         seed: arguments.load.seed,
     };
@@ -55,7 +55,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         true
     };
     let planned = run_all(&request.levels, threads, |level| request.level(&library, *level), ended);
-    let planned = planned.into_iter().flatten().collect::<Result<Vec<Planned>, _>>().map_err(Failure::usage)?;
+    let planned = planned.into_iter().flatten().collect::<Result<Vec<Planned>, _>>().map_err(refused)?;
     let load = request.pattern.name().to_owned();
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };

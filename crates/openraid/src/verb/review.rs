@@ -1,29 +1,44 @@
 //! `openraid review`: methods over arrays, into a folder with a report.
 
-use std::io::{self, BufRead};
+mod real;
+
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Mutex;
 
-use openraid_lab::cell::{CellSpec, Pattern, Subject};
-use openraid_lab::method::{find, methods, Method, Suite};
+use openraid_lab::cell::{Axes, CellSpec, Pattern, Subject};
+use openraid_lab::method::{find, methods, Method, Suite, OWN};
 use openraid_lab::metrics::fio;
+use openraid_lab::reader::Trace;
 use openraid_lab::report;
 use openraid_lab::report::assemble;
 use openraid_lab::report::data::Fact;
 use openraid_lab::review::{Performance, ReviewResults};
 use openraid_lab::run::{fingerprint, write_atomically, Store};
-use openraid_lab::target::{
-    BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, SimTarget, Target, TargetError, TargetFacts,
-};
+use openraid_lab::target::{Choice, SimTarget, Target, TargetFacts};
 use openraid_models::Library;
 use serde::Serialize;
 
-use super::Context;
-use crate::arguments::ReviewArguments;
+use super::{compare, Context};
+use crate::arguments::{EffortWord, ReviewArguments};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{effort, library};
+use crate::laboratory::{effort, library, load, may_be_written, refused, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
+
+/// Arrays of a simulated target where nobody says.
+const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
+/// Methods where nobody says.
+const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
+
+/// What is to be measured.
+struct Wanted {
+    methods: Vec<&'static Method>,
+    /// A load of the user's own.
+    own: Option<(Pattern, Axes)>,
+    /// Its requests, where it is a trace.
+    trace: Option<Trace>,
+}
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -52,46 +67,79 @@ struct Listed {
 /// Do it.
 ///
 /// # Errors
-/// No such method, array or profile; a target that cannot be opened; a folder that cannot be written.
+/// No such method, array, load or profile; a target that cannot be opened; a folder that cannot be written, or that holds
+/// the review of another target.
 pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
-    if arguments.methods == ["list"] {
+    if arguments.methods.as_ref().is_some_and(|words| words.iter().any(|word| word == "list")) {
         return Ok(list(context));
     }
-    let methods = chosen(&arguments.methods)?;
+    let wanted = wanted(arguments)?;
     let library = library(arguments.models.as_deref())?;
     let choice = Choice::parse(&arguments.target).map_err(Failure::usage)?;
-    let cells = arguments.out.join("cells");
-    let stamp = fingerprint(&library);
     let results = match &choice {
-        Choice::Simulated(system) => {
-            let subjects = arguments.arrays.iter().map(|word| word.parse().map_err(Failure::usage));
-            let suite = Suite {
-                system: system.clone(),
-                subjects: subjects.collect::<Result<Vec<Subject>, Failure>>()?,
-                effort: effort(arguments.effort),
-                seed: arguments.seed,
-            };
-            let facts = simulated_facts(&library, system, arguments.seed)?;
-            let store = Store::open(&cells, &stamp).map_err(Failure::failed)?;
-            let performance = Performance { suite, methods, store: Some(&store), stamp: &stamp };
-            simulated(&performance, &library, &facts, arguments.jobs)?
-        }
-        real => on_real(real, arguments, methods, context)?,
+        Choice::Simulated(system) => simulated(system, arguments, wanted, &library)?,
+        real => real::review(real, arguments, wanted, context)?,
     };
     write(&arguments.out, &results, &page(&choice, &library, &results)?)?;
     Ok(told(&results, &arguments.out, context))
 }
 
-fn chosen(words: &[String]) -> Result<Vec<&'static Method>, Failure> {
-    if words == ["all"] {
-        return Ok(methods().iter().collect());
+fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
+    let asked = arguments.load.as_deref().map(|word| load(word, arguments.job.as_deref(), Axes::default()));
+    let (own, trace) = match asked.transpose()? {
+        Some(Load { pattern, axes, trace }) => (Some((pattern, axes)), trace),
+        None => (None, None),
+    };
+    let mut methods = match &arguments.methods {
+        Some(words) => chosen(words.iter().map(String::as_str))?,
+        None if own.is_some() => Vec::new(),
+        None => chosen(METHODS.into_iter())?,
+    };
+    methods.retain(|method| method.id != OWN.id);
+    if own.is_some() {
+        methods.insert(0, &OWN);
     }
-    let method = |word: &String| {
+    if methods.is_empty() {
+        return Err(Failure::usage(format!("{} needs a load: name one with --load", OWN.name)));
+    }
+    Ok(Wanted { methods, own, trace })
+}
+
+fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'static Method>, Failure> {
+    let all = words.clone().any(|word| word == "all");
+    let method = |word: &str| {
         find(word).ok_or_else(|| {
             Failure::usage(format!("there is no method {word:?}; `openraid review --methods list` shows them"))
         })
     };
-    words.iter().map(method).collect()
+    let named = words.filter(|word| *word != "all").map(method).collect::<Result<Vec<&Method>, Failure>>()?;
+    Ok(if all { methods().iter().collect() } else { named })
+}
+
+/// May the results of a target go into a folder? What is there must be a review of the same target, or nothing.
+fn guard(folder: &Path, target: &str) -> Result<(), Failure> {
+    let path = folder.join("results.json");
+    match std::fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let other = folder.join("fio.json");
+            if other.exists() {
+                let text = format!("{}: it is of no review, and would be lost; name another folder", other.display());
+                return Err(Failure::usage(text));
+            }
+        }
+        _ => {
+            let known = compare::read(&path)
+                .map_err(|error| Failure::usage(format!("{error}; nothing is replaced: name another folder")))?;
+            if known.target != target {
+                return Err(Failure::usage(format!(
+                    "{}: it holds a review of {}, not of {target}; name another folder",
+                    folder.display(),
+                    known.target
+                )));
+            }
+        }
+    }
+    may_be_written(&folder.join("report.html"))
 }
 
 fn list(context: &Context) -> Exit {
@@ -122,86 +170,40 @@ fn simulated_facts(library: &Library, system: &str, seed: u64) -> Result<TargetF
 }
 
 fn simulated(
-    performance: &Performance<'_>,
-    library: &Library,
-    facts: &TargetFacts,
-    jobs: Option<usize>,
-) -> Result<ReviewResults, Failure> {
-    let threads = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let progress = Mutex::new(Progress::counting("cells", performance.cells().len() as u64));
-    let ended = |done: usize| {
-        progress.lock().expect("nobody panics with the lock").counted(done as u64);
-        true
-    };
-    let results = performance.simulated(library, facts, threads, ended).map_err(Failure::failed)?;
-    results.ok_or_else(|| Failure::failed("interrupted; start it again to go on"))
-}
-
-fn on_real(
-    choice: &Choice,
+    system: &str,
     arguments: &ReviewArguments,
-    methods: Vec<&'static Method>,
-    context: &Context,
+    wanted: Wanted,
+    library: &Library,
 ) -> Result<ReviewResults, Failure> {
-    let destroy =
-        if arguments.destroy_data && choice.holds_data() { Some(confirmed(choice, arguments, context)?) } else { None };
-    let open = |bytes_max: u32, outstanding: u32| -> Result<Box<dyn Target>, TargetError> {
-        let options = RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed };
-        Ok(match choice {
-            Choice::Path(path) => Box::new(BlockTarget::open(path, &options)?),
-            Choice::Nbd(uri) => Box::new(NbdTarget::open(uri, &options)?),
-            Choice::Null(size) => Box::new(NullTarget::new(*size)),
-            Choice::Simulated(_) => unreachable!("a simulated target is no real one"),
-        })
-    };
-    let facts = open(4096, 1).map_err(Failure::cannot_tell)?.facts().clone();
-    if arguments.precondition && facts.writable {
-        precondition(&mut *open(PRECONDITION_BYTES, PRECONDITION_DEPTH).map_err(Failure::failed)?)?;
+    let real_only = [
+        ("seconds", arguments.seconds.is_some()),
+        ("destroy-data", arguments.destroy_data),
+        ("precondition", arguments.precondition),
+    ];
+    if let Some((option, _)) = real_only.into_iter().find(|(_, given)| *given) {
+        let text = format!("--{option} is for real targets; {} is simulated: leave it out", arguments.target);
+        return Err(Failure::usage(text));
     }
-    let suite = Suite {
-        system: facts.name.clone(),
-        subjects: vec![Subject::Single],
-        effort: Performance::real_effort(arguments.seconds),
-        seed: arguments.seed,
-    };
-    let stamp = format!("{} real", env!("CARGO_PKG_VERSION"));
+    let default = || ARRAYS.iter().map(|word| (*word).to_owned()).collect();
+    let words: Vec<String> = arguments.arrays.clone().unwrap_or_else(default);
+    let subjects = words.iter().map(|word| word.parse().map_err(Failure::usage));
+    let subjects = subjects.collect::<Result<Vec<Subject>, Failure>>()?;
+    let amount = effort(arguments.effort.unwrap_or(EffortWord::Normal));
+    let suite =
+        Suite { repeat: arguments.repeat, own: wanted.own, ..Suite::new(system, subjects, amount, arguments.seed) };
+    for cell in OWN.cells(&suite) {
+        cell.check().map_err(|error| refused(error.into()))?;
+    }
+    let facts = simulated_facts(library, system, arguments.seed)?;
+    guard(&arguments.out, &facts.name)?;
+    let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
-    let performance = Performance { suite, methods, store: Some(&store), stamp: &stamp };
-    let fit = performance.methods.iter().filter(|method| method.refusal(&facts).is_none());
-    let total: usize = fit.map(|method| method.cells(&performance.suite).len()).sum();
-    let progress = Progress::counting("cells", total as u64);
-    performance.real(&facts, open, |done| progress.counted(done as u64)).map_err(Failure::failed)
-}
-
-/// Requests of the writes that fill a target.
-const PRECONDITION_BYTES: u32 = 128 << 10;
-/// Outstanding ones.
-const PRECONDITION_DEPTH: u32 = 32;
-/// How often it is filled: what the SSD test specification of the storage networking industry asks for.
-const PRECONDITION_ROUNDS: u64 = 2;
-
-fn precondition(target: &mut dyn Target) -> Result<(), Failure> {
-    let capacity = target.facts().capacity.get();
-    let progress = Progress::new("filling", capacity * PRECONDITION_ROUNDS);
-    openraid_lab::run::fill(target, PRECONDITION_BYTES, PRECONDITION_DEPTH, PRECONDITION_ROUNDS, |bytes| {
-        progress.at(bytes);
-    })
-    .map_err(Failure::failed)
-}
-
-/// The target's name, typed.
-fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) -> Result<Destruction, Failure> {
-    if let Some(name) = &arguments.name {
-        return Destruction::confirmed(choice, name).map_err(Failure::usage);
-    }
-    let name = choice.short_name();
-    context.output.warn(&format!(
-        "ALL DATA on {} will be lost. Type its name ({name}) to go on, anything else to stop:",
-        arguments.target
-    ));
-    let mut typed = String::new();
-    io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
-    Destruction::confirmed(choice, &typed).map_err(Failure::usage)
+    let trace = wanted.trace.as_ref();
+    let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
+    let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let progress = Mutex::new(Progress::counting("cells", performance.cells().len() as u64));
+    let ended = |done: usize| progress.lock().expect("nobody panics with the lock").counted(done as u64);
+    performance.simulated(library, &facts, threads, ended).map_err(Failure::failed)
 }
 
 /// The report as a page.
@@ -262,7 +264,8 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         "{} cells of {}; {} not applicable, {} failed\n{}",
         body.cells, body.target, body.not_applicable, body.failed, body.report
     );
-    for line in &body.refused {
+    let cost = results.bed.iter().filter(|line| line.starts_with("generator's own cost"));
+    for line in cost.chain(&body.refused) {
         text.push('\n');
         text.push_str(line);
     }

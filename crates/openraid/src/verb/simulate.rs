@@ -3,7 +3,7 @@
 use openraid_core::limits::STEPS_MAX;
 use openraid_lab::cell::{machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec};
 use openraid_lab::reader::Trace;
-use openraid_lab::target::{SimTarget, Target};
+use openraid_lab::target::SimTarget;
 use openraid_models::Library;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, Asked};
+use crate::laboratory::{asked, effort, figure, library, refused, Load};
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::story::{self, Names, Owner, Story, StoryModel};
@@ -57,12 +57,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     }
     let word = arguments.array.as_deref().unwrap_or_default();
     let subject = word.parse().map_err(Failure::usage)?;
-    let (pattern, axes, trace) = match asked(&arguments.load)? {
-        Asked::Pattern(pattern, axes) => (pattern, *axes, None),
-        Asked::Trace(trace) => {
-            (openraid_lab::cell::Pattern::Database, openraid_lab::cell::Axes::default(), Some(trace))
-        }
-    };
+    let Load { pattern, axes, trace } = asked(&arguments.load)?;
     let state = match (arguments.degraded, arguments.rebuilding) {
         (_, true) => ArrayState::Rebuilding,
         (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
@@ -79,10 +74,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
             Ok((result, stories(&target, count)))
         }),
     };
-    let (result, stories) = result.map_err(|error| match error {
-        CellError::Axis(_) | CellError::Unknown(_) => Failure::usage(error),
-        _ => Failure::failed(error),
-    })?;
+    let (result, stories) = result.map_err(refused)?;
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let body = Body {
@@ -120,8 +112,6 @@ fn replay(
     explain: Option<u8>,
 ) -> Result<(CellResult, Vec<StoryModel>), CellError> {
     let mut target = target(library, cell, explain)?;
-    let capacity = target.facts().capacity;
-    trace.check(capacity).map_err(|error| CellError::Failed(format!("the trace does not fit: {error}")))?;
     let result = openraid_lab::cell::replay(&mut target, cell, trace)?;
     Ok((result, explain.map_or_else(Vec::new, |count| stories(&target, count))))
 }

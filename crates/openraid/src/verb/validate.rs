@@ -36,7 +36,7 @@ const VALUES_SHOWN: usize = 12;
 pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let claims = chosen(arguments)?;
     let library = library(arguments.models.as_deref())?;
-    let stamp = format!("{} {:016x}", fingerprint(&library), own_digest());
+    let stamp = fingerprint(&library);
     let store = match cache_folder(arguments) {
         None => Store::in_memory(),
         Some(folder) => Store::open(&folder.join(CACHE_FILE), &stamp).map_err(Failure::failed)?,
@@ -115,14 +115,6 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     arguments.cache.clone().or_else(|| base().map(|base| base.join("openraid")))
-}
-
-/// A number of this program's own bytes (FNV-1a): values that another build has measured are not taken.
-fn own_digest() -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0100_0000_01b3;
-    let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
-    program.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 fn text(claims: &[Claim], outcomes: &[Found]) -> String {

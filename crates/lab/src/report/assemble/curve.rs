@@ -59,16 +59,48 @@ pub fn reason(trials: &[&Trial]) -> String {
     absence.map_or_else(|| "no requests were counted".into(), |absence| absence.reason.clone())
 }
 
-/// What the widest stripe would reach if every drive were as fast as the single one.
+/// The single drive, and the widest stripe; where drives stand side by side, the first and all of them.
+fn single_and_widest(lines: &Lines) -> Option<(&Series, &Series)> {
+    let plain = || lines.series.iter().filter(|one| one.subject.variant.is_empty() && !one.points.is_empty());
+    let widest = |level| {
+        let of_level = plain().filter(move |one| one.subject.level == level && one.subject.members > 1);
+        of_level.max_by_key(|one| one.subject.members)
+    };
+    let alone = plain().find(|one| one.subject.level == Level::Jbod && one.subject.members == 1);
+    let single = plain().find(|one| one.subject.level == Level::Single).or(alone)?;
+    Some((single, widest(Level::Raid0).or_else(|| widest(Level::Jbod))?))
+}
+
+fn times_single(widest: &Series, corners: Vec<(f64, f64)>) -> Guide {
+    let label = format!("{} x single", widest.subject.members);
+    Guide { label, kind: GuideKind::Ideal, subject: Some(widest.subject.clone()), corners }
+}
+
+/// What the widest stripe would reach if every drive were as fast as the single one under the same load.
 pub fn ideal(lines: &Lines) -> Option<Guide> {
-    let plain = |one: &&Series| one.subject.variant.is_empty();
-    let single = lines.series.iter().filter(plain).find(|one| one.subject.level == Level::Single)?;
-    let stripes = lines.series.iter().filter(plain).filter(|one| one.subject.level == Level::Raid0);
-    let widest = stripes.max_by_key(|one| one.subject.members)?;
-    let members = widest.subject.members;
-    let corners = single.points.iter().map(|point| (point.x, point.y * f64::from(members))).collect();
-    let label = format!("{members} x single");
-    Some(Guide { label, kind: GuideKind::Ideal, subject: Some(widest.subject.clone()), corners })
+    let (single, widest) = single_and_widest(lines)?;
+    let members = f64::from(widest.subject.members);
+    Some(times_single(widest, single.points.iter().map(|point| (point.x, point.y * members)).collect()))
+}
+
+/// What the widest stripe would reach if its drives shared the queue evenly and each were as fast as the single one is
+/// with its share; with less than a request for each, so many drives work as there are requests.
+pub fn ideal_shared(lines: &Lines) -> Option<Guide> {
+    let (single, widest) = single_and_widest(lines)?;
+    let members = f64::from(widest.subject.members);
+    let corner = |x: f64| Some((x, members * at_share(single, x / members)?));
+    let corners: Vec<(f64, f64)> = widest.points.iter().filter_map(|point| corner(point.x)).collect();
+    (corners.len() > 1).then(|| times_single(widest, corners))
+}
+
+/// A series between its points in proportion, and before its first one from nothing on; none behind its last.
+fn at_share(series: &Series, x: f64) -> Option<f64> {
+    let first = series.points.first()?;
+    if x <= first.x {
+        return (first.x > 0.0).then(|| first.y * x / first.x);
+    }
+    let pair = series.points.windows(2).find(|pair| x <= pair[1].x)?;
+    Some(pair[0].y + (pair[1].y - pair[0].y) * (x - pair[0].x) / (pair[1].x - pair[0].x))
 }
 
 /// What buses and data paths carry in a direction, as guides.

@@ -7,6 +7,7 @@ mod bed;
 mod comparison;
 mod curve;
 mod figure;
+mod latency;
 mod shapes;
 mod tables;
 
@@ -78,9 +79,10 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
         Shape::Ratios => tables::ratios(&mut section, &all),
         Shape::Pairs => tables::pairs(&mut section, &all),
         Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
-        Shape::Latencies => shapes::latencies(&mut section, &all),
+        Shape::Latencies => latency::latencies(&mut section, &all),
         Shape::CacheSizes => shapes::cache_sizes(&mut section, &all),
         Shape::States => tables::states(&mut section, &all),
+        Shape::Load => latency::own(&mut section, &all),
     }
     absences(&mut section, &all);
     warnings(&mut section, &all);
@@ -124,10 +126,16 @@ fn summary(review: &Review) -> Vec<String> {
     review.sections.iter().filter_map(first).collect()
 }
 
-/// Subjects without any result, with the reasons, each once.
+/// Subjects without any result, and directions without any, with the reasons, each once.
 fn absences(section: &mut Section, all: &[&Trial]) {
     for (subject, trials) in curve::grouped(all, |spec| spec.subject) {
         if trials.iter().any(|trial| trial.outcome.result().is_some()) {
+            for (op, one_way) in curve::grouped(&trials, |spec| spec.axes.op) {
+                if one_way.iter().all(|trial| trial.outcome.result().is_none()) {
+                    let what = format!("{}, {}", subject.title(), shapes::done(op));
+                    section.absent.push(Absent { what, reason: curve::reason(&one_way) });
+                }
+            }
             continue;
         }
         let reasons: BTreeSet<&str> =
@@ -150,6 +158,11 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     let unsteady = |notes: &[String]| notes.iter().any(|note| note.contains("NOT steady"));
     let count = results().filter(|result| unsteady(&result.notes)).count();
     warn(count, "had not become steady when they were measured: give them more effort");
+    let generator = |result: &&crate::cell::CellResult| {
+        result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
+    };
+    let count = results().filter(generator).count();
+    warn(count, "were limited by the load generator, whose thread had no time left: the target may be faster");
     let wrong = |trial: &&&Trial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
     warn(all.iter().filter(wrong).count(), "went wrong and have no result");
 }

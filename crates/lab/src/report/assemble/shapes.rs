@@ -4,22 +4,18 @@ use super::super::data::{
     Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
 };
 use super::bed::{formula, Ceiling};
-use super::curve::{axes_words, ceilings, grouped, ideal, lines, lines_of, reason, varying};
+use super::curve::{axes_words, ceilings, grouped, ideal, ideal_shared, lines, lines_of, reason, varying};
 use super::figure::{evidence, subject, title, Figure};
 use super::tables::only;
 use super::{outstanding_axis, push, size_axis, streaming, Trial};
-use crate::cell::{
-    CellResult, CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice,
-};
+use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;
 
 /// From this size on the speed of random requests is told in MB/s, below in requests per second.
 const LARGE: u32 = 64 << 10;
-/// Numbers of a result below a millisecond are told in microseconds.
-const MILLISECOND_NS: f64 = 1e6;
 
 /// A direction as a participle.
-fn done(op: Option<Direction>) -> &'static str {
+pub fn done(op: Option<Direction>) -> &'static str {
     match op {
         Some(Direction::Read) => "reading",
         Some(Direction::Write) => "writing",
@@ -70,7 +66,8 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
             None => "",
         };
         let depth = |spec: &CellSpec| spec.axes.qd.map(f64::from);
-        let drawn = lines(&trials, outstanding_axis(), depth, Figure::Iops);
+        let mut drawn = lines(&trials, outstanding_axis(), depth, Figure::Iops);
+        drawn.guides.extend(ideal_shared(&drawn));
         push(section, format!("How does the speed grow with the queue{where_}?"), Chart::Lines(drawn));
         for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
             let scheme = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
@@ -130,7 +127,8 @@ pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
             let x = Axis::new("clients", Unit::None, Scale::Linear);
             let mut drawn = lines(&trials, x, |spec| spec.axes.th.map(f64::from), Figure::Mbps);
             if depth == 1 {
-                drawn.guides = ceilings(limits, op);
+                drawn.guides.extend(ideal(&drawn));
+                drawn.guides.extend(ceilings(limits, op));
                 push(section, format!("What do several streams get together, {}?", done(op)), Chart::Lines(drawn));
             } else if !drawn.series.is_empty() {
                 let mut table = super::super::table::of_lines(&drawn);
@@ -142,7 +140,7 @@ pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
 }
 
 /// Bars of a figure, one for each subject that has it.
-fn bars_of(trials: &[&Trial], figure: Figure) -> Chart {
+pub fn bars_of(trials: &[&Trial], figure: Figure) -> Chart {
     let mut bars = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
         bars.extend(figure.point(0.0, &of_subject).map(|value| Bar { subject: name, value }));
@@ -240,10 +238,21 @@ pub fn cell(trials: &[&Trial], figure: Figure) -> Cell {
 pub fn graph(section: &mut Section, all: &[&Trial]) {
     let mut series = Vec::new();
     for (name, trials) in grouped(all, subject) {
-        let Some(result) = trials.iter().find_map(|trial| trial.outcome.result()) else { continue };
-        let known = evidence(result);
+        let results: Vec<_> = trials.iter().filter_map(|trial| trial.outcome.result()).collect();
+        let Some(first) = results.first() else { continue };
+        let known = evidence(first);
+        let place = |number: usize, at: f64| {
+            // Every repetition reads the same places.
+            let mut values: Vec<f64> =
+                results.iter().filter_map(|result| Some(result.curve.get(number)?.value)).collect();
+            values.sort_by(f64::total_cmp);
+            let (low, high) = (values.first().copied()?, values.last().copied()?);
+            let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
+            let middle = values[(values.len() - 1) / 2];
+            Some(Point::spread(at / 1e9, middle, low, high, runs).with(known.clone()))
+        };
         let points: Vec<Point> =
-            result.curve.iter().map(|sample| Point::exact(sample.at / 1e9, sample.value).with(known.clone())).collect();
+            first.curve.iter().enumerate().filter_map(|(number, sample)| place(number, sample.at)).collect();
         if !points.is_empty() {
             series.push(Series::line(name, points));
         }
@@ -306,41 +315,17 @@ pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
         let figure = Figure::of_pattern(&pattern);
         let alone = |trial: &&Trial| trial.spec.subject.level() == Some(Level::Jbod) && trial.spec.axes.oio.is_none();
-        let x = if trials.iter().all(alone) {
-            Axis::new("outstanding at each drive", Unit::None, Scale::Log2)
-        } else {
-            outstanding_axis()
-        };
+        let each = trials.iter().all(alone);
+        let x = if each { Axis::new("outstanding at each drive", Unit::None, Scale::Log2) } else { outstanding_axis() };
         let mut drawn = lines(&trials, x, outstanding_of, figure);
+        drawn.guides.extend(if each { ideal(&drawn) } else { ideal_shared(&drawn) });
         let what = if figure == Figure::Mbps {
-            drawn.guides = ceilings(limits, op);
+            drawn.guides.extend(ceilings(limits, op));
             "large requests in sequence"
         } else {
             "small requests at random"
         };
         push(section, format!("How does {} {what} grow with the queue?", done(op)), Chart::Lines(drawn));
-    }
-}
-
-/// M23: latency by percentile.
-pub fn latencies(section: &mut Section, all: &[&Trial]) {
-    for (op, trials) in grouped(all, |spec| spec.axes.op) {
-        let results: Vec<(&Trial, &CellResult)> =
-            trials.iter().filter_map(|trial| Some((*trial, trial.outcome.result()?))).collect();
-        let slow = results.iter().any(|(_, result)| result.latency.mean_ns >= MILLISECOND_NS);
-        let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
-        let series = results.iter().filter(|(_, result)| result.requests > 0).map(|(trial, result)| {
-            let count = result.latency.count as f64;
-            // A percentile that less than one request lies above is the slowest request.
-            let resolved = result.latency.percentiles.iter().filter(|(p, _)| count * (1.0 - p / 100.0) >= 1.0);
-            let mut points: Vec<Point> = resolved.map(|(p, ns)| Point::exact(*p, *ns as f64 / divisor)).collect();
-            points.push(Point::exact(100.0, result.latency.max_ns as f64 / divisor));
-            Series::line(subject(&trial.spec), points)
-        });
-        let x = Axis::new("requests that take no longer", Unit::Percent, Scale::Nines);
-        let y = Axis::new("latency", Unit::named(unit), Scale::Log10).better(Better::Lower);
-        let drawn = Lines { x, y, series: series.collect(), guides: Vec::new() };
-        push(section, format!("How slow are the slowest requests, {}?", done(op)), Chart::Lines(drawn));
     }
 }
 

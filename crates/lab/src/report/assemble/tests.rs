@@ -41,11 +41,10 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
 /// A method with figures that depend on nothing but the place in the list.
 fn chapter(name: &str, subjects: &[&str]) -> Chapter {
     let Some(method) = find(name) else { panic!("no method {name}") };
+    let subjects = subjects.iter().map(|word| word.parse().unwrap()).collect();
     let suite = Suite {
-        system: "3ware-9650se".into(),
-        subjects: subjects.iter().map(|word| word.parse().unwrap()).collect(),
-        effort: Effort::QUICK,
-        seed: 1,
+        own: Some((Pattern::WebServer, Axes::default())),
+        ..Suite::new("3ware-9650se", subjects, Effort::QUICK, 1)
     };
     let trials = method.cells(&suite).into_iter().zip(1..).map(|(spec, number)| {
         let outcome = Outcome::Measured(Box::new(result(&spec, 100.0 + f64::from(number % 97))));
@@ -202,4 +201,79 @@ fn cells_of_no_method_are_drawn_over_the_axis_with_most_values() {
     let wanted =
         ["How does the speed change with the queue (4 KiB)?", "How does the speed change with the queue (64 KiB)?"];
     assert_eq!(questions, wanted);
+}
+
+#[test]
+fn the_ideal_shares_the_queue_among_its_drives() {
+    let mut chapter = chapter("file-server", &["single", "raid0x2", "raid0x4"]);
+    for trial in &mut chapter.trials {
+        // The single drive makes 100 requests more with each doubling of the queue: 100, 200, ... at 1, 2, 4, ...
+        let depth = trial.spec.axes.qd.unwrap_or(1);
+        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, 100.0 * f64::from(depth.ilog2() + 1))));
+    }
+    let found = section(&chapter, &[]);
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    let guide = &lines.guides[0];
+    assert_eq!(guide.label, "4 x single");
+    // At 1 and 2 one and two drives work; at 4 all four with one request each, at 16 with four each.
+    let wanted = [(1.0, 100.0), (2.0, 200.0), (4.0, 400.0), (8.0, 800.0), (16.0, 1200.0)];
+    assert_eq!(guide.corners[..5], wanted);
+}
+
+#[test]
+fn one_of_two_directions_without_a_result_says_why() {
+    let mut chapter = chapter("response-time", &["single"]);
+    for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.axes.op == Some(Direction::Write)) {
+        trial.outcome = Outcome::Absent(Absence { not_applicable: true, reason: "it was opened for reading".into() });
+    }
+    let found = section(&chapter, &[]);
+    assert_eq!(
+        found.absent,
+        [Absent { what: "single drive, writing".into(), reason: "it was opened for reading".into() }]
+    );
+}
+
+#[test]
+fn a_generator_without_time_left_is_a_warning() {
+    let mut chapter = chapter("response-time", &["single"]);
+    let mut busy = result(&chapter.trials[0].spec, 100.0);
+    busy.components = vec![Component { name: "generator".into(), busy: 0.95 }];
+    chapter.trials[0].outcome = Outcome::Measured(Box::new(busy));
+    let found = section(&chapter, &[]);
+    let wanted =
+        "1 of 2 cells were limited by the load generator, whose thread had no time left: the target may be faster.";
+    assert_eq!(found.findings[0].text, wanted);
+}
+
+#[test]
+fn repetitions_are_one_line_of_a_distribution_and_bands_are_explained_only_where_they_are() {
+    let Some(method) = find("latency") else { panic!("no method") };
+    let suite = Suite { repeat: 3, ..Suite::new("x", vec!["single".parse().unwrap()], Effort::QUICK, 1) };
+    let trials = method.cells(&suite).into_iter().map(|spec| {
+        let mut result = result(&spec, 100.0);
+        for _ in 0..10 {
+            result.reads.add(4096, u64::from(spec.axes.rep.unwrap_or(0)) * 3_000_000);
+        }
+        Trial { spec, outcome: Outcome::Measured(Box::new(result)) }
+    });
+    let repeated = Chapter { method, trials: trials.collect(), refusal: String::new() };
+    let found = section(&repeated, &[]);
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    assert_eq!(lines.series.len(), 1);
+    let Chart::Heat(heat) = &found.panels[1].chart else { panic!("no map") };
+    // 3, 6 and 9 ms: a third of the requests in the first band, two thirds in the other.
+    assert_eq!(heat.rows, ["2 ms to 5 ms", "5 ms to 10 ms"]);
+    assert!((heat.shares[0][0] - 100.0 / 3.0).abs() < 1e-9 && (heat.shares[1][0] - 200.0 / 3.0).abs() < 1e-9);
+    assert_eq!(found.panels[1].answer, "Most requests take 5 ms to 10 ms (66.7 %) on single.");
+    let page = |chapter: &Chapter| render(&review("All", vec![], std::slice::from_ref(chapter), &[]));
+    assert!(page(&repeated).contains("table class=\"heat\"") && !page(&repeated).contains("Bands and whiskers"));
+    let mut bars = chapter("response-time", &["single"]);
+    let mut again = bars.trials.clone();
+    for trial in &mut again {
+        trial.spec.axes.rep = Some(2);
+    }
+    assert!(!page(&bars).contains("Bands and whiskers"));
+    bars.trials.extend(again);
+    assert!(page(&bars).contains("Bands and whiskers"));
+    assert!(crate::report::is_report(page(&bars).as_bytes()) && !crate::report::is_report(b"<html>"));
 }

@@ -115,8 +115,14 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
         return format!("All are level throughout, with {}.", figure(&always, last));
     }
     if !always.is_empty() {
-        let lead = factor(lines, many, &always, last);
-        return format!("{} {} best throughout, with {}{lead}.", names(&always), verb(&always), figure(&always, last));
+        // The figure is from a place where nobody else is level, the last there is.
+        let alone = |best: &Vec<usize>| best.iter().all(|one| always.contains(one));
+        let Some(place) = led.iter().rposition(alone).map(|index| places[index]) else {
+            let (who, is, at) = (names(&always), verb(&always), figure(&always, last));
+            return format!("{who} {is} best or level with the best throughout, with {at}.");
+        };
+        let (lead, at) = (factor(lines, many, &always, place), figure(&always, place));
+        return format!("{} {} best throughout, with {at}{lead}.", names(&always), verb(&always));
     }
     let stays: Vec<usize> = back.iter().copied().filter(|one| front.contains(one)).collect();
     if !stays.is_empty() {

@@ -258,3 +258,19 @@ fn a_state_that_outlives_a_test_is_found_by_the_order_of_tests() {
     assert_eq!(order_effect(&first, &second)[0].text, wanted);
     assert_eq!(order_effect(&first, &first), []);
 }
+
+#[test]
+fn the_figure_of_the_best_is_from_a_place_where_nobody_is_level_with_it() {
+    let answer = |series: Vec<Series>| answer(&Chart::Lines(lines(series)));
+    let leads = answer(vec![plain("single", &[100.0, 100.0, 125.0]), plain("raid0x2", &[100.0, 150.0, 125.0])]);
+    let wanted = "RAID 0 x2 is best throughout, with 150 MB/s at 2 outstanding";
+    assert!(leads.starts_with(wanted), "{leads}");
+    let alone = answer(vec![plain("single", &[100.0, 100.0]), plain("raid0x2", &[150.0, 200.0])]);
+    assert!(alone.starts_with("RAID 0 x2 is best throughout, with 200 MB/s at 2 outstanding"), "{alone}");
+    let three = answer(vec![
+        plain("single", &[100.0, 50.0]),
+        plain("raid0x2", &[100.0, 100.0]),
+        plain("raid1x2", &[50.0, 100.0]),
+    ]);
+    assert_eq!(three, "RAID 0 x2 is best or level with the best throughout, with 100 MB/s at 2 outstanding.");
+}

@@ -1,0 +1,193 @@
+//! Which axes a pattern takes. An axis that is given and means nothing is an error: nobody is to read a figure as if the
+//! axis had been at work.
+//!
+//! Axes of the machine (controller, cache, bus, drive, chunk, state of the SSDs, order, repetition) go with every
+//! pattern; axes of the load go with those that have a use for them. Set of files, file system and application are not
+//! looked at: they say which imitation a suite is about, whatever else is measured beside it.
+
+use super::axes::{Axes, AxisError, Direction};
+use super::pattern::Pattern;
+use super::spec::CellSpec;
+use super::subject::Subject;
+
+/// The axes of the load that a pattern takes.
+#[must_use]
+const fn of_pattern(pattern: &Pattern) -> &'static [&'static str] {
+    match pattern {
+        Pattern::Database
+        | Pattern::Random
+        | Pattern::ResponseTime
+        | Pattern::SsdSequential
+        | Pattern::SsdRandom
+        | Pattern::Latency => &["rd", "op", "qd", "oio", "workers", "bs", "zone", "warm_s", "secs"],
+        Pattern::Sequential | Pattern::MultiThreaded => {
+            &["rd", "op", "qd", "oio", "workers", "bs", "zone", "warm_s", "secs", "th"]
+        }
+        Pattern::FileServer | Pattern::WebServer | Pattern::Workstation | Pattern::Custom(_) => {
+            &["qd", "oio", "workers", "zone", "warm_s", "secs"]
+        }
+        Pattern::FcTest => &["op", "step"],
+        Pattern::TransferGraph => &["qd"],
+        Pattern::Application => &["users"],
+        Pattern::Trace(_) => &[],
+    }
+}
+
+/// The axes of the load that are given.
+fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("rd", axes.rd.is_some()),
+        ("op", axes.op.is_some()),
+        ("qd", axes.qd.is_some()),
+        ("oio", axes.oio.is_some()),
+        ("workers", axes.workers.is_some()),
+        ("users", axes.users.is_some()),
+        ("bs", axes.bs.is_some()),
+        ("th", axes.th.is_some()),
+        ("step", axes.step.is_some()),
+        ("zone", axes.zone.is_some()),
+        ("warm_s", axes.warm_s.is_some()),
+        ("secs", axes.secs.is_some()),
+    ];
+    all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+/// Does every axis that is given mean something, and none the contrary of another?
+pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
+    let (axes, pattern) = (&cell.axes, &cell.pattern);
+    let taken = of_pattern(pattern);
+    // What the transfer graph does anyway may be said.
+    let said = |axis: &str| {
+        *pattern == Pattern::TransferGraph
+            && match axis {
+                "rd" => axes.rd == Some(100),
+                "op" => axes.op == Some(Direction::Read),
+                _ => false,
+            }
+    };
+    if let Some(axis) = given(axes).find(|axis| !taken.contains(axis) && !said(axis)) {
+        let mix =
+            matches!(pattern, Pattern::FileServer | Pattern::WebServer | Pattern::Workstation | Pattern::Custom(_));
+        let name = pattern.name();
+        let reason = match (axis, pattern) {
+            ("bs" | "rd" | "op", _) if mix => format!("sizes and directions are fixed by the {name} mix; leave it out"),
+            (_, Pattern::Trace(_)) => format!("the trace {name} says itself what is asked and when; leave it out"),
+            _ => format!("it means nothing to {name}; leave it out"),
+        };
+        return Err(AxisError { axis, reason });
+    }
+    contradictions(axes, cell.subject)?;
+    own_load(pattern, axes)
+}
+
+fn contradictions(axes: &Axes, subject: Subject) -> Result<(), AxisError> {
+    let error = |axis, reason: String| Err(AxisError { axis, reason });
+    match (axes.op, axes.rd) {
+        (Some(Direction::Read), Some(rd)) if rd < 100 => {
+            return error("op", format!("read, and {rd} % of reads, contradict each other; give one of them"));
+        }
+        (Some(Direction::Write), Some(rd)) if rd > 0 => {
+            return error("op", format!("write, and {rd} % of reads, contradict each other; give one of them"));
+        }
+        _ => {}
+    }
+    if let (Some(qd), Some(oio)) = (axes.qd, axes.oio) {
+        return error(
+            "oio",
+            format!("{oio} outstanding of all and {qd} of each worker are two depths; give one of them"),
+        );
+    }
+    if let (Some(th), Some(workers)) = (axes.th, axes.workers) {
+        if th != workers {
+            return error("th", format!("{th} clients are {th} workers, not {workers}; leave the workers out"));
+        }
+    }
+    if axes.step.is_some() && axes.op.is_some() {
+        return error("op", "the step says it already; leave it out".into());
+    }
+    let named =
+        matches!(subject, Subject::Best15k | Subject::Ssd2009 | Subject::DesktopSsd | Subject::S3500 | Subject::S3700);
+    match &axes.drive {
+        Some(drive) if named => error("drive", format!("{subject} is a drive itself; measure single with {drive}")),
+        _ => Ok(()),
+    }
+}
+
+/// What a specification of the user's says itself.
+fn own_load(pattern: &Pattern, axes: &Axes) -> Result<(), AxisError> {
+    let Pattern::Custom(spec) = pattern else { return Ok(()) };
+    let manner = spec.manner();
+    let error = |axis, reason: String| Err(AxisError { axis, reason });
+    if axes.zone.is_some() && (manner.start.is_some() || manner.len.is_some()) {
+        return error("zone", format!("{} says itself which part is used; leave it out", spec.name()));
+    }
+    match (manner.rate, axes.workers) {
+        (Some(rate), Some(workers)) if workers > 1 => {
+            let reason = format!("{rate} requests each second come from one worker; give one, and all their requests");
+            error("workers", reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::{CacheMode, FileStep, ZoneChoice};
+    use super::*;
+    use crate::load::{one_size, Manner};
+
+    fn said(subject: &str, pattern: &Pattern, axes: Axes) -> String {
+        let cell = CellSpec::new("x", subject.parse().unwrap(), pattern.clone()).with(axes);
+        cell.check().map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn axes_that_mean_nothing_to_a_pattern_are_named() {
+        let none = Axes::default();
+        let cases = [
+            (Pattern::Database, Axes { th: Some(4), ..none.clone() }, "th: it means nothing to database"),
+            (
+                Pattern::FileServer,
+                Axes { op: Some(Direction::Write), ..none.clone() },
+                "op: sizes and directions are fixed",
+            ),
+            (Pattern::WebServer, Axes { bs: Some(4096), ..none.clone() }, "bs: sizes and directions are fixed"),
+            (Pattern::FcTest, Axes { secs: Some(5), ..none.clone() }, "secs: it means nothing to fc-test"),
+            (Pattern::TransferGraph, Axes { zone: Some(ZoneChoice::Full), ..none.clone() }, "zone: it means nothing"),
+            (Pattern::Application, Axes { rd: Some(5), ..none.clone() }, "rd: it means nothing to application"),
+            (Pattern::Random, Axes { users: Some(5), ..none.clone() }, "users: it means nothing to random"),
+            (Pattern::TransferGraph, Axes { rd: Some(50), ..none.clone() }, "rd: it means nothing to transfer-graph"),
+        ];
+        for (pattern, axes, expected) in cases {
+            let error = said("raid5x4", &pattern, axes);
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let graph = Axes { rd: Some(100), qd: Some(4), ..none.clone() };
+        assert_eq!(said("single", &Pattern::TransferGraph, graph), "");
+        let machine = Axes { cache: Some(CacheMode::WriteThrough), cache_mib: Some(1), rep: Some(2), ..none };
+        for pattern in Pattern::ALL {
+            assert_eq!(said("raid5x4", &pattern, machine.clone()), "", "{}", pattern.name());
+        }
+    }
+
+    #[test]
+    fn axes_that_contradict_each_other_are_named() {
+        let none = Axes::default();
+        let write = Axes { op: Some(Direction::Write), ..none.clone() };
+        let database = |axes| said("single", &Pattern::Database, axes);
+        assert!(database(Axes { rd: Some(100), ..write.clone() }).contains("contradict each other"));
+        assert_eq!(database(Axes { rd: Some(0), ..write.clone() }), "");
+        assert!(database(Axes { qd: Some(1), oio: Some(2), ..none.clone() }).contains("two depths"));
+        let clients = Axes { th: Some(2), workers: Some(3), ..none.clone() };
+        assert!(said("single", &Pattern::MultiThreaded, clients).contains("leave the workers out"));
+        assert!(said("single", &Pattern::FcTest, Axes { step: Some(FileStep::Read), ..write }).contains("the step"));
+        let drive = Axes { drive: Some("x".into()), ..none.clone() };
+        assert!(said("best15k", &Pattern::Database, drive.clone()).contains("is a drive itself"));
+        assert_eq!(said("slow_single", &Pattern::Database, drive), "");
+        let own = |manner| Pattern::Custom(one_size("own", 4096, 100, 100).in_manner(manner));
+        let part = own(Manner { start: Some(4096), ..Manner::default() });
+        assert!(said("single", &part, Axes { zone: Some(ZoneChoice::Full), ..none.clone() }).contains("which part"));
+        let paced = own(Manner { rate: Some(10), ..Manner::default() });
+        assert!(said("single", &paced, Axes { workers: Some(2), ..none }).contains("one worker"));
+    }
+}

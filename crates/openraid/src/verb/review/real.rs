@@ -1,0 +1,154 @@
+//! A review of a real target: opened for reading unless its name was typed, one cell after the other.
+
+use std::fs;
+use std::io::{self, BufRead};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use openraid_lab::cell::Subject;
+use openraid_lab::method::Suite;
+use openraid_lab::review::{Performance, ReviewResults};
+use openraid_lab::run::{generator_cost, program_digest, write_atomically, Store};
+use openraid_lab::target::{
+    BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, Target, TargetError, TargetFacts,
+};
+
+use super::super::Context;
+use super::{guard, Wanted};
+use crate::arguments::ReviewArguments;
+use crate::exit::Failure;
+use crate::output::progress::Progress;
+
+/// Seconds of a cell where nobody says.
+const SECONDS: u32 = 10;
+/// Requests of the writes that fill a target.
+const FILL_BYTES: u32 = 128 << 10;
+/// Outstanding ones.
+const FILL_DEPTH: u32 = 32;
+/// How often it is filled: what the SSD test specification of the storage networking industry asks for.
+const FILL_ROUNDS: u64 = 2;
+/// The file that says which target was filled.
+const FILLED: &str = "filled";
+
+pub(super) fn review(
+    choice: &Choice,
+    arguments: &ReviewArguments,
+    wanted: Wanted,
+    context: &Context,
+) -> Result<ReviewResults, Failure> {
+    options(choice, arguments)?;
+    let destroy = if arguments.destroy_data { Some(confirmed(choice, arguments, context)?) } else { None };
+    let open = |bytes_max: u32, outstanding: u32| -> Result<Box<dyn Target>, TargetError> {
+        let options = RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed };
+        Ok(match choice {
+            Choice::Path(path) => Box::new(BlockTarget::open(path, &options)?),
+            Choice::Nbd(uri) => Box::new(NbdTarget::open(uri, &options)?),
+            Choice::Null(size) => Box::new(NullTarget::new(*size)),
+            Choice::Simulated(_) => unreachable!("a simulated target is no real one"),
+        })
+    };
+    let mut facts = open(4096, 1).map_err(Failure::cannot_tell)?.facts().clone();
+    guard(&arguments.out, &facts.name)?;
+    let stamp = stamp(choice, &facts, arguments.precondition);
+    let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    if arguments.precondition {
+        let open = || open(FILL_BYTES, FILL_DEPTH).map_err(Failure::failed);
+        precondition(open, &arguments.out.join(FILLED), &stamp, context)?;
+    }
+    facts.bed.push(overhead());
+    let suite = Suite {
+        repeat: arguments.repeat,
+        own: wanted.own,
+        ..Suite::new(
+            &facts.name,
+            vec![Subject::Single],
+            Performance::real_effort(arguments.seconds.unwrap_or(SECONDS)),
+            arguments.seed,
+        )
+    };
+    let trace = wanted.trace.as_ref();
+    let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
+    let fit = performance.methods.iter().filter(|method| method.refusal(&facts).is_none());
+    let total: usize = fit.map(|method| method.cells(&performance.suite).len()).sum();
+    let progress = Progress::counting("cells", total as u64);
+    performance.real(&facts, open, |done| progress.counted(done as u64)).map_err(Failure::failed)
+}
+
+/// Options that have no meaning here.
+fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> {
+    let simulated_only = [
+        ("arrays", arguments.arrays.is_some(), "a real target is one array"),
+        ("effort", arguments.effort.is_some(), "give --seconds"),
+        ("jobs", arguments.jobs.is_some(), "its cells are measured one after the other"),
+        ("models", arguments.models.is_some(), "it has no profiles"),
+    ];
+    if let Some((option, _, why)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
+        let target = &arguments.target;
+        return Err(Failure::usage(format!("--{option} is for simulated targets; {target} is none: {why}")));
+    }
+    if arguments.destroy_data && !choice.holds_data() {
+        return Err(Failure::usage(format!("--destroy-data: {} holds no data; leave it out", arguments.target)));
+    }
+    Ok(())
+}
+
+/// What the results of a target depend on besides the cell: this program, and which target it is, in which state.
+fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
+    let mut identity: Vec<String> =
+        facts.bed.iter().filter(|line| line.starts_with("model:") || line.starts_with("serial:")).cloned().collect();
+    if let Choice::Path(path) = choice {
+        // Another file under the same name is another target. Devices are told apart by model and serial number.
+        if let Ok(file) = fs::metadata(path).map_err(drop).and_then(|known| known.is_file().then_some(known).ok_or(()))
+        {
+            let born = file.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let born = born.map_or(0, |since| since.as_nanos());
+            identity.push(format!("file {} {} {born}", file.dev(), file.ino()));
+        }
+    }
+    let (version, capacity) = (env!("CARGO_PKG_VERSION"), facts.capacity.get());
+    let filled = if filled { ", filled" } else { "" };
+    let identity = identity.join(", ");
+    format!("{version} {:016x} real: {} of {capacity} bytes, {identity}{filled}", program_digest(), facts.name)
+}
+
+/// What the generator takes itself, as a line of the test bed.
+fn overhead() -> String {
+    let us = generator_cost() / 1e3;
+    format!("generator's own cost: {us:.2} us of processor time for a request, on a target that does nothing")
+}
+
+/// Fill a target, unless the mark says that it was filled for this folder before.
+fn precondition(
+    open: impl Fn() -> Result<Box<dyn Target>, Failure>,
+    mark: &Path,
+    stamp: &str,
+    context: &Context,
+) -> Result<(), Failure> {
+    // The program's own number does not matter to what is on the target.
+    let which = stamp.split_once(" real: ").map_or(stamp, |(_, which)| which);
+    if fs::read_to_string(mark).is_ok_and(|known| known == which) {
+        context.output.warn(&format!("it was filled before; remove {} to fill it again", mark.display()));
+        return Ok(());
+    }
+    let mut target = open()?;
+    let capacity = target.facts().capacity.get();
+    let progress = Progress::new("filling", capacity * FILL_ROUNDS);
+    openraid_lab::run::fill(&mut *target, FILL_BYTES, FILL_DEPTH, FILL_ROUNDS, |bytes| progress.at(bytes))
+        .map_err(Failure::failed)?;
+    write_atomically(mark, which.as_bytes()).map_err(Failure::failed)
+}
+
+/// The target's name, typed.
+fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) -> Result<Destruction, Failure> {
+    if let Some(name) = &arguments.name {
+        return Destruction::confirmed(choice, name).map_err(Failure::usage);
+    }
+    let name = choice.short_name();
+    context.output.warn(&format!(
+        "ALL DATA on {} will be lost. Type its name ({name}) to go on, anything else to stop:",
+        arguments.target
+    ));
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+    Destruction::confirmed(choice, &typed).map_err(Failure::usage)
+}

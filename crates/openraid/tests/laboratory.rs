@@ -1,0 +1,180 @@
+//! The verbs of the laboratory: what a load file says is done, what contradicts itself is refused, nothing is overwritten
+//! by accident, and what was interrupted goes on.
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::Lab;
+
+const SIMULATE: &str = "simulate raid5x4 --system 3ware-9650se --effort quick --json";
+const JOBS: &str = "[global]\nioengine=libaio\nrw=randread\nbs=4k\n[plain]\niodepth=4\n\
+                    [paced]\nrate_iops=10\nruntime=60\nramp_time=5\n[part]\noffset=1g\nsize=1g\nthinktime=100000\n";
+
+#[test]
+fn what_a_load_file_says_is_done() {
+    let lab = Lab::new("load");
+    fs::write(lab.path("jobs.fio"), JOBS).expect("written");
+    let job = |name: &str| lab.line(&format!("{SIMULATE} --load jobs.fio --job {name}")).expect(0).json();
+    let paced = job("paced");
+    // One each 100 ms, the first after 100 ms and none at 60 s; it ends with the last of them.
+    assert_eq!(paced["result"]["requests"], 599);
+    assert_eq!(paced["result"]["elapsed_ns"].as_u64().map(|ns| ns / 1_000_000_000), Some(59));
+    // One request, some 12 ms, then 100 ms of thought.
+    let thinking = job("part")["iops"].as_f64().expect("a number");
+    assert!((8.0..10.0).contains(&thinking), "{thinking}");
+    assert!(job("plain")["iops"].as_f64().expect("a number") > 100.0);
+    lab.line(&format!("{SIMULATE} --load jobs.fio")).refused(64, &["3 loads", "--job", "\"paced\""]);
+    lab.line(&format!("{SIMULATE} --load jobs.fio --job x")).refused(64, &["no load \"x\"", "\"plain\""]);
+    lab.line(&format!("{SIMULATE} --load database --job x")).refused(64, &["--job", "no file"]);
+    lab.line(&format!("{SIMULATE} --load jobs.fio --job part --first-32-gb")).refused(64, &["--first-32-gb", "part"]);
+    lab.line(&format!("{SIMULATE} --load jobs.fio --job paced --workers 2")).refused(64, &["--workers", "one worker"]);
+}
+
+#[test]
+fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
+    let lab = Lab::new("trace");
+    let lines: Vec<String> =
+        (0..200).map(|n| format!("0,{},4096,W,{}.{:03}\n", n * 997 * 8, n / 20, n % 20 * 50)).collect();
+    fs::write(lab.path("t.csv"), lines.concat()).expect("written");
+    let run = |more: &str| lab.line(&format!("{SIMULATE} --load t.csv {more}"));
+    let plain = run("").expect(0).json();
+    assert_eq!(plain["result"]["spec"]["pattern"]["trace"]["name"], "t.csv");
+    let through = run("--cache wt").expect(0).json();
+    let mean = |json: &serde_json::Value| json["mean_ms"].as_f64().expect("a number");
+    assert!(mean(&through) > 2.0 * mean(&plain), "{} {}", mean(&through), mean(&plain));
+    for (option, words) in [("--depth 4", "--depth"), ("--reads 50", "--reads"), ("--way write", "--way")] {
+        run(option).refused(64, &[words, "the trace t.csv says itself"]);
+    }
+    run("--bus nonsense").refused(64, &["nonsense"]);
+    let text = lab.line(&SIMULATE.replace("--json", "--load t.csv")).expect(0).text();
+    assert!(text.contains("t.csv"), "{text}");
+}
+
+#[test]
+fn options_that_contradict_or_do_nothing_are_refused() {
+    let lab = Lab::new("options");
+    let review = "review --target sim:3ware-9650se --arrays single --methods response-time";
+    fs::write(lab.path("disk"), vec![0; 1 << 20]).expect("written");
+    let real = "review --target disk --methods response-time";
+    for (line, words) in [
+        ("simulate single --reads 100 --way write", "--way"),
+        ("simulate single --load file-server --way write", "--way: sizes and directions are fixed by the file-server"),
+        ("simulate single --load sr --way write", "says the direction already"),
+        ("simulate single --depth 0", "--depth: 0 is not possible"),
+        ("simulate single --block 1000", "--block: give a whole number"),
+        ("simulate best15k --drive s3700_400", "--drive: best15k is a drive itself"),
+        ("plan --drives 4 --load web-server --reads 50", "--reads: sizes and directions"),
+        (&format!("{review} --seconds 5"), "--seconds is for real targets"),
+        (&format!("{review} --destroy-data"), "--destroy-data is for real targets"),
+        (&format!("{real} --arrays raid5x4"), "--arrays is for simulated targets"),
+        (&format!("{real} --effort quick"), "--effort is for simulated targets"),
+        ("review --target null: --destroy-data --methods response-time", "holds no data"),
+        ("review --methods own-load", "--load"),
+        ("review --methods all,nonsense", "no method \"nonsense\""),
+    ] {
+        lab.line(line).refused(64, &[words]);
+    }
+    lab.line("review --methods database,list").expect(0);
+    assert!(!lab.path("review").exists(), "what was refused has made no folder");
+    fs::create_dir(lab.path("folder")).expect("made");
+    lab.line("review --target folder --methods response-time").refused(4, &["a directory; a target must be"]);
+    fs::write(lab.path("tiny"), [0; 256]).expect("written");
+    lab.line("review --target tiny --methods response-time").refused(4, &["make it larger first"]);
+}
+
+#[test]
+fn nothing_is_overwritten_by_accident() {
+    let lab = Lab::new("overwrite");
+    let review = "review --arrays single --methods response-time --effort quick";
+    lab.line(&format!("{review} --target sim:3ware-9650se --out one")).expect(0);
+    let results = fs::read(lab.path("one/results.json")).expect("results");
+    lab.line(&format!("{review} --target sim:openraid --out one"))
+        .refused(64, &["one: it holds a review of sim:3ware-9650se", "another folder"]);
+    assert!(fs::read(lab.path("one/results.json")).expect("results") == results);
+    lab.line(&format!("{review} --target sim:3ware-9650se --out one")).expect(0);
+    assert!(fs::read(lab.path("one/results.json")).expect("results") == results);
+    fs::write(lab.path("disk.img"), vec![7; 8192]).expect("written");
+    lab.line("compare one one --out disk.img").refused(64, &["disk.img: it is no report", "another file"]);
+    assert_eq!(fs::read(lab.path("disk.img")).expect("it is there"), vec![7; 8192]);
+    lab.line("compare one one --out /dev/null").refused(64, &["no regular file"]);
+    for _ in 0..2 {
+        lab.line("compare one one --out page.html").expect(0);
+    }
+    for name in ["results.json", "fio.json", "report.html"] {
+        let folder = format!("of-{name}");
+        fs::create_dir(lab.path(&folder)).expect("made");
+        fs::write(lab.path(&folder).join(name), "mine").expect("written");
+        lab.line(&format!("{review} --target sim:3ware-9650se --out {folder}")).refused(64, &[name, "name another"]);
+        assert_eq!(fs::read(lab.path(&folder).join(name)).expect("it is there"), b"mine");
+    }
+}
+
+#[test]
+fn a_real_target_that_is_only_read_is_measured_as_far_as_that_goes() {
+    let lab = Lab::new("real");
+    fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");
+    fs::write(lab.path("jobs.fio"), JOBS.replace("runtime=60\nramp_time=5", "runtime=1")).expect("written");
+    let line = "review --target disk --methods response-time --load jobs.fio --job paced --seconds 1 --out out";
+    let ran = lab.line(line).expect(0);
+    assert!(ran.text().contains("3 cells of disk; 1 not applicable, 0 failed"), "{}", ran.text());
+    assert!(ran.text().contains("us of processor time for a request"), "{}", ran.text());
+    let text = fs::read_to_string(lab.path("out/results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let own = &results["methods"][0]["cells"][0]["outcome"]["measured"];
+    assert!((9..=10).contains(&own["requests"].as_u64().expect("a number")), "{own}");
+    let writing = &results["methods"][1]["cells"][1]["outcome"]["absent"];
+    assert!(writing["reason"].as_str().is_some_and(|why| why.contains("--destroy-data")), "{writing}");
+    let page = fs::read_to_string(lab.path("out/report.html")).expect("a page");
+    assert!(page.contains("single drive, writing") && page.contains("OWN A load of your own"));
+    assert!(fs::read(lab.path("disk")).expect("it is there") == vec![0x5a; 8 << 20]);
+    // The same is not measured again; another file under its name is.
+    lab.line(line).expect(0);
+    assert!(fs::read_to_string(lab.path("out/results.json"))
+        .expect("results")
+        .contains(&own["elapsed_ns"].to_string()));
+    fs::write(lab.path("other"), vec![0x5a; 8 << 20]).expect("written");
+    fs::rename(lab.path("other"), lab.path("disk")).expect("renamed");
+    lab.line(line).expect(0);
+    assert!(!fs::read_to_string(lab.path("out/results.json"))
+        .expect("results")
+        .contains(&own["elapsed_ns"].to_string()));
+}
+
+#[test]
+fn a_review_that_was_killed_goes_on_and_comes_to_the_same() {
+    let lab = Lab::new("killed");
+    let review =
+        "review --target sim:3ware-9650se --arrays single,raid5x4 --methods multi-threaded --effort quick --jobs 1";
+    let words = format!("{review} --out cut");
+    let mut child = lab
+        .command(&words.split_whitespace().collect::<Vec<_>>())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let cells = lab.path("cut/cells");
+    let kept = || fs::read_dir(&cells).map_or(0, |all| all.filter_map(Result::ok).filter(is_cell).count());
+    let until = Instant::now() + Duration::from_secs(60);
+    while kept() < 3 {
+        assert!(Instant::now() < until, "no cell is kept");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("waited for");
+    let before = kept();
+    assert!((3..64).contains(&before) && !lab.path("cut/results.json").exists(), "{before} cells");
+    let first = fs::read_dir(&cells).expect("cells").filter_map(Result::ok).find(is_cell).expect("a cell").path();
+    let written = fs::metadata(&first).and_then(|known| known.modified()).expect("a time");
+    lab.line(&words).expect(0);
+    assert_eq!(fs::metadata(&first).and_then(|known| known.modified()).expect("a time"), written);
+    lab.line(&format!("{review} --out whole")).expect(0);
+    let read = |name: &str| fs::read(lab.path(name).join("results.json")).expect("results");
+    assert!(read("cut") == read("whole"), "an interruption changes no byte");
+}
+
+fn is_cell(entry: &fs::DirEntry) -> bool {
+    entry.path().extension().is_some_and(|extension| extension == "json")
+}
