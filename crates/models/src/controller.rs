@@ -117,6 +117,8 @@ pub struct DataPath {
     pub read: Sourced<Rate>,
     /// Away from the host.
     pub write: Sourced<Rate>,
+    /// Towards the host, of sets with parity, where that is another way.
+    pub parity_read: Option<Sourced<Rate>>,
 }
 
 /// What keeps a cache through a power cut.
@@ -326,7 +328,8 @@ impl DataPath {
     fn read(top: &Section<'_>) -> Option<Self> {
         let path = top.optional_section("data_path")?;
         let rate = |base: &str| path.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate);
-        let profile = Self { read: rate("read"), write: rate("write") };
+        let parity_read = path.keys().iter().any(|key| key.starts_with("parity_read")).then(|| rate("parity_read"));
+        let profile = Self { read: rate("read"), write: rate("write"), parity_read };
         path.finish();
         Some(profile)
     }

@@ -19,6 +19,8 @@ use crate::slots::SlotSet;
 
 /// Streams of a mirrored set that are told apart.
 const RUNS_MAX: usize = 8;
+/// A stream that had a part of so many reads before belongs to what is going on.
+const RUN_LATELY: u64 = 32;
 /// Nobody knows.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -28,7 +30,8 @@ struct Run {
     /// Where it began, and where it goes on, in the set.
     begun: u64,
     next: u64,
-    slot: Slot,
+    /// Which of the copies it is read from: on all pairs of a stripe of mirrors the same.
+    copy: u16,
     /// When it was used last.
     used: u64,
 }
@@ -54,7 +57,7 @@ const SPINS: u8 = 1;
 
 impl Heads {
     pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
-        let none = Run { begun: 0, next: UNKNOWN, slot: Slot(0), used: 0 };
+        let none = Run { begun: 0, next: UNKNOWN, copy: 0, used: 0 };
         Self { at: alloc::vec![UNKNOWN; slots], turns: alloc::vec![0; slots], runs: [none; RUNS_MAX], clock: 0, tuning }
     }
 
@@ -79,12 +82,17 @@ impl Heads {
         *turn = (*turn + 1).max(most);
     }
 
+    /// Has a copy had a stream lately?
+    fn has_run(&self, copy: u16) -> bool {
+        self.runs.iter().any(|run| run.next != UNKNOWN && run.copy == copy && self.clock - run.used < RUN_LATELY)
+    }
+
     fn run_at(&self, at: SetLba) -> Option<&Run> {
         self.runs.iter().find(|run| run.next == at.get())
     }
 
     /// A part of a stream was given to a copy.
-    fn went_on(&mut self, at: SetLba, len: Sectors, slot: Slot) {
+    fn went_on(&mut self, at: SetLba, len: Sectors, copy: u16) {
         self.clock += 1;
         let known = self.runs.iter().position(|run| run.next == at.get());
         let place = known.unwrap_or_else(|| {
@@ -93,7 +101,7 @@ impl Heads {
             oldest
         });
         let run = &mut self.runs[place];
-        (run.next, run.slot, run.used) = (at.get() + len.get(), slot, self.clock);
+        (run.next, run.copy, run.used) = (at.get() + len.get(), copy, self.clock);
     }
 }
 
@@ -143,10 +151,38 @@ impl Controller {
         }
         let (rank, copy, reason) = best?;
         // Where the first copies lie striped, a stream is spread already, and staying on a member would be a seek a chunk.
-        if rule == MirrorRead::TwinStor && rank.0 == SPINS && !mirror.has_far_copies() {
-            return Some(self.go_on_with_run(op, mirror, at, left).unwrap_or((copy, reason)));
+        if rank.0 == SPINS && !mirror.has_far_copies() {
+            let run = match rule {
+                MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
+                MirrorRead::LeastPending => self.stay_with_run(op, mirror, (at, left), true),
+                _ => None,
+            };
+            return Some(run.unwrap_or((copy, reason)));
         }
         Some((copy, reason))
+    }
+
+    /// The copy that a stream in order was read from before. Where another stream disturbs it there and a copy has
+    /// nothing to do (with `alone`, has not had a stream lately either), it moves.
+    fn stay_with_run(
+        &self,
+        op: &Op,
+        mirror: &Mirror,
+        (at, left): (SetLba, Sectors),
+        alone: bool,
+    ) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let copy = mirror.copies(at).nth(usize::from(set.heads.run_at(at)?.copy))?;
+        let disturbed = set.heads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
+        let idle = |other: &Fragment| readable(other) && self.pending_of(op, other) == 0;
+        let other = (0..)
+            .zip(mirror.copies(at))
+            .find(|(which, other)| disturbed && idle(other) && !(alone && set.heads.has_run(*which)));
+        match other {
+            Some((_, other)) => Some((other, Reason::ReadLeastPending)),
+            None => readable(&copy).then_some((copy, Reason::ReadSequential)),
+        }
     }
 
     /// What the 3ware manner makes of a read that goes on with a stream, or is long by itself.
@@ -156,14 +192,7 @@ impl Controller {
         let begun = if set.policy.split_streams { run.map_or(at.get(), |run| run.begun) } else { op.at.get() };
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         if at.get() + left.get() - begun <= set.policy.split_above.get() {
-            let copy = mirror.copies(at).find(|copy| Some(copy.slot) == run.map(|run| run.slot))?;
-            let disturbed = set.heads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
-            let idle = |other: &Fragment| readable(other) && self.pending_of(op, other) == 0;
-            // Two streams on one member, and another has nothing to do: one of them moves there.
-            return match mirror.copies(at).find(|other| disturbed && idle(other)) {
-                Some(other) => Some((other, Reason::ReadLeastPending)),
-                None => readable(&copy).then_some((copy, Reason::ReadSequential)),
-            };
+            return self.stay_with_run(op, mirror, (at, left), false);
         }
         let section = set.policy.split_section.get();
         let count = mirror.copies(at).filter(readable).count() as u64;
@@ -183,13 +212,17 @@ impl Controller {
     pub(crate) fn copy_chosen(&mut self, op: &Op, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
         self.explain(op.set, reason, copy.lba.get(), u32::from(copy.slot.0));
         let set = self.set_mut(op.set);
+        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
-                let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
                 set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
-            MirrorRead::TwinStor => set.heads.went_on(at, len, copy.slot),
-            MirrorRead::Primary | MirrorRead::LeastPending | MirrorRead::NearestHead => {}
+            MirrorRead::TwinStor | MirrorRead::LeastPending => {
+                let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
+                let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
+                set.heads.went_on(at, len, which.map_or(0, |(which, _)| which));
+            }
+            MirrorRead::Primary | MirrorRead::NearestHead => {}
         }
         set.heads.moved(copy.slot, (copy.lba + len).get());
     }
@@ -229,11 +262,11 @@ mod tests {
     fn a_run_is_known_by_where_it_goes_on_and_the_oldest_is_forgotten() {
         let mut heads = Heads::new(2, tuning());
         for number in 0..8 {
-            heads.went_on(SetLba(number * 1000), Sectors(8), Slot(1));
+            heads.went_on(SetLba(number * 1000), Sectors(8), 1);
         }
-        heads.went_on(SetLba(8), Sectors(8), Slot(0));
-        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.slot)), Some((0, Slot(0))));
-        heads.went_on(SetLba(99_999), Sectors(1), Slot(0));
+        heads.went_on(SetLba(8), Sectors(8), 0);
+        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.copy)), Some((0, 0)));
+        heads.went_on(SetLba(99_999), Sectors(1), 0);
         assert!(heads.run_at(SetLba(1008)).is_none(), "the oldest made room");
         assert!(heads.run_at(SetLba(2008)).is_some());
     }

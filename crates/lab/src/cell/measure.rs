@@ -22,10 +22,20 @@ use openraid_units::{Instant, Nanos};
 const WINDOW_REQUESTS: u64 = 1_000;
 /// Windows that have to look alike.
 const STEADY_WINDOWS: u32 = 3;
-/// Change of the dirty data from window to window that counts as none, in 1/64 of it.
-const DIRTY_CHANGE_SHARE: u64 = 64;
+/// Change of the dirty data from window to window that counts as none, in parts of what was written meanwhile: a cache
+/// that keeps more of it is still filling, and answers faster than it will.
+const DIRTY_CHANGE_SHARE: u64 = 16;
+/// A cache that has grown in each of so many windows at first is filled by other means.
+const FILLING_WINDOWS: u32 = 4;
+/// Requests outstanding meanwhile.
+const PRESS_OUTSTANDING: u32 = 64;
 /// Requests that a warm-up takes at most.
-const WARM_REQUESTS_MAX: u64 = 400_000;
+const WARM_REQUESTS_MAX: u64 = 600_000;
+/// A measurement on a simulated target lasts for this time at least, where that takes no more than
+/// [`LASTING_FACTOR`] times its requests: a few thousand requests of an SSD are over before anything rare happens.
+const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
+/// See [`LASTING_LEAST`].
+const LASTING_FACTOR: u64 = 16;
 /// Bytes that a sequential measurement moves at most: it is to stay in the zone where it began.
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
 /// Requests that a sequential measurement counts at least.
@@ -107,7 +117,13 @@ fn pattern<T: Target + ?Sized>(
     }
     let mut source = plan.source(cell.load_seed());
     let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
-    warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
+    let still = warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
+    if still == Warmth::Filling {
+        closed.drain(target, None)?;
+        press(target, cell, &plan, &mut notes)?;
+        closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
+        warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
+    }
     let mut requests = cell.effort.requests;
     if plan.spec.random_percent() == 0.0 {
         let fits = SEQUENTIAL_BYTES_MAX / u64::from(plan.spec.bytes_max());
@@ -120,7 +136,14 @@ fn pattern<T: Target + ?Sized>(
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(plan.workers);
     let stop = Stop { requests, at: target.now() + Nanos::from_secs(u64::from(seconds)) };
+    let least = if target.facts().simulated { target.now() + LASTING_LEAST } else { Instant::ZERO };
     closed.run(target, &mut source, stop, Some(&mut recorder))?;
+    for _ in 1..LASTING_FACTOR {
+        if target.now() >= least {
+            break;
+        }
+        closed.run(target, &mut source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
+    }
     let mut result = measured.end(target, cell, recorder, notes)?;
     if !target.facts().simulated {
         closed.drain(target, None)?;
@@ -141,6 +164,53 @@ pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
     CellError::NotApplicable(reason)
 }
 
+/// What came of a warm-up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Warmth {
+    /// As steady as it gets.
+    Done,
+    /// A simulated cache has done nothing but fill from the first window on, and would for long.
+    Filling,
+}
+
+/// Fill the cache as fast as it gets: writes of the same kind, many at a time, until it takes them no faster than the
+/// drives. What the cell's own load does not keep there goes out in the warm-up behind it.
+fn press<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    plan: &Plan,
+    notes: &mut Vec<String>,
+) -> Result<(), CellError> {
+    let writes = plan.spec.lines().iter().map(|line| load::AccessLine { read: 0, ..*line }).collect();
+    let spec = load::AccessSpec::new("press", writes).map_err(|error| CellError::Failed(error.to_string()))?;
+    let depth = PRESS_OUTSTANDING.div_ceil(u32::from(plan.workers));
+    let mut source = Mixed::new(&spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed() ^ 1);
+    let mut closed = ClosedLoop::new(options(cell, plan.workers, depth));
+    let mut seen = Recorder::new(0);
+    let mut before = (dirty_bytes(target), 0);
+    let mut total = 0;
+    while total < WARM_REQUESTS_MAX {
+        total += closed.run(
+            target,
+            &mut source,
+            Stop { requests: 4 * WINDOW_REQUESTS, at: Instant::NEVER },
+            Some(&mut seen),
+        )?;
+        let now = (dirty_bytes(target), seen.writes.bytes);
+        if now.0.saturating_sub(before.0) <= (now.1 - before.1) / DIRTY_CHANGE_SHARE {
+            break;
+        }
+        before = now;
+    }
+    closed.drain(target, None)?;
+    notes.push(format!("cache filled by {total} writes"));
+    Ok(())
+}
+
+fn dirty_bytes<T: Target + ?Sized>(target: &T) -> u64 {
+    target.counters().and_then(|counters| counters.dirty).map_or(0, |dirty| dirty.get())
+}
+
 /// Run until the load is steady: its rate stands still, and the amount of dirty data either does or goes up and down.
 fn warm<T: Target + ?Sized>(
     target: &mut T,
@@ -149,32 +219,37 @@ fn warm<T: Target + ?Sized>(
     source: &mut dyn Source,
     outstanding: u32,
     notes: &mut Vec<String>,
-) -> Result<(), CellError> {
+) -> Result<Warmth, CellError> {
     let begun = target.now();
     if let Some(seconds) = cell.axes.warm_s {
         let stop = Stop { requests: u64::MAX, at: begun + Nanos::from_secs(u64::from(seconds)) };
         closed.run(target, source, stop, None)?;
-        return Ok(());
+        return Ok(Warmth::Done);
     }
     let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
     let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
-    let dirty = |target: &T| target.counters().and_then(|counters| counters.dirty).map_or(0, |dirty| dirty.get());
-    let mut steadiness = Steadiness::new(dirty(target));
+    let empty = dirty_bytes(target) == 0;
+    let mut steadiness = Steadiness::new(dirty_bytes(target));
+    let mut seen = Recorder::new(0);
     let mut total = 0;
     while !steadiness.reached() && total < WARM_REQUESTS_MAX && target.now() < end {
         let from = target.now();
-        let ended = closed.run(target, source, Stop { requests: window, at: end }, None)?;
+        let before = seen.writes.bytes;
+        let ended = closed.run(target, source, Stop { requests: window, at: end }, Some(&mut seen))?;
         total += ended;
         if ended == 0 {
             break;
         }
         let rate = ended * 1_000_000_000 / target.now().since(from).get().max(1);
-        steadiness.window(dirty(target), rate);
+        steadiness.window(dirty_bytes(target), seen.writes.bytes - before, rate);
+        if empty && target.facts().simulated && steadiness.only_up(FILLING_WINDOWS) {
+            return Ok(Warmth::Filling);
+        }
     }
     let took = target.now().since(begun);
     let words = if steadiness.reached() { "steady" } else { "NOT steady" };
     notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.dirty));
-    Ok(())
+    Ok(Warmth::Done)
 }
 
 /// Whether a load has become steady, window by window.
@@ -194,13 +269,18 @@ impl Steadiness {
         Self { dirty, rate: 0, still: 0, alike: 0, ups: 0, downs: 0 }
     }
 
-    fn window(&mut self, dirty: u64, rate: u64) {
-        let stood = dirty.abs_diff(self.dirty) <= self.dirty.max(dirty) / DIRTY_CHANGE_SHARE;
+    fn window(&mut self, dirty: u64, written: u64, rate: u64) {
+        let stood = dirty.abs_diff(self.dirty) <= written / DIRTY_CHANGE_SHARE;
         self.still = if stood { self.still + 1 } else { 0 };
         self.alike = if rate.abs_diff(self.rate) <= rate / 4 { self.alike + 1 } else { 0 };
         self.ups += u32::from(dirty > self.dirty);
         self.downs += u32::from(dirty < self.dirty);
         (self.dirty, self.rate) = (dirty, rate);
+    }
+
+    /// Has the dirty data only grown, for so many windows?
+    const fn only_up(&self, windows: u32) -> bool {
+        self.ups >= windows && self.downs == 0 && self.still == 0
     }
 
     const fn reached(&self) -> bool {
@@ -258,7 +338,11 @@ fn files_before<T: Target + ?Sized>(
     let zone = load::Zone { start: partition / 4 * 3, len: partition / 4 };
     let mut source = Mixed::new(&spec, 1, zone, false, cell.load_seed());
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
-    warm(target, cell, &mut closed, &mut source, 1, notes)?;
+    if warm(target, cell, &mut closed, &mut source, 1, notes)? == Warmth::Filling {
+        closed.drain(target, None)?;
+        closed = ClosedLoop::new(options(cell, 1, 1));
+        warm(target, cell, &mut closed, &mut source, 1, notes)?;
+    }
     closed.drain(target, None)?;
     Ok(())
 }

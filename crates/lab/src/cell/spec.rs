@@ -19,7 +19,7 @@ pub struct Effort {
 
 impl Effort {
     /// For a look: a few thousand requests.
-    pub const QUICK: Self = Self { requests: 6_000, seconds_max: 60, warm_seconds_max: 120 };
+    pub const QUICK: Self = Self { requests: 6_000, seconds_max: 60, warm_seconds_max: 600 };
     /// For a review: means of random loads within about one percent.
     pub const NORMAL: Self = Self { requests: 30_000, seconds_max: 600, warm_seconds_max: 600 };
     /// For tails.

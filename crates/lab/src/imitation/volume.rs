@@ -9,16 +9,21 @@
 //! Files get the next free clusters one behind the other (4 KiB with NTFS, 16 KiB with FAT32 at 32 GB). What describes
 //! them is written by the host's lazy writer in batches: NTFS writes the MFT pages of the batch, a page of an index,
 //! the bitmap, and its log before them; FAT32 the touched page of both FATs and of the directory. Reading a file needs
-//! its MFT page (four files each) or directory page (64 files each), as far as it was not read just before.
+//! its MFT page (four files each) or directory page (64 files each), as far as it was not read just before. A file that
+//! grows is noted down again and again: NTFS keeps its length in the MFT and in the log, FAT32 its clusters in both FATs.
+//!
+//! The host's own time is what arrays cannot change: opening or making a file and closing it, and copying its bytes
+//! between the program and the file cache.
 
 use crate::cell::FileSystem;
+use openraid_units::Nanos;
 
 /// Size of a partition of the file-copy test.
 pub const PARTITION_BYTES: u64 = 32_000_000_000 / PAGE * PAGE;
 /// The host writes and reads what describes files in pages.
 const PAGE: u64 = 4096;
-/// Files whose descriptions are written together.
-const BATCH_FILES: u64 = 16;
+/// Files whose descriptions are written together: NTFS, which has its log to keep, and FAT32.
+const BATCH_FILES: (u64, u64) = (16, 64);
 /// Bytes of a file's MFT record.
 const RECORD_BYTES: u64 = 1024;
 /// Bytes of NTFS's log.
@@ -27,6 +32,17 @@ const LOG_BYTES: u64 = 64 << 20;
 const MFT_SHARE: u64 = 8;
 /// Directory entries of a FAT32 page: two entries of 32 bytes for each long name.
 const ENTRIES_PER_PAGE: u64 = 64;
+
+/// Bytes of a growing file between two notes of it: NTFS, FAT32 (a page of the FAT).
+const GROWTH_BYTES: (u64, u64) = (4 << 20, 16 << 20);
+/// Time of the host and the test program for each file that is opened and read (names are looked up in what has to be
+/// read first, one thing after the other), NTFS and FAT32. Calibrated, see docs/calibration.md.
+const OPEN_TIME: (Nanos, Nanos) = (Nanos::from_micros(6_000), Nanos::from_micros(5_000));
+/// The same for each file that is made and written: what describes it is kept in memory until later.
+const MAKE_TIME: (Nanos, Nanos) = (Nanos::from_micros(3_500), Nanos::from_micros(3_000));
+/// Copying a KiB through the file cache: MSR-TR-2000-55, table 11, buffered, 6 to 7 us on a machine that is taken to be
+/// four times as slow as the reviews' (as in models/hosts). It was measured on NTFS; FAT32 is taken to cost a tenth less.
+const COPY_NANOS_PER_KIB: (u64, u64) = (1_600, 1_440);
 
 /// A formatted partition.
 #[derive(Clone, Debug)]
@@ -42,6 +58,8 @@ pub struct Volume {
     log: u64,
     /// Bytes of files since the FAT was read last.
     since_fat: u64,
+    /// How much of the file that is growing was noted down.
+    noted: u64,
     /// First byte of the batch that is not written yet.
     batch_start: u64,
 }
@@ -50,7 +68,7 @@ impl Volume {
     /// A fresh one at a byte of the target.
     #[must_use]
     pub fn new(fs: FileSystem, start: u64, len: u64) -> Self {
-        let mut volume = Self { fs, start, len, free: 0, files: 0, log: 0, since_fat: 0, batch_start: 0 };
+        let mut volume = Self { fs, start, len, free: 0, files: 0, log: 0, since_fat: 0, noted: 0, batch_start: 0 };
         volume.free = match fs {
             // The boot file and first indices.
             FileSystem::Ntfs => 1 << 20,
@@ -141,23 +159,79 @@ impl Volume {
         }
     }
 
+    const fn of<T: Copy>(&self, (ntfs, fat32): (T, T)) -> T {
+        match self.fs {
+            FileSystem::Ntfs => ntfs,
+            FileSystem::Fat32 => fat32,
+        }
+    }
+
+    /// Time of the host for a file that is read, written, or both.
+    #[must_use]
+    pub const fn own_time(&self, reads: bool, writes: bool) -> Nanos {
+        let open = if reads { self.of(OPEN_TIME).get() } else { 0 };
+        let make = if writes { self.of(MAKE_TIME).get() } else { 0 };
+        Nanos(open + make)
+    }
+
+    /// Time of the host for bytes that go through its file cache.
+    #[must_use]
+    pub const fn copy_time(&self, bytes: u64) -> Nanos {
+        Nanos(self.of(COPY_NANOS_PER_KIB) * bytes / 1024)
+    }
+
+    /// A file being written is so long now: what is written to note that down.
+    pub fn grown(&mut self, bytes: u64) -> Vec<(u64, u64)> {
+        let step = self.of(GROWTH_BYTES);
+        if bytes < step {
+            self.noted = 0;
+        }
+        if bytes < self.noted + step {
+            return Vec::new();
+        }
+        self.noted = bytes / step * step;
+        match self.fs {
+            FileSystem::Ntfs => {
+                let log = self.next_log();
+                let mft = self.mft_start() + self.files * RECORD_BYTES / PAGE * PAGE;
+                vec![(self.start + log, 4 * PAGE), (self.start + mft, PAGE)]
+            }
+            FileSystem::Fat32 => {
+                let fat = self.fat_page(self.free);
+                vec![(self.start + fat, PAGE), (self.start + self.fat_bytes() + fat, PAGE)]
+            }
+        }
+    }
+
+    /// The place of the next pages of NTFS's log.
+    fn next_log(&mut self) -> u64 {
+        let log = self.mft_start() - LOG_BYTES + self.log * PAGE % LOG_BYTES;
+        self.log += 4;
+        log
+    }
+
+    /// The page of the FAT that describes the cluster of a byte.
+    fn fat_page(&self, byte: u64) -> u64 {
+        (byte / self.cluster() * 4 / PAGE * PAGE).min(self.fat_bytes() - PAGE)
+    }
+
     /// What is written to describe a file that was made: place and length. Empty but at the end of a batch.
     pub fn note_down(&mut self, bytes: u64) -> Vec<(u64, u64)> {
         let number = self.files;
         self.files += 1;
         // A file of many megabytes is not kept waiting for others.
         let large = bytes > (16 << 20);
-        if !self.files.is_multiple_of(BATCH_FILES) && !large {
+        let batch = self.of(BATCH_FILES);
+        if !self.files.is_multiple_of(batch) && !large {
             return Vec::new();
         }
         let mut pages = Vec::new();
         match self.fs {
             FileSystem::Ntfs => {
-                let log = self.mft_start() - LOG_BYTES + self.log * PAGE % LOG_BYTES;
-                self.log += 4;
-                let first = if large { number } else { number + 1 - BATCH_FILES };
+                let log = self.next_log();
+                let first = if large { number } else { number + 1 - batch };
                 let mft = self.mft_start() + first * RECORD_BYTES / PAGE * PAGE;
-                let length = if large { PAGE } else { (BATCH_FILES * RECORD_BYTES).next_multiple_of(PAGE) };
+                let length = if large { PAGE } else { (batch * RECORD_BYTES).next_multiple_of(PAGE) };
                 pages.push((self.start + log, 4 * PAGE));
                 pages.push((self.start + mft, length));
                 pages.push((self.start + self.index_page(number / 30), PAGE));
@@ -165,8 +239,7 @@ impl Volume {
                 pages.push((self.start + bitmap + self.batch_start / self.cluster() / 8 / PAGE * PAGE, PAGE));
             }
             FileSystem::Fat32 => {
-                let fat = self.batch_start / self.cluster() * 4 / PAGE * PAGE;
-                let fat = fat.min(self.fat_bytes() - PAGE);
+                let fat = self.fat_page(self.batch_start);
                 pages.push((self.start + fat, PAGE));
                 pages.push((self.start + self.fat_bytes() + fat, PAGE));
                 pages.push((self.start + self.directory_page(number), PAGE));
@@ -213,13 +286,13 @@ mod tests {
         let mut fat = Volume::new(FileSystem::Fat32, 0, PARTITION_BYTES);
         let mut ntfs = Volume::new(FileSystem::Ntfs, 0, PARTITION_BYTES);
         let notes = |volume: &mut Volume| -> Vec<Vec<(u64, u64)>> {
-            (0..32).map(|_| (volume.place(4096), volume.note_down(4096)).1).filter(|pages| !pages.is_empty()).collect()
+            (0..128).map(|_| (volume.place(4096), volume.note_down(4096)).1).filter(|pages| !pages.is_empty()).collect()
         };
         let fat_notes = notes(&mut fat);
         assert_eq!(fat_notes.len(), 2);
         assert_eq!(fat_notes[0][1].0 - fat_notes[0][0].0, fat.fat_bytes());
         let ntfs_notes = notes(&mut ntfs);
         assert_eq!(ntfs_notes[1][0].0 - ntfs_notes[0][0].0, 4 * PAGE, "the log goes on");
-        assert_eq!(ntfs_notes[1][1].0 - ntfs_notes[0][1].0, BATCH_FILES * RECORD_BYTES);
+        assert_eq!(ntfs_notes[1][1].0 - ntfs_notes[0][1].0, BATCH_FILES.0 * RECORD_BYTES);
     }
 }

@@ -73,7 +73,11 @@ fn a_stream_that_begins_anew_on_each_member_is_not_read_ahead() {
 #[test]
 fn a_window_of_one_chunk_keeps_two_members_at_work() {
     let library = Library::builtin();
-    let rate = |members| stream(&spec(&library, "9650se", ArrayLevel::Raid0, members), &library, IoKind::Read, 1);
+    let rate = |members| {
+        let mut spec = spec(&library, "9650se", ArrayLevel::Raid0, members);
+        spec.controller.quirks.retain(|quirk| quirk.name == "ra_window_kib");
+        stream(&spec, &library, IoKind::Read, 1)
+    };
     // The chunk that is asked for and the next one: no more than two drives, however many there are.
     let (two, four) = (rate(2), rate(4));
     assert!(two > 140.0 && two < 2.0 * 131.1, "{two}");
@@ -96,4 +100,38 @@ fn slots_of_legs_bound_the_depth() {
     // Eight drives of 2000 a second each; 32 requests over 8 queues keep fewer of them busy.
     let (wide, legs) = (rate(ArrayLevel::Raid5), rate(ArrayLevel::Raid50));
     assert!(wide > 15_000.0 && legs < 0.93 * wide, "{wide} {legs}");
+}
+
+#[test]
+fn what_waits_on_its_way_to_the_host_waits_beside_others() {
+    let library = Library::builtin();
+    let rate = |members, depth| {
+        let spec = spec(&library, "9650se", ArrayLevel::Raid0, members);
+        stream(&spec, &library, IoKind::Read, depth)
+    };
+    let kib = library.controller("9650se").map(|card| card.quirk_number("read_kib_us")).ok().flatten();
+    let alone = 1024.0 / kib.unwrap_or_default();
+    // One at a time waits for all of its bytes, whatever the array; four at a time do not.
+    assert!(rate(4, 1) < alone && rate(4, 1) > 0.7 * alone, "{} {alone}", rate(4, 1));
+    assert!(rate(2, 1) > rate(4, 1), "{} {}", rate(2, 1), rate(4, 1));
+    assert!(rate(4, 4) > 2.5 * rate(4, 1), "{}", rate(4, 4));
+}
+
+#[test]
+fn parts_of_stripes_without_a_stream_are_not_cached() {
+    let library = Library::builtin();
+    let rate = |stride: u64| {
+        let spec = spec(&library, "8506-8", ArrayLevel::Raid5, 4);
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let mut place = 0;
+        let next = |id: u64| {
+            place += stride;
+            HostIo { id, kind: IoKind::Write, offset: place, len: 8192, worker: 0 }
+        };
+        let (time, _) = closed_loop(&mut machine, 1, 2_000, next);
+        2_000.0 * 1e9 / time.0 as f64
+    };
+    // Two reads, then two writes, each 500 us, and what the controller itself takes.
+    assert!(rate(999_424) < 1_000.0 && rate(999_424) > 600.0, "{}", rate(999_424));
+    assert!(rate(8_192) > 3_000.0, "{}", rate(8_192));
 }

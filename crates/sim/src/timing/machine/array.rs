@@ -62,6 +62,15 @@ impl ArraySpec {
         }
     }
 
+    /// Members of a stripe that hold its redundancy.
+    pub(super) fn parities(&self) -> u16 {
+        match self.level {
+            ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
+            ArrayLevel::Raid6 | ArrayLevel::Raid60 => 2,
+            _ => 0,
+        }
+    }
+
     /// Check the number of members, and the number of those missing, against the level alone.
     ///
     /// # Errors

@@ -13,9 +13,13 @@ use openraid_core::actions::{Direction, DriveCommand, DriveOp, IoClass, JobKind,
 use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
+use super::gate::Passage;
 use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
 use crate::timing::drive::DriveModel;
+
+/// Of a longer read, what is behind these bytes waits beside them.
+const WAITING_BYTES_MAX: u64 = 64 << 10;
 
 /// What happens in the parts that are not drives.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +109,8 @@ impl<D: DriveModel> Machine<D> {
         }
         self.entered += 1;
         let io = self.inside[slot as usize].io;
-        if self.gate.holds(&io) {
+        let passage = self.gate.look(&io, self.now);
+        if passage == Passage::Held {
             if self.gate.arrive(slot) {
                 self.next_part();
             }
@@ -113,7 +118,7 @@ impl<D: DriveModel> Machine<D> {
         }
         let kind = match io.kind {
             IoKind::Read => RequestKind::Read,
-            IoKind::Write => RequestKind::Write { fua: false },
+            IoKind::Write => RequestKind::Write { fua: passage == Passage::Through },
             IoKind::Flush => RequestKind::Flush,
         };
         let (offset, len) = if io.kind == IoKind::Flush { (0, 0) } else { (io.offset, u64::from(io.len)) };
@@ -133,7 +138,7 @@ impl<D: DriveModel> Machine<D> {
             let io = self.inside[slot as usize].io;
             let offset = io.offset + done;
             let len = (u64::from(io.len) - done).min(self.chunk - offset % self.chunk);
-            self.gate.went_in(len);
+            self.gate.went_in(len, offset + len);
             self.give_to_engine(slot, RequestKind::Write { fua: true }, offset, len);
         }
     }
@@ -145,7 +150,7 @@ impl<D: DriveModel> Machine<D> {
                 self.next_part();
                 return;
             }
-            self.gate.leave();
+            self.gate.leave(self.now);
             self.next_part();
         }
         self.entered -= 1;
@@ -176,6 +181,8 @@ impl<D: DriveModel> Machine<D> {
 
     fn tell_host(&mut self, slot: u32, done: &mut Vec<IoDone>) {
         let Inside { io, status, .. } = self.inside[slot as usize];
+        let worker = self.worker(io.worker);
+        self.workers[worker].asked -= 1;
         self.free.push(slot);
         let (kind, bytes) = match io.kind {
             IoKind::Read => (0, Some(0)),
@@ -220,6 +227,12 @@ impl<D: DriveModel> Machine<D> {
 
     /// A command to a member: the processor, then the way there; data of a write goes along.
     fn issue(&mut self, command: &DriveCommand) {
+        let mut command = *command;
+        if let (DriveOp::Write { fua }, false) = (&mut command.op, self.plant.through_below.is_zero()) {
+            // What the controller does not cache, the drives may.
+            *fua = false;
+        }
+        let command = &command;
         let drive = command.drive.index();
         let bytes = command.len.bytes().get();
         let (reads, writes) = (command.op == DriveOp::Read, matches!(command.op, DriveOp::Write { .. }));
@@ -285,7 +298,12 @@ impl<D: DriveModel> Machine<D> {
         }
         let bytes = u64::from(transfer.len);
         let (at, line) = if reads {
-            (self.host_ways.read(self.now, bytes), self.line.to_host)
+            let io = self.inside[usize::try_from(transfer.token.0).expect("tokens are slots")].io;
+            let alone = self.workers[usize::from(io.worker)].asked == 1;
+            let waits = if alone { self.plant.read_kib.0 * bytes.min(WAITING_BYTES_MAX) / 1024 } else { 0 };
+            let at = (self.host_ways.read(self.now, bytes) + Nanos(waits)).max(self.to_host_last);
+            self.to_host_last = at;
+            (at, self.line.to_host)
         } else {
             (self.host_ways.write(self.now, bytes), self.line.from_host)
         };

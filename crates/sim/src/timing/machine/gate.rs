@@ -1,17 +1,27 @@
-//! A controller that adapts to its load: what the first requests were decides how it takes writes from then on, until
-//! the power is cut.
+//! What a controller makes of writes before its cache: it tells those that go on with each other from those that do
+//! not.
 //!
-//! Where they came in order, nothing changes. Random ones teach it to distrust streams: long writes, and writes that go
-//! on with others, pass a gate one at a time, a chunk after the other, and wait for the medium each time.
+//! A controller that adapts decides by its first requests how it takes writes from then on, until the power is cut.
+//! Where they came in order, nothing changes. Random ones teach it to distrust streams: single long writes, and those
+//! of long streams, pass a gate one at a time, a chunk after the other, and wait for the medium each time.
+//!
+//! A controller with a small cache keeps parts of stripes only where the rest of the stripe can be expected: other
+//! short writes go through to the drives.
 
 use std::collections::VecDeque;
+
+use openraid_units::{Bytes, Instant, Nanos};
 
 use super::{HostIo, IoKind};
 
 /// A write of so many bytes is long: two chunks of the usual size.
 const LONG_BYTES: u32 = 128 << 10;
-/// Writes in order, the first included, that make a stream.
+/// Bytes in order that make a stream long: files of a few megabytes are none.
+const LONG_STREAM_BYTES: u64 = 16 << 20;
+/// Requests in order, the first included, that make a stream.
 const STREAM_AFTER: u32 = 4;
+/// A stream that has been silent for so long is not long any more.
+const SILENT_AFTER: Nanos = Nanos::from_millis(2);
 /// Streams that are told apart.
 const STREAMS_MAX: usize = 16;
 
@@ -19,12 +29,16 @@ const STREAMS_MAX: usize = 16;
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     next: u64,
-    length: u32,
+    requests: u32,
+    bytes: u64,
+    at: Instant,
 }
 
 /// What a controller has learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lesson {
+    /// It does not learn.
+    Fixed,
     /// Nothing yet: requests seen, and those of them that went on with others.
     Listening { seen: u32, in_order: u32 },
     /// Loads come in order.
@@ -33,55 +47,98 @@ enum Lesson {
     Distrust,
 }
 
+/// How a request goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Passage {
+    /// Into the cache, as any other.
+    Free,
+    /// Past the cache.
+    Through,
+    /// It must pass the gate.
+    Held,
+}
+
 /// See the module header.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// Requests after which it has made up its mind; zero is a controller that does not adapt.
+    /// Requests after which it has made up its mind.
     after: u32,
     lesson: Lesson,
+    /// Shorter writes that belong to no stream are not cached.
+    through_below: u64,
     streams: VecDeque<Stream>,
     waiting: VecDeque<u32>,
-    /// The write at the gate, and the bytes of it that have gone in.
+    /// The write at the gate, the bytes of it that have gone in, and where it ends.
     at: Option<u32>,
     gone: u64,
+    ends: u64,
 }
 
 impl Gate {
-    /// A controller that makes up its mind after so many requests, or has learned already that loads are random.
-    pub fn new(after: u32, distrust: bool) -> Self {
-        let lesson = if distrust { Lesson::Distrust } else { Lesson::Listening { seen: 0, in_order: 0 } };
-        Self { after, lesson, streams: VecDeque::new(), waiting: VecDeque::new(), at: None, gone: 0 }
+    /// A controller that makes up its mind after so many requests (zero is one that does not adapt), or has learned
+    /// already that loads are random; and that does not cache shorter writes than these, unless they go on.
+    pub fn new(after: u32, distrust: bool, through_below: Bytes) -> Self {
+        let lesson = match (after, distrust) {
+            (0, _) => Lesson::Fixed,
+            (_, true) => Lesson::Distrust,
+            (_, false) => Lesson::Listening { seen: 0, in_order: 0 },
+        };
+        Self {
+            after,
+            lesson,
+            through_below: through_below.get(),
+            streams: VecDeque::new(),
+            waiting: VecDeque::new(),
+            at: None,
+            gone: 0,
+            ends: 0,
+        }
     }
 
-    /// A request comes in: must it pass the gate?
-    pub fn holds(&mut self, io: &HostIo) -> bool {
-        if self.after == 0 || self.lesson == Lesson::Trust || io.kind == IoKind::Flush {
-            return false;
+    /// A request comes in: how does it go on?
+    pub fn look(&mut self, io: &HostIo, now: Instant) -> Passage {
+        let indifferent = matches!(self.lesson, Lesson::Fixed | Lesson::Trust) && self.through_below == 0;
+        if indifferent || io.kind == IoKind::Flush {
+            return Passage::Free;
         }
-        let length = self.follow(io);
+        let stream = self.follow(io, now);
         if let Lesson::Listening { seen, in_order } = &mut self.lesson {
             *seen += 1;
-            *in_order += u32::from(length > 1);
+            *in_order += u32::from(stream.requests > 1);
             if *seen >= self.after {
                 self.lesson = if *in_order * 2 >= *seen { Lesson::Trust } else { Lesson::Distrust };
             }
         }
-        let stream = io.len >= LONG_BYTES || length >= STREAM_AFTER;
-        self.lesson == Lesson::Distrust && io.kind == IoKind::Write && stream
+        let long = io.len >= LONG_BYTES || stream.bytes >= LONG_STREAM_BYTES;
+        if io.kind != IoKind::Write {
+            Passage::Free
+        } else if self.lesson == Lesson::Distrust && long {
+            Passage::Held
+        } else if u64::from(io.len) < self.through_below && stream.requests < STREAM_AFTER {
+            Passage::Through
+        } else {
+            Passage::Free
+        }
     }
 
-    /// How many requests, this one included, have gone on with each other.
-    fn follow(&mut self, io: &HostIo) -> u32 {
+    /// The stream of a request, this one included.
+    fn follow(&mut self, io: &HostIo, now: Instant) -> Stream {
         let end = io.offset + u64::from(io.len);
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.next == io.offset) {
-            (stream.next, stream.length) = (end, stream.length.saturating_add(1));
-            return stream.length;
+            if now.since(stream.at) > SILENT_AFTER {
+                stream.bytes = 0;
+            }
+            (stream.next, stream.at) = (end, now);
+            stream.requests = stream.requests.saturating_add(1);
+            stream.bytes += u64::from(io.len);
+            return *stream;
         }
         if self.streams.len() == STREAMS_MAX {
             self.streams.pop_front();
         }
-        self.streams.push_back(Stream { next: end, length: 1 });
-        1
+        let stream = Stream { next: end, requests: 1, bytes: u64::from(io.len), at: now };
+        self.streams.push_back(stream);
+        stream
     }
 
     /// A write comes to the gate; true if it is its turn at once.
@@ -104,9 +161,10 @@ impl Gate {
         self.at.map(|slot| (slot, self.gone))
     }
 
-    /// So much of it goes in.
-    pub fn went_in(&mut self, bytes: u64) {
+    /// So much of it goes in, up to this place.
+    pub fn went_in(&mut self, bytes: u64, end: u64) {
         self.gone += bytes;
+        self.ends = end;
     }
 
     /// What went in is done: is there more of it?
@@ -114,8 +172,13 @@ impl Gate {
         self.gone < len
     }
 
-    /// It is done; the next one comes to the gate.
-    pub fn leave(&mut self) {
+    /// It is done; the next one comes to the gate. Its stream was not silent while it was there.
+    pub fn leave(&mut self, now: Instant) {
+        for stream in &mut self.streams {
+            if stream.next >= self.ends && stream.next - self.ends <= LONG_STREAM_BYTES {
+                stream.at = now;
+            }
+        }
         (self.at, self.gone) = (self.waiting.pop_front(), 0);
     }
 }
@@ -124,37 +187,73 @@ impl Gate {
 mod tests {
     use super::*;
 
+    const SOON: Nanos = Nanos::from_micros(100);
+
     fn write(offset: u64, len: u32) -> HostIo {
         HostIo { id: 0, kind: IoKind::Write, offset, len, worker: 0 }
     }
 
     #[test]
-    fn long_writes_and_streams_pass_one_after_the_other() {
-        let mut gate = Gate::new(100, true);
-        assert!(gate.holds(&write(1 << 30, LONG_BYTES)));
-        let held: Vec<bool> = (0..6).map(|number| gate.holds(&write(number * 4096, 4096))).collect();
-        assert_eq!(held, [false, false, false, true, true, true]);
-        assert!(!gate.holds(&write(7777 * 4096, 4096)));
+    fn long_writes_and_long_streams_pass_one_after_the_other() {
+        let mut gate = Gate::new(100, true, Bytes::ZERO);
+        let mut now = Instant::ZERO;
+        assert_eq!(gate.look(&write(1 << 30, LONG_BYTES), now), Passage::Held);
+        // 256 requests of 64 KiB are 16 MiB: the last of them is held, and what follows it.
+        let mut held = Vec::new();
+        for number in 0..260 {
+            now += SOON;
+            held.push(gate.look(&write(number << 16, 64 << 10), now) == Passage::Held);
+        }
+        assert_eq!(held.iter().position(|held| *held), Some(255));
+        assert!(held[255..].iter().all(|held| *held));
+        // Silence ends a stream, unless it was at the gate all the time.
+        let later = now + Nanos::from_millis(50);
         assert!(gate.arrive(1) && !gate.arrive(2));
-        gate.went_in(10);
+        gate.went_in(64 << 10, 260 << 16);
+        gate.leave(later);
+        assert_eq!(gate.look(&write(260 << 16, 64 << 10), later), Passage::Held);
+        assert_eq!(gate.look(&write(261 << 16, 64 << 10), later + Nanos::from_millis(3)), Passage::Free);
+    }
+
+    #[test]
+    fn writes_go_in_bit_by_bit_and_one_after_the_other() {
+        let mut gate = Gate::new(100, true, Bytes::ZERO);
+        assert!(gate.arrive(1) && !gate.arrive(2));
+        gate.went_in(10, 10);
         assert!(gate.has_more(11) && !gate.has_more(10) && gate.is_at(1));
-        gate.leave();
+        gate.leave(Instant::ZERO);
         assert_eq!(gate.at_gate(), Some((2, 0)));
-        gate.leave();
+        gate.leave(Instant::ZERO);
         assert_eq!(gate.at_gate(), None);
     }
 
     #[test]
     fn the_first_requests_decide() {
-        let mut random = Gate::new(10, false);
-        let mut ordered = Gate::new(10, false);
+        let mut random = Gate::new(10, false, Bytes::ZERO);
+        let mut ordered = Gate::new(10, false, Bytes::ZERO);
         for number in 0..10 {
-            random.holds(&write(number * 999_424, 4096));
-            ordered.holds(&write(number * 4096, 4096));
+            random.look(&write(number * 999_424, 4096), Instant::ZERO);
+            ordered.look(&write(number * 4096, 4096), Instant::ZERO);
         }
         let long = write(1 << 40, LONG_BYTES);
-        assert!(random.holds(&long) && !ordered.holds(&long));
+        assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
+        assert_eq!(ordered.look(&long, Instant::ZERO), Passage::Free);
         // Nobody who does not adapt holds anything.
-        assert!(!Gate::new(0, false).holds(&long));
+        assert_eq!(Gate::new(0, false, Bytes::ZERO).look(&long, Instant::ZERO), Passage::Free);
+    }
+
+    #[test]
+    fn parts_of_stripes_are_cached_where_the_rest_can_be_expected() {
+        let mut gate = Gate::new(0, false, Bytes::kib(192));
+        let mut passages = Vec::new();
+        for number in 0..6 {
+            passages.push(gate.look(&write(number * 8192, 8192), Instant::ZERO));
+        }
+        assert_eq!(passages[..3], [Passage::Through; 3]);
+        assert_eq!(passages[3..], [Passage::Free; 3]);
+        assert_eq!(gate.look(&write(1 << 30, 8192), Instant::ZERO), Passage::Through);
+        assert_eq!(gate.look(&write(1 << 31, 192 << 10), Instant::ZERO), Passage::Free);
+        let read = HostIo { kind: IoKind::Read, ..write(1 << 32, 8192) };
+        assert_eq!(gate.look(&read, Instant::ZERO), Passage::Free);
     }
 }

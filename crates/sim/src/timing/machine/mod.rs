@@ -91,6 +91,8 @@ struct Worker {
     line: usize,
     /// Where its last request ended.
     end: u64,
+    /// Requests that have not ended.
+    asked: u32,
 }
 
 impl Worker {
@@ -144,6 +146,8 @@ pub struct Machine<D = AnyDrive> {
     entered: u32,
     door: VecDeque<u32>,
     gate: Gate,
+    /// When the last payload gets to the host.
+    to_host_last: Instant,
     /// Members of one set of redundancy, and bytes of a chunk.
     set_members: u64,
     chunk: u64,
@@ -240,7 +244,8 @@ impl<D: DriveModel> Machine<D> {
             free: Vec::new(),
             entered: 0,
             door: VecDeque::new(),
-            gate: Gate::new(plant.adapts_after, plant.taught),
+            gate: Gate::new(plant.adapts_after, plant.taught, plant.through_below),
+            to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.legs()),
             flights: Vec::new(),
@@ -335,6 +340,7 @@ impl<D: DriveModel> Machine<D> {
     pub fn submit(&mut self, io: HostIo) {
         let worker = self.worker(io.worker);
         let host = self.host_cost(worker, &io);
+        self.workers[worker].asked += 1;
         let entry = Inside { io, status: ReplyStatus::Ok, host };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -370,7 +376,7 @@ impl<D: DriveModel> Machine<D> {
     fn worker(&mut self, number: u16) -> usize {
         while self.workers.len() <= usize::from(number) {
             let server = self.workers.len() % self.host_servers.len();
-            self.workers.push(Worker { server, line: self.lines.len(), end: u64::MAX });
+            self.workers.push(Worker { server, line: self.lines.len(), end: u64::MAX, asked: 0 });
             self.lines.push(Line::new(&mut self.calendar));
         }
         usize::from(number)

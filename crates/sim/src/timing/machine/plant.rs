@@ -105,6 +105,11 @@ pub struct Plant {
     pub adapts_after: u32,
     /// It has learned before that its loads are random.
     pub taught: bool,
+    /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host where its thread has asked for
+    /// nothing else.
+    pub read_kib: Nanos,
+    /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
+    pub through_below: Bytes,
     /// What is dirty is written after this time.
     pub destage_delay: Nanos,
     /// A command that has waited so long for its member goes before all others.
@@ -150,6 +155,8 @@ impl Default for Plant {
             destage_units: 32,
             adapts_after: 0,
             taught: false,
+            read_kib: Nanos::ZERO,
+            through_below: Bytes::ZERO,
             destage_delay: Nanos::from_secs(5),
             queue_age: Nanos::from_secs(2),
             policy: Policy::default(),

@@ -189,6 +189,11 @@ impl MachineSpec {
         if !software {
             (plant.destage_delay, plant.queue_age) = (CARD_DESTAGE_DELAY, CARD_QUEUE_AGE);
         }
+        plant.read_kib = micros(quirk_number(controller, "read_kib_us"));
+        if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
+            let columns = self.array.members / self.array.legs() - self.array.parities();
+            plant.through_below = self.chunk() * u64::from(columns);
+        }
         if let Some(depth) = quirk(controller, "write_pipeline_depth") {
             plant.destage_units = self.destage_units(depth);
         }
@@ -207,12 +212,10 @@ impl MachineSpec {
     /// does not help an array with parity.
     fn cache(&self, whole_cache: Bytes) -> Bytes {
         let Some(stripes) = quirk(&self.controller, "parity_open_stripes").map(whole) else { return whole_cache };
-        let parities = match self.array.level {
-            ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
-            ArrayLevel::Raid6 | ArrayLevel::Raid60 => 2,
-            _ => return whole_cache,
-        };
-        let columns = self.array.members / self.array.legs() - parities;
+        if !self.array.level.has_parity() {
+            return whole_cache;
+        }
+        let columns = self.array.members / self.array.legs() - self.array.parities();
         let dirty = self.chunk() * u64::from(columns) * u64::from(stripes.max(1));
         let needed = Bytes(dirty.get() * 100 / Plant::default().dirty_percent[0]);
         whole_cache.min(needed.max(CACHE_LEAST))
@@ -235,9 +238,11 @@ impl MachineSpec {
         // A drive by itself needs no map.
         let mapped = !matches!(self.array.level, ArrayLevel::Single | ArrayLevel::Jbod);
         let map = if mapped { quirk_number(&self.controller, "stripe_map_overhead_us") } else { 0.0 };
+        let others = u64::from(if mapped { self.array.members - 1 } else { 0 });
+        let width = Nanos(micros(quirk_number(&self.controller, "width_us")).0 * others);
         ProcessorCost {
-            read: cpu.command.value,
-            write: cpu.command.value,
+            read: cpu.command.value + width,
+            write: cpu.command.value + width,
             nested: micros(quirk_number(&self.controller, "nested_level_overhead_us")),
             command: cpu.member_command.value + micros(map),
             kib: cpu.per_kib.value,
@@ -262,7 +267,9 @@ impl MachineSpec {
         let setup = bus.command.value;
         let path = self.controller.data_path.as_ref();
         let own = |rate: Option<u64>| rate.map_or(Rate::FREE, |rate| Rate::new(rate, Nanos::ZERO));
-        let (read, write) = (own(path.map(|p| p.read.value.0)), own(path.map(|p| p.write.value.0)));
+        let parity = path.and_then(|p| p.parity_read.as_ref()).filter(|_| self.array.level.has_parity());
+        let read = parity.or(path.map(|p| &p.read)).map(|rate| rate.value.0);
+        let (read, write) = (own(read), own(path.map(|p| p.write.value.0)));
         match bus.duplex {
             Duplex::Half => WayCost { read, write, shared: Some(Rate::new(bus.read.value.0, setup)) },
             Duplex::Full => {
