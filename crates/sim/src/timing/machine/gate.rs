@@ -201,7 +201,7 @@ mod tests {
         // 256 requests of 64 KiB are 16 MiB: the last of them is held, and what follows it.
         let mut held = Vec::new();
         for number in 0..260 {
-            now += SOON;
+            now = now + SOON;
             held.push(gate.look(&write(number << 16, 64 << 10), now) == Passage::Held);
         }
         assert_eq!(held.iter().position(|held| *held), Some(255));
