@@ -237,12 +237,10 @@ impl Reader {
         wanted: &str,
         pick: impl Fn(&Value) -> Option<T>,
     ) -> Option<T> {
-        let value = fields.get(name).filter(|value| !value.is_null())?;
-        let found = pick(value);
-        if found.is_none() {
-            self.complain(format!("field '{name}': expected {wanted}, found {}", sort(value)));
-        }
-        found
+        field(fields, name, wanted, pick).unwrap_or_else(|wrong| {
+            self.complain(wrong);
+            None
+        })
     }
 
     /// As [`Reader::take`], of a field that is there for readers: whatever else it is changes no verdict, and is passed
@@ -254,13 +252,10 @@ impl Reader {
         wanted: &str,
         pick: impl Fn(&Value) -> Option<T>,
     ) -> Option<T> {
-        let value = fields.get(name).filter(|value| !value.is_null())?;
-        let found = pick(value);
-        if found.is_none() {
-            let text = format!("{}: field '{name}': expected {wanted}, found {}; passed over", self.place, sort(value));
-            self.warnings.push(text);
-        }
-        found
+        field(fields, name, wanted, pick).unwrap_or_else(|wrong| {
+            self.warnings.push(format!("{}: {wrong}; passed over", self.place));
+            None
+        })
     }
 
     /// A text for readers.
@@ -334,6 +329,20 @@ impl Reader {
             Workload::from_fields(&rest).unwrap_or_else(|_| panic!("bug: a workload without a pattern has none to miss"))
         })
     }
+}
+
+/// What `pick` finds in a field; nothing where it is absent or null.
+///
+/// # Errors
+/// It finds nothing in what is there: in words.
+fn field<T>(
+    fields: &Map<String, Value>,
+    name: &str,
+    wanted: &str,
+    pick: impl Fn(&Value) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    pick(value).map(Some).ok_or_else(|| format!("field '{name}': expected {wanted}, found {}", sort(value)))
 }
 
 /// What a value is, in words.

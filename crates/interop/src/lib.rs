@@ -11,13 +11,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use openraid_core::admin::AdminCommand;
+use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 use openraid_oracle::stamp::{self, Report, WriteLog};
 use openraid_sim::drive::{DriveSpec, Fresh};
 use openraid_sim::shape::Blocks;
 use openraid_sim::world::{World, WorldSpec};
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{Random, Rig, RigOptions, Shape};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
 /// Images are copied in pieces of this size.
@@ -254,6 +255,34 @@ pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOpti
     stamp_array(&mut rig.world, rig.array, seed);
     rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("the array stops");
     dump_all(&rig.world, key, folder)
+}
+
+/// Generations of [`write_logged`].
+pub const LOGGED_WRITES: u64 = 60;
+
+/// Writes of [`LOGGED_WRITES`] generations at random places of the first so many sectors, stamped with `stamps`; the log of
+/// those that were begun (I) and acknowledged (A). The first `answered` are waited for, the others are under way.
+///
+/// # Panics
+/// The array does not take them.
+pub fn write_logged(rig: &mut Rig, places: u64, stamps: u64, sectors: u64, answered: u64) -> String {
+    use std::fmt::Write as _;
+    let (mut random, mut log) = (Random::new(places), String::new());
+    for generation in 1..=LOGGED_WRITES {
+        let len = 1 + random.below(64);
+        let lba = random.below(sectors - len);
+        let mut bytes = vec![0; usize::try_from(len * 512).expect("a write is small")];
+        stamp::stamp(&mut bytes, stamps, lba, generation);
+        writeln!(log, "I {lba} {len} {generation}").expect("a string takes it");
+        if generation <= answered {
+            rig.world.write(rig.array, lba * 512, &bytes).expect("the array takes writes");
+            writeln!(log, "A {lba} {len} {generation}").expect("a string takes it");
+        } else {
+            let kind = RequestKind::Write { fua: false };
+            let _ = rig.world.try_submit(rig.array, kind, lba * 512, len * 512, bytes);
+        }
+    }
+    log
 }
 
 /// Write what every drive of a machine holds into files.

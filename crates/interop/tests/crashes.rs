@@ -3,14 +3,13 @@
 
 use openraid_core::admin::Health;
 use openraid_core::array::assemble::AssembleError;
-use openraid_interop::{dump_all, machine, stamp_array, verified, Folder};
-use openraid_oracle::stamp::{stamp, WriteLog};
+use openraid_interop::{dump_all, machine, stamp_array, verified, write_logged, Folder};
+use openraid_oracle::stamp::WriteLog;
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::world::arrays::StartError;
-use openraid_sim::{Random, Rig, RigOptions, Shape};
+use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::Sectors;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,21 +100,7 @@ fn killed_engine(shape: Shape, bitmap: bool, key: &str, folder: &Folder) -> (Vec
     stamp_array(&mut rig.world, rig.array, SEED);
     rig.world.run_until_idle();
     let sectors = rig.session.capacity() / 512;
-    let (mut random, mut log) = (Random::new(SEED), String::new());
-    for generation in 1..=60 {
-        let len = 1 + random.below(64);
-        let lba = random.below(sectors - len);
-        let mut bytes = vec![0; usize::try_from(len * 512).expect("a write is small")];
-        stamp(&mut bytes, SEED, lba, generation);
-        writeln!(log, "I {lba} {len} {generation}").expect("a string takes it");
-        if generation <= 40 {
-            rig.world.write(rig.array, lba * 512, &bytes).expect("the array takes writes");
-            writeln!(log, "A {lba} {len} {generation}").expect("a string takes it");
-        } else {
-            let kind = openraid_core::events::RequestKind::Write { fua: false };
-            let _ = rig.world.try_submit(rig.array, kind, lba * 512, len * 512, bytes);
-        }
-    }
+    let log = write_logged(&mut rig, SEED, SEED, sectors, 40);
     for _ in 0..25 {
         rig.world.step();
     }

@@ -2,13 +2,12 @@
 //! all members and with one missing.
 
 use openraid_core::admin::Health;
-use openraid_interop::{dump_all, machine, stamp_array, verified, Folder};
-use openraid_oracle::stamp::{stamp, WriteLog};
+use openraid_interop::{dump_all, machine, stamp_array, verified, write_logged, Folder, LOGGED_WRITES};
+use openraid_oracle::stamp::WriteLog;
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
-use openraid_sim::{Random, Rig, RigOptions, Shape};
+use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Nanos, Sectors};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,21 +25,8 @@ fn killed_engine(seed: u64, steps: u32, key: &str, folder: &Folder) -> (Vec<Path
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     let sectors = (rig.session.capacity() / 512).min(1024);
-    let (mut random, mut log) = (Random::new(seed), String::new());
-    for generation in 1..=60 {
-        let len = 1 + random.below(64);
-        let lba = random.below(sectors - len);
-        let mut bytes = vec![0; usize::try_from(len * 512).expect("a write is small")];
-        stamp(&mut bytes, SEED, lba, generation);
-        writeln!(log, "I {lba} {len} {generation}").expect("a string takes it");
-        if generation <= 40 || steps == u32::MAX {
-            rig.world.write(rig.array, lba * 512, &bytes).expect("the array takes writes");
-            writeln!(log, "A {lba} {len} {generation}").expect("a string takes it");
-        } else {
-            let kind = openraid_core::events::RequestKind::Write { fua: false };
-            let _ = rig.world.try_submit(rig.array, kind, lba * 512, len * 512, bytes);
-        }
-    }
+    let answered = if steps == u32::MAX { LOGGED_WRITES } else { 40 };
+    let log = write_logged(&mut rig, seed, SEED, sectors, answered);
     for _ in 0..if steps == u32::MAX { 0 } else { steps } {
         rig.world.step();
     }

@@ -30,8 +30,6 @@ pub struct Reading {
     pub percentile_ns: f64,
     /// Requests.
     pub requests: f64,
-    /// Of these, reads.
-    pub reads: f64,
     /// Of these, writes.
     pub writes: f64,
     /// Reads of all members.
@@ -66,7 +64,6 @@ impl Reading {
             mean_ns: result.latency.mean_ns,
             percentile_ns: result.histogram().percentile(percentile) as f64,
             requests: result.requests as f64,
-            reads: result.reads.requests as f64,
             writes: result.writes.requests as f64,
             member_reads: result.members.iter().map(|member| member.reads as f64).sum(),
             cpu: result.host_cpu,
@@ -91,7 +88,7 @@ impl Reading {
             |parts: &[Part]| -> Vec<[f64; 3]> { parts.iter().map(|part| [part.busy, part.iops, part.mbps]).collect() };
         json!({
             "iops": self.iops, "mbps": self.mbps, "mean_ns": self.mean_ns, "percentile_ns": self.percentile_ns,
-            "requests": self.requests, "reads": self.reads, "writes": self.writes, "member_reads": self.member_reads,
+            "requests": self.requests, "writes": self.writes, "member_reads": self.member_reads,
             "cpu": self.cpu, "score": self.score, "members": parts(&self.members), "workers": parts(&self.workers),
             "curve": self.curve,
         })
@@ -117,7 +114,6 @@ impl Reading {
             mean_ns: figure("mean_ns")?,
             percentile_ns: figure("percentile_ns")?,
             requests: figure("requests")?,
-            reads: figure("reads")?,
             writes: figure("writes")?,
             member_reads: figure("member_reads")?,
             cpu: number("cpu"),
