@@ -351,7 +351,7 @@ fn an_entry_that_a_newer_program_wrote_is_not_taken_for_the_end_of_the_log() {
     let at = usize::try_from(last.get() * 512).unwrap();
     let superblock = JournalSuperblock::decode(&device[at..], SuperblockCopy::Last).unwrap();
     let good = &device[RING_AT..][..14_328 * 512];
-    for (offset, value) in [(8, 2), (256, 7), (92, 1), (88, 3)] {
+    for (offset, value) in [(8, 2), (256, 8), (92, 1), (88, 3)] {
         let mut image = good.to_vec();
         image[offset] = value;
         fix_checksum(&mut image[..4096]);

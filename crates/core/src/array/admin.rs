@@ -173,6 +173,9 @@ impl Controller {
         let set = self.set_mut(id);
         let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error);
         if let Some(why) = set.journal.replay_error.or(log_error) {
+            if set.is_busy() {
+                return None;
+            }
             self.take_back(array, id);
             return Some(Err(AdminError::NotPossible(why)));
         }
@@ -230,9 +233,7 @@ impl Controller {
         if !failed && !set.dirty.failed && set.dirty.all() > 0 {
             return None;
         }
-        let flushes = set.clean_flushes + set.bitmap_flushes + set.checkpoint_flushes;
-        let busy = set.ops > 0 || flushes > 0 || set.is_ppl_busy();
-        if busy {
+        if set.is_busy() {
             return None;
         }
         if !failed && !self.is_settled(set_id, actions) {

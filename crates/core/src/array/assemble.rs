@@ -382,6 +382,9 @@ fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
             Role::Active(slot) if slot.0 >= common.raid_disks => Verdict::Failed,
             Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
             Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
+            // A spare when the power went between the two waves: that it is to be filled it does not know yet, and so
+            // cannot say how far it is.
+            Role::Active(_) if own.role() == Role::Spare => Verdict::Spare,
             Role::Active(slot) => {
                 let done = own.recovery_offset().map(|at| Sectors(at.get()));
                 let replacement = own.features.contains(FeatureMap::REPLACEMENT);

@@ -187,6 +187,12 @@ impl Controller {
                  it reads them",
             ));
         }
+        if !self.journal.replay.is_in_blocks(index, set.block) {
+            return Err(AdminError::NotPossible(
+                "the journal holds writes of this array in smaller blocks than its drives take: they were made while a drive with \
+                 larger blocks was missing; start the array without that drive once, so that they are written",
+            ));
+        }
         let superblock = self.journal.superblock.as_ref().expect("just seen");
         set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
         set.journal.index = index;

@@ -32,7 +32,7 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock.logical_block_size = own.logical_block_size;
     superblock.unassigned = own.unassigned;
     superblock.bitmap_or_ppl = own.bitmap_or_ppl;
-    superblock.features.set(FeatureMap::REPLACEMENT, member.replacement);
+    superblock.features.set(FeatureMap::REPLACEMENT, own.features.contains(FeatureMap::REPLACEMENT));
     superblock.features.set(FeatureMap::BAD_BLOCKS, !member.bad.ranges().is_empty());
     superblock.features.set(FeatureMap::NEW_OFFSET, false);
     superblock.set_recovery_offset(own.recovery_offset());
@@ -69,6 +69,7 @@ impl Set {
             if number < common.roles.len() {
                 common.roles.set(number, role);
             }
+            own.features.set(FeatureMap::REPLACEMENT, member.replacement);
             own.set_recovery_offset(match member.state {
                 MemberState::Rebuilding { to } => Some(openraid_units::MemberLba(to.get())),
                 _ => None,
@@ -87,6 +88,19 @@ impl Set {
         }
         let snapshot = common.clone();
         metadata.snapshot = snapshot;
+    }
+}
+
+impl Set {
+    /// Is an operation of the set, or a command of its own, under way? It ends sooner or later, and wants to find the set.
+    pub(crate) fn is_busy(&self) -> bool {
+        let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes;
+        self.ops > 0
+            || flushes > 0
+            || self.is_ppl_busy()
+            || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)
+            || self.bitmap.as_ref().is_some_and(super::bitmap::Bitmap::is_writing)
+            || self.members.iter().any(|member| member.bad.writing)
     }
 }
 

@@ -289,7 +289,7 @@ impl Cache {
     /// somebody waits, while the journal needs it gone (it keeps an entry below `pressed`), or when it has waited long
     /// enough.
     pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos, pressed: u64) -> Option<u32> {
-        while let Some(rested) = self.units.first_resting().filter(|unit| self.units.get(*unit).since + delay <= now) {
+        if let Some(rested) = self.first_rested(now, delay) {
             self.counters.aged += 1;
             self.units.set_state(rested, UnitState::Ready);
         }
@@ -310,6 +310,15 @@ impl Cache {
             return None;
         }
         Some(unit)
+    }
+
+    /// The dirty unit whose turn it is to be tried once more. What somebody waits for and was not tried yet comes first,
+    /// if it waits since longer: else members that take no writes would keep everything from those that do.
+    fn first_rested(&self, now: Instant, delay: openraid_units::Nanos) -> Option<u32> {
+        let rested = self.units.first_resting()?;
+        let due = self.units.get(rested).since + delay;
+        let before = |unit: u32| self.syncs > 0 && self.units.get(unit).since <= due;
+        (due <= now && !self.units.first_waiting().is_some_and(before)).then_some(rested)
     }
 
     /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?

@@ -1,7 +1,7 @@
 //! Waiting until everything that was dirty at some time is on the members: for flushes, and for stopping.
 //!
-//! A set counts its dirty units by epochs: a flush ends the epoch and waits for the units of the one before. While
-//! it waits the next flush of that set waits to end the next epoch.
+//! A set counts its dirty units by epochs: a flush ends the epoch and waits for the units of the one before, together with
+//! all flushes that were asked for before that. While they wait the next flush of that set waits to end the next epoch.
 
 use openraid_units::SetId;
 
@@ -18,8 +18,12 @@ pub(crate) struct DirtyCount {
     pub new: u32,
     /// Kept because the set has failed.
     pub held: u32,
-    /// Some could not be written since the last flush.
+    /// Some could not be written since nobody waits, or since those who wait began to.
     pub failed: bool,
+    /// Flushes that wait for the units of epochs before this one, and the last request that was there when it began:
+    /// flushes up to that one may wait with them.
+    waiting: u32,
+    asked: u64,
 }
 
 impl DirtyCount {
@@ -46,30 +50,37 @@ impl Controller {
 
     /// Is everything that this flush covers of a set on the members? Otherwise it is called again.
     pub(crate) fn is_synced(&mut self, request: u32, set: SetId) -> bool {
-        if self.requests[request].sync == Sync::Idle && self.is_promised(set) {
-            return true;
+        if self.requests[request].sync == Sync::Idle {
+            if self.is_promised(set) {
+                return true;
+            }
+            let (number, asked) = (self.requests[request].number, self.asked);
+            let dirty = &mut self.set_mut(set).dirty;
+            if dirty.waiting == 0 {
+                if dirty.all() == 0 && !dirty.failed {
+                    return true;
+                }
+                (dirty.old, dirty.new) = (dirty.old + dirty.new, 0);
+                dirty.epoch = dirty.epoch.wrapping_add(1);
+                dirty.asked = asked;
+            } else if number > dirty.asked {
+                return false;
+            }
+            dirty.waiting += 1;
+            self.requests[request].sync = Sync::Waits;
+            self.cache.syncs += 1;
         }
         let dirty = &mut self.set_mut(set).dirty;
         if dirty.old > 0 {
             return false;
         }
-        if self.requests[request].sync == Sync::Idle {
-            let dirty = &mut self.set_mut(set).dirty;
-            if dirty.new == 0 && !dirty.failed {
-                return true;
-            }
-            (dirty.old, dirty.new) = (dirty.new, 0);
-            dirty.epoch = dirty.epoch.wrapping_add(1);
-            self.requests[request].sync = Sync::Waits;
-            self.cache.syncs += 1;
-            if self.set(set).dirty.old > 0 {
-                return false;
-            }
-        }
+        let failed = dirty.failed || dirty.held > 0;
+        dirty.waiting -= 1;
+        // Everybody who has waited is told.
+        dirty.failed &= dirty.waiting > 0;
         self.requests[request].sync = Sync::Idle;
         self.cache.syncs -= 1;
-        let dirty = &mut self.set_mut(set).dirty;
-        if core::mem::take(&mut dirty.failed) || dirty.held > 0 {
+        if failed {
             self.requests[request].error = Some(ReplyStatus::IoError);
         }
         true

@@ -241,15 +241,16 @@ impl Units {
         }
     }
 
-    /// A unit of a set that waits and has nothing dirty.
-    pub(crate) fn first_empty_waiting(&self, set: SetId) -> Option<u32> {
-        let mut index = self.waiting.head;
-        while index != NONE {
-            let unit = &self.units[index as usize];
-            if unit.set == set && unit.sectors == 0 {
-                return Some(index);
+    /// A unit of a set that waits, or was full and is to be written next, and has nothing dirty any more.
+    pub(crate) fn first_empty(&self, set: SetId) -> Option<u32> {
+        for mut index in [self.waiting.head, self.ready.head] {
+            while index != NONE {
+                let unit = &self.units[index as usize];
+                if unit.set == set && unit.sectors == 0 {
+                    return Some(index);
+                }
+                index = unit.next;
             }
-            index = unit.next;
         }
         None
     }

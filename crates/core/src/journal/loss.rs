@@ -89,7 +89,8 @@ impl Controller {
         true
     }
 
-    /// Pieces whose entry was never durable are answered when nothing is dirty any more; true where some were.
+    /// Pieces whose entry was never durable are answered when nothing is dirty any more and no session that can end is
+    /// left: until then a crash would bring back what the journal has, over what they wrote. True where some were.
     pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
         if core::mem::take(&mut self.journal_lost_notice) {
             self.journal_notice(None, NoticeKind::JournalFull, actions);
@@ -97,10 +98,13 @@ impl Controller {
         if self.journal.orphans.is_empty() {
             return false;
         }
-        let drained =
-            |set: &crate::array::set::Set| set.life == Life::Failed || set.dirty.all() == 0 || set.journal.stuck;
-        let drained = self.sets.iter().flatten().all(drained);
-        if !drained {
+        let drained = |(id, set): (u16, &Option<crate::array::set::Set>)| {
+            set.as_ref().is_none_or(|set| {
+                let written = set.dirty.all() == 0 || set.journal.stuck;
+                set.life == Life::Failed || (written && !self.is_session_ending(SetId(id)))
+            })
+        };
+        if !(0..).zip(&self.sets).all(drained) {
             return false;
         }
         let mut orphans = core::mem::take(&mut self.journal.orphans);
@@ -109,7 +113,8 @@ impl Controller {
             let volume = &self.array(array).expect("requests belong to arrays").volume;
             let failed = (0..volume.set_count()).any(|n| {
                 let set = self.set(volume.set(n));
-                set.life == Life::Failed || set.dirty.failed || set.journal.stuck
+                // A session that stays is replayed at the next start.
+                set.life == Life::Failed || set.dirty.failed || set.journal.session != Session::Off
             });
             self.on_piece_op(piece, failed.then_some(ReplyStatus::IoError), actions);
         }

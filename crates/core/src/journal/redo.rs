@@ -14,6 +14,7 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
 use crate::reason::Reason;
+use crate::slots::SlotSet;
 use crate::steps::What;
 
 /// References that one operation makes at the most; more, and the bytes are put in again.
@@ -143,7 +144,8 @@ impl Controller {
             }
         }
         let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
-        let records = references + revokes + inline.len() as usize;
+        let left_out = self.left_out(&op);
+        let records = references + revokes + (inline.len() + left_out.len()) as usize;
         if !self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
             self.wait_for_journal(index);
             return false;
@@ -152,6 +154,9 @@ impl Controller {
         let (member_lba, _) = self.member_rows(&op);
         if op.kind == OpKind::RowWrite {
             self.revoke_columns(&op, array);
+        }
+        for slot in left_out {
+            self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
         }
         for slot in named.minus(inline) {
             self.refer(&op, array, slot, member_lba);
@@ -168,6 +173,13 @@ impl Controller {
         }
         self.joins_group(index);
         false
+    }
+
+    /// Slots whose bytes this write makes other ones without writing them: they have no member, or one that is filled
+    /// later. By the time of a replay they may have one that is complete, and older records must not be done on it.
+    fn left_out(&self, op: &Op) -> SlotSet {
+        let view = self.stripe_view(op);
+        (self.named_slots(op) | view.parities()).minus(op.write)
     }
 
     /// What older entries say of the columns that a write past the cache names means nothing any more.

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, RingSector, JOURNAL_ALIGN};
-use openraid_units::{DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+use openraid_units::{BlockSize, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
 use super::commit::JournalWork;
@@ -38,6 +38,22 @@ struct Loaded {
     records: Vec<JournalRecord>,
 }
 
+/// A place of a member for which older redos are void, although the log does not have the newer bytes:
+///
+/// - a later redo refers to an entry that the tail has passed. It was complete, and the member was flushed since; what it
+///   wrote is nowhere else any more. Older ones may have been staged before it, and still stand in the log behind that
+///   entry;
+/// - a later write left the member out, because it was not there or was to be filled later. Since then it was filled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Newer {
+    array: u8,
+    slot: Slot,
+    at: MemberLba,
+    len: Sectors,
+    /// Its entry.
+    sequence: u64,
+}
+
 /// The set that is being replayed.
 #[derive(Clone, Copy, Debug)]
 struct Current {
@@ -55,6 +71,10 @@ pub(crate) struct Replay {
     entries: Vec<Loaded>,
     queue: Vec<SetId>,
     current: Option<Current>,
+    /// Where members have newer bytes than the log, in the order of the places.
+    newer: Vec<Newer>,
+    /// The longest of those places.
+    newer_max: Sectors,
     /// What the window holds: from this sector of the device on.
     window: Option<(u64, Sectors)>,
     /// The window is being read: from which device.
@@ -83,6 +103,45 @@ impl Replay {
         let first = found.kept.last().map_or(0, |last| last.sequence + 1);
         let entries = entries.filter(|(sequence, _)| *sequence >= first);
         self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
+        self.note_newer(&ring);
+    }
+
+    fn note_newer(&mut self, ring: &JournalRing) {
+        let mut newer = Vec::new();
+        for entry in &self.entries {
+            for record in &entry.records {
+                let (array, slot, at, len) = match *record {
+                    JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
+                        if self.find_referred(ring, entry, at).is_none() =>
+                    {
+                        (array, slot, member_lba, sectors)
+                    }
+                    JournalRecord::Outdated { array, slot, member_lba, sectors } => (array, slot, member_lba, sectors),
+                    _ => continue,
+                };
+                newer.push(Newer { array, slot, at, len, sequence: entry.sequence });
+            }
+        }
+        newer.sort_unstable();
+        self.newer_max = newer.iter().map(|newer| newer.len).max().unwrap_or(Sectors::ZERO);
+        self.newer = newer;
+    }
+
+    /// Has a member newer bytes at a place than those of this entry? The answer is for as much of its beginning as is told
+    /// with it.
+    fn has_newer(&self, array: u8, slot: Slot, (at, len): (MemberLba, Sectors), sequence: u64) -> (Sectors, bool) {
+        let from = MemberLba(at.get().saturating_sub(self.newer_max.get()));
+        let first = self.newer.partition_point(|own| (own.array, own.slot, own.at) < (array, slot, from));
+        let near = self.newer[first..].iter().take_while(|own| (own.array, own.slot) == (array, slot));
+        let near = near.take_while(|own| own.at < at + len);
+        let mut alike = len;
+        for newer in near.filter(|own| own.sequence > sequence && own.at + own.len > at) {
+            if newer.at <= at {
+                return (len.min(newer.at + newer.len - at), true);
+            }
+            alike = alike.min(newer.at - at);
+        }
+        (alike, false)
     }
 
     /// An entry was copied out of the ring to this place; the window was used for it.
@@ -119,6 +178,19 @@ impl Replay {
     /// Was this entry, or a later one, read?
     pub(crate) fn holds(&self, sequence: u64) -> bool {
         self.entries.last().is_some_and(|last| last.sequence >= sequence)
+    }
+
+    /// Can everything that is said of an array be written in blocks of this size?
+    pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
+        let block = block.sectors().get();
+        let mut records = self.entries.iter().flat_map(|entry| &entry.records).filter(|own| own.array() == array);
+        records.all(|record| match *record {
+            JournalRecord::Data { set_lba, sectors, .. } => (set_lba.get() | sectors.get()).is_multiple_of(block),
+            JournalRecord::Redo { member_lba, sectors, .. } | JournalRecord::RedoRef { member_lba, sectors, .. } => {
+                (member_lba.get() | sectors.get()).is_multiple_of(block)
+            }
+            _ => true,
+        })
     }
 
     /// A set wants its part of the log.
@@ -329,7 +401,7 @@ impl Controller {
 
     /// Units of which nothing is dirty any more are free.
     fn settle_revoked_units(&mut self, set: SetId) {
-        while let Some(unit) = self.cache.units.first_empty_waiting(set) {
+        while let Some(unit) = self.cache.units.first_empty(set) {
             self.cache.units.free(unit);
             self.set_mut(set).dirty.new -= 1;
         }
@@ -361,7 +433,11 @@ impl Controller {
             JournalRecord::Redo { slot, member_lba, .. } | JournalRecord::RedoRef { slot, member_lba, .. } => {
                 let at = member_lba + current.done;
                 let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-                let len = len.min(in_region);
+                let place = (at, len.min(in_region));
+                let (len, has_newer) = self.journal.replay.has_newer(current.array, slot, place, sequence);
+                if has_newer {
+                    return Some(len);
+                }
                 self.redo(current.set, slot, (at, len), from, actions).then_some(len)
             }
             _ => unreachable!("records without bytes are dealt with"),

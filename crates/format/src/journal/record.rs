@@ -91,6 +91,17 @@ pub enum JournalRecord {
         /// The array.
         array: u8,
     },
+    /// The row was written without this member: what older redo records say of the range there is outdated.
+    Outdated {
+        /// Array the member belongs to.
+        array: u8,
+        /// The member.
+        slot: Slot,
+        /// First sector in the member's data area.
+        member_lba: MemberLba,
+        /// Length of the range.
+        sectors: Sectors,
+    },
 }
 
 /// The fields of a record as they stand on disk, before they mean anything.
@@ -111,6 +122,7 @@ const REDO_REF: u8 = 3;
 const ZERO: u8 = 4;
 const REVOKE: u8 = 5;
 const RELEASE: u8 = 6;
+const OUTDATED: u8 = 7;
 
 impl JournalRecord {
     /// The array that the record is about.
@@ -122,7 +134,8 @@ impl JournalRecord {
             | Self::RedoRef { array, .. }
             | Self::Zero { array, .. }
             | Self::Revoke { array, .. }
-            | Self::Release { array } => array,
+            | Self::Release { array }
+            | Self::Outdated { array, .. } => array,
         }
     }
 
@@ -134,7 +147,11 @@ impl JournalRecord {
             Self::Data { payload_at, sectors, .. } | Self::Redo { payload_at, sectors, .. } => {
                 Some((payload_at, sectors))
             }
-            Self::RedoRef { .. } | Self::Zero { .. } | Self::Revoke { .. } | Self::Release { .. } => None,
+            Self::RedoRef { .. }
+            | Self::Zero { .. }
+            | Self::Revoke { .. }
+            | Self::Release { .. }
+            | Self::Outdated { .. } => None,
         }
     }
 
@@ -257,6 +274,9 @@ impl JournalRecord {
                 Raw { kind: REVOKE, array, lba: set_lba.0, sectors: sectors.0, ..Raw::default() }
             }
             Self::Release { array } => Raw { kind: RELEASE, array, ..Raw::default() },
+            Self::Outdated { array, slot, member_lba, sectors } => {
+                Raw { kind: OUTDATED, array, slot: slot.0, lba: member_lba.0, sectors: sectors.0, ..Raw::default() }
+            }
         }
     }
 }
@@ -276,7 +296,31 @@ impl Raw {
             ZERO => JournalRecord::Zero { array, set_lba, sectors },
             REVOKE => JournalRecord::Revoke { array, set_lba, sectors },
             RELEASE => JournalRecord::Release { array },
+            OUTDATED => JournalRecord::Outdated { array, slot, member_lba, sectors },
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_outdated_is_said_of_a_member() {
+        let record =
+            JournalRecord::Outdated { array: 3, slot: Slot(0x0102), member_lba: MemberLba(0x99), sectors: Sectors(8) };
+        let mut bytes = [0xa5; RECORD_BYTES];
+        record.encode(&mut bytes);
+        let mut right = [0; RECORD_BYTES];
+        right[..4].copy_from_slice(&[7, 3, 2, 1]);
+        (right[8], right[16]) = (0x99, 8);
+        assert_eq!(bytes, right);
+        assert_eq!(JournalRecord::decode(&right, 0), Ok(record));
+        assert_eq!((record.payload(), record.array()), (None, 3));
+        assert_eq!(record.check(0, Sectors::ZERO, |_, _| false), Ok(()));
+        right[24] = 1;
+        let fault = EntryFault::BadRecord { index: 0, field: "ring_sector", value: 1 };
+        assert_eq!(JournalRecord::decode(&right, 0), Err(fault));
     }
 }

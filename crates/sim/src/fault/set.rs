@@ -164,7 +164,10 @@ impl Set {
             return;
         }
         self.newest = newest.events;
-        let member = |own: &Superblock| matches!(newest.roles.get(own.dev_number), Role::Active(_));
+        // One that is further behind missed writes, whatever the others call it: it was not there.
+        let member = |own: &Superblock| {
+            own.events + 1 >= newest.events && matches!(newest.roles.get(own.dev_number), Role::Active(_))
+        };
         self.current = own.iter().filter(|(_, own)| member(own)).map(|(drive, _)| *drive).collect();
     }
 

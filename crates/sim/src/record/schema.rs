@@ -183,6 +183,7 @@ choice!(JournalRecord {
     4 => Zero { array, set_lba, sectors },
     5 => Revoke { array, set_lba, sectors },
     6 => Release { array },
+    7 => Outdated { array, slot, member_lba, sectors },
 });
 choice!(Entry {
     0 => WallClock(seconds),
