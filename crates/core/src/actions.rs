@@ -246,6 +246,10 @@ pub enum NoticeKind {
     },
     /// A device of the journal does not work; the other one carries it alone.
     JournalDegraded,
+    /// The device is brought up to date: both devices of the journal have everything again.
+    JournalMirrored,
+    /// A part of the log cannot be read, so that the other device cannot be brought up to date.
+    JournalUnreadable,
     /// No device of the journal works any more: writes are acknowledged when they are on the members.
     JournalLost,
     /// The journal is full of what an array that has failed needs: the others go on without it.

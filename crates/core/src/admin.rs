@@ -13,6 +13,7 @@ use crate::array::assemble::Assembly;
 pub use crate::cache::figures::{CacheFigures, CacheStatus};
 use crate::events::DriveInfo;
 pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus, KeptEntry};
+pub use crate::journal::join::JournalJoin;
 pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
@@ -268,6 +269,17 @@ pub enum AdminCommand {
     AttachJournal(FoundJournal),
     /// Let go of the journal.
     DetachJournal,
+    /// A device joins a journal that runs with one of two: it is brought up to date, and works then.
+    JoinJournal {
+        /// The drive, attached before.
+        drive: DriveId,
+        /// The highest generation that its superblock tells of, if it has one.
+        generation: u64,
+        /// The highest epoch.
+        epoch: u64,
+    },
+    /// Let go of the journal's device that was dropped.
+    ReleaseJournalDevice,
     /// Give up what the journal holds for an array that does not run.
     DiscardJournalled {
         /// Which: identity of its set.

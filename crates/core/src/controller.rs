@@ -250,6 +250,7 @@ impl Controller {
                 match command.hold {
                     Some(Hold::Host(run)) => self.host_frames.come_back(run),
                     Some(Hold::Work(run)) => self.work_frames.come_back(run),
+                    Some(Hold::Journal(buffer)) => self.journal.held[buffer] -= 1,
                     None => {}
                 }
                 self.set_changed = true;
@@ -275,7 +276,8 @@ impl Controller {
         if self.journal.state == JournalState::None {
             return false;
         }
-        self.pump_keep(actions)
+        self.pump_join(actions)
+            || self.pump_keep(actions)
             || self.pump_tail(actions)
             || self.pump_loss(actions)
             || self.pump_replay(actions)
@@ -299,6 +301,7 @@ impl Controller {
         match command.hold {
             Some(Hold::Host(run)) => self.host_frames.give_up(run),
             Some(Hold::Work(run)) => self.work_frames.give_up(run),
+            Some(Hold::Journal(buffer)) => self.journal.held[buffer] += 1,
             None => {}
         }
         self.command_ended(command, Err(CommandError::Timeout), actions);

@@ -396,12 +396,23 @@ pub struct JournalCountersModel {
     pub replayed_redos: u64,
 }
 
+/// A device of the journal that is being brought up to date.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JournalJoinModel {
+    /// Its name.
+    pub device: String,
+    /// Bytes of the log that it has, of those that were there when it began.
+    pub copied_bytes: u64,
+    /// See `copied_bytes`.
+    pub total_bytes: u64,
+}
+
 /// A journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JournalModel {
     /// `opening`, `live`, `closing`, `lost`, `full`, or `unused` where nobody uses it.
     pub state: String,
-    /// Why it is not back, where it is lost.
+    /// Why it, or its other device, is not back, where that is lost.
     pub trouble: Option<String>,
     /// Its identity; none where it is lost and was not found again.
     pub uuid: Option<String>,
@@ -409,12 +420,18 @@ pub struct JournalModel {
     pub controller: Option<String>,
     /// Its devices.
     pub devices: Vec<JournalDeviceModel>,
+    /// The one of them that is being brought up to date.
+    pub joining: Option<JournalJoinModel>,
     /// Length of the ring.
     pub ring_bytes: u64,
     /// Of that, what entries take.
     pub used_bytes: u64,
     /// Entries from the tail to the head.
     pub entries: u64,
+    /// Bytes before the ring that keep what only absent arrays need, and how many may be kept there.
+    pub kept_bytes: u64,
+    /// See `kept_bytes`.
+    pub kept_bytes_max: u64,
     /// Its arrays.
     pub arrays: Vec<JournalArrayModel>,
     /// What it did since it was opened; none where nobody uses it.

@@ -347,14 +347,14 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
 }
 
 /// A folder on a small file system of its own, in a namespace that ends with the server.
-fn serve_with_small_disk(lab: &Lab, journal: &str) -> Option<(Server, std::path::PathBuf)> {
+fn serve_with_small_disk(lab: &Lab, journal: &str, more: &[&str]) -> Option<(Server, std::path::PathBuf)> {
     let script =
         "mount -t tmpfs -o size=20m none small 2>/dev/null || exit 77; cp --sparse=always \"$1\" small/j; shift; \
                   exec \"$@\"";
     let socket = lab.path("nbd.sock");
     let socket = socket.to_str().expect("UTF-8").to_owned();
     std::fs::create_dir_all(lab.path("small")).expect("a folder");
-    let arguments = ["serve", "--json", "--nbd-unix", &socket, "data", "--journal", "small/j"];
+    let arguments = [&["serve", "--json", "--nbd-unix", &socket, "data", "--journal", "small/j"], more].concat();
     let own = lab.command(&arguments);
     let program = own.get_program().to_owned();
     let mut command = Command::new("unshare");
@@ -370,6 +370,115 @@ fn serve_with_small_disk(lab: &Lab, journal: &str) -> Option<(Server, std::path:
     Some((server, inside.into()))
 }
 
+/// Nothing new fits into this folder any more, until the file that is returned is gone.
+fn fill(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::io::Write;
+    let filler = folder.join("filler");
+    let mut left = 64;
+    while left > 0
+        && std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&filler)
+            .is_ok_and(|mut file| file.write_all(&vec![7; 1 << 20]).is_ok())
+    {
+        left -= 1;
+    }
+    filler
+}
+
+/// Until all devices of the journal work, or one does not.
+#[track_caller]
+fn wait_for_devices(lab: &Lab, works: bool) -> Value {
+    for _ in 0..400 {
+        let shown = journal(lab);
+        let devices = shown["devices"].as_array().expect("a list");
+        if devices.len() == 2 && devices.iter().all(|device| device["works"] == true) == works {
+            return shown;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{:#}", journal(lab));
+}
+
+#[test]
+fn a_device_that_was_dropped_comes_back_by_itself_while_hosts_write() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-rejoin");
+    lab.line("journal create --size 16M j0 sparse").expect(0);
+    lab.line(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
+    )
+    .expect(0);
+    let Some((server, inside)) = serve_with_small_disk(&lab, "sparse", &["--journal", "j0"]) else {
+        return support::skipped("no namespace with a file system of its own");
+    };
+    wait_for_devices(&lab, true);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let filler = fill(&inside);
+    for at in 0..40 {
+        assert!(io(&lab, &[&format!("write -P {} {}k 64k", 10 + at, 8192 + at * 64)]));
+    }
+    let shown = wait_for_devices(&lab, false);
+    assert_eq!(shown["state"], "live");
+    lab.line("journal show").expect(1);
+    assert_eq!(lab.show("data")["journal"]["protected"], true);
+    std::fs::remove_file(&filler).expect("the filler goes");
+    wait_for_devices(&lab, true);
+    lab.line("journal show").expect(0);
+    lab.line("journal attach").refused(64, &["all devices of the journal"]);
+    assert!(io(&lab, &["write -P 77 12M 4k", "read -P 10 8192k 64k"]));
+    holds_everything(&lab);
+    // It has everything: the other one is not needed.
+    let back = std::fs::read(inside.join("j")).expect("it is there");
+    server.kill();
+    std::fs::write(lab.path("back"), &back).expect("room");
+    let server = restarted(&lab, &["--journal", "back", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 77 12M 4k", "read -P 49 10688k 64k"]));
+    server.stop();
+}
+
+#[test]
+fn another_device_takes_the_place_of_one_that_is_gone() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-attach", 16, "j0 j1", "16M");
+    lab.line("journal attach j1").refused(4, &["no running server has a journal"]);
+    let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let file = |name: &str, mib: u64| {
+        let file = std::fs::File::create(lab.path(name)).expect("room");
+        file.set_len(mib << 20).expect("room");
+    };
+    file("short", 12);
+    file("new", 16);
+    lab.line("journal attach nothing").refused(2, &["nothing"]);
+    lab.line("journal attach short").refused(2, &["the same size"]);
+    lab.line("journal attach d0").refused(2, &["d0"]);
+    // The one that it was made with is known again, and so is what may hold more.
+    lab.line("journal attach j1").expect(0);
+    wait_for_devices(&lab, true);
+    lab.line("journal attach new").refused(2, &["both devices of the journal work"]);
+    server.kill();
+    let second = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["write -P 4 9M 4k"]));
+    lab.line("journal attach new").expect(0);
+    let shown = wait_for_devices(&lab, true);
+    assert!(shown["joining"].is_null(), "{shown:#}");
+    assert!(io(&lab, &["write -P 5 10M 4k"]));
+    second.kill();
+    std::fs::remove_file(lab.path("j1")).expect("gone");
+    let server = restarted(&lab, &["--journal", "new", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 4 9M 4k", "read -P 5 10M 4k"]));
+    server.stop();
+}
+
 #[test]
 fn a_journal_that_was_lost_comes_back_by_itself() {
     if !has_tools() {
@@ -382,20 +491,11 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
         "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
     )
     .expect(0);
-    let Some((server, inside)) = serve_with_small_disk(&lab, "sparse") else {
+    let Some((server, inside)) = serve_with_small_disk(&lab, "sparse", &[]) else {
         return support::skipped("no namespace with a file system of its own");
     };
     assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
-    let filler = inside.join("filler");
-    let mut left = 64;
-    while left > 0
-        && std::fs::OpenOptions::new().create(true).append(true).open(&filler).is_ok_and(|mut file| {
-            use std::io::Write;
-            file.write_all(&vec![7; 1 << 20]).is_ok()
-        })
-    {
-        left -= 1;
-    }
+    let filler = fill(&inside);
     // More than what is there in the ring: the journal is lost, and nothing else.
     for at in 0..40 {
         assert!(io(&lab, &[&format!("write -P {} {}k 64k", 10 + at, 8192 + at * 64)]));

@@ -87,6 +87,8 @@ pub const PACED_MEMORY_MAX: u64 = 1 << 30;
 pub const JOURNAL_READ_TIME_MAX: Nanos = Nanos::from_secs(60);
 /// A journal that is lost is looked for again this often.
 pub const JOURNAL_RETRY_PAUSE: Nanos = Nanos::from_secs(3);
+/// A device of it that comes and goes is asked again after so many of these pauses at the most: three minutes.
+pub const JOURNAL_RETRY_LOOKS_MAX: u32 = 64;
 /// A drive command that the kernel had no resources for is tried again after this long.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);
 

@@ -77,6 +77,8 @@ impl Controller {
                 }
                 Err(error) => Err(error),
             },
+            AdminCommand::JoinJournal { drive, generation, epoch } => self.join_journal(drive, (generation, epoch)),
+            AdminCommand::ReleaseJournalDevice => self.release_journal_device(),
             AdminCommand::DiscardJournalled { set_uuid } => self.discard_journalled(set_uuid),
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>

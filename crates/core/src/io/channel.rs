@@ -91,6 +91,8 @@ pub(crate) enum Hold {
     Host(Run),
     /// Of the work area.
     Work(Run),
+    /// A buffer of the journal.
+    Journal(usize),
 }
 
 impl Command {

@@ -5,16 +5,17 @@ use alloc::vec::Vec;
 use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, RingSector, Uuid};
 use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 
+use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
 use super::session::{Session, Unprotected};
-use super::{Device, Journal, JournalCounters, JournalState};
+use super::{Device, DeviceState, Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 
 /// The mark of a drive that is used by the journal, where others have their set.
-const JOURNAL_SET: SetId = SetId(u16::MAX);
+pub(super) const JOURNAL_SET: SetId = SetId(u16::MAX);
 
 /// An entry that a driver has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,8 +78,12 @@ pub struct JournalStatus {
     pub state: JournalState,
     /// Its identity.
     pub uuid: Uuid,
+    /// Its epoch: a device of a lower one is behind.
+    pub epoch: u64,
     /// Its devices, and whether each works.
     pub devices: Vec<(DriveId, bool)>,
+    /// The one of them that is being brought up to date.
+    pub joining: Option<JournalJoin>,
     /// Length of the ring.
     pub ring: Sectors,
     /// Of that, what entries take.
@@ -105,7 +110,7 @@ impl Controller {
         }
         match self.journal.state {
             JournalState::None => {}
-            JournalState::Lost(_) if self.is_journal_quiet() => self.forget_journal(),
+            JournalState::Lost(_) if self.is_journal_quiet() && self.journal.join.pending == 0 => self.forget_journal(),
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
@@ -122,7 +127,7 @@ impl Controller {
         journal.devices = found
             .devices
             .iter()
-            .map(|(drive, mirror)| Device { drive: *drive, mirror: *mirror, works: true })
+            .map(|(drive, mirror)| Device { drive: *drive, mirror: *mirror, state: DeviceState::Works })
             .collect();
         let mut superblock = found.superblock.clone();
         superblock.epoch = found.epoch + 1;
@@ -183,7 +188,8 @@ impl Controller {
     }
 
     fn forget_journal(&mut self) {
-        let drives: Vec<DriveId> = self.journal.devices.iter().map(|device| device.drive).collect();
+        let claimed = self.journal.devices.iter().filter(|device| device.state.is_claimed());
+        let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
         self.release_drives(&drives);
         // What a set that has failed had in it stays there, and is found again with it.
         for line in 0..self.cache.lines.len() {
@@ -192,7 +198,9 @@ impl Controller {
         for set in self.sets.iter_mut().flatten().filter(|set| set.life == Life::Failed) {
             set.journal.session = Session::Off;
         }
-        self.journal = Journal::new(&self.limits);
+        // What drives that are silent may still read is theirs as long as they are.
+        let held = self.journal.held;
+        self.journal = Journal { held, ..Journal::new(&self.limits) };
     }
 
     /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that
@@ -206,6 +214,7 @@ impl Controller {
         if !self.is_journal_quiet() || self.journal.replay.is_active() {
             return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
         }
+        self.leave_out();
         if matches!(self.journal.state, JournalState::Lost(_)) {
             return Ok(());
         }
@@ -225,7 +234,7 @@ impl Controller {
     pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
         let writing = self.journal.writing;
         let closing = self.journal.state == JournalState::Closing;
-        if closing && (writing.durable < writing.wanted || writing.pending > 0) {
+        if self.journal.join.pending > 0 || closing && (writing.durable < writing.wanted || writing.pending > 0) {
             return None;
         }
         self.forget_journal();
@@ -265,10 +274,13 @@ impl Controller {
                 waiting: journal.log.waiting_for(index),
             })
         });
+        let claimed = journal.devices.iter().filter(|device| device.state.is_claimed());
         Some(JournalStatus {
             state: journal.state,
             uuid: superblock.journal,
-            devices: journal.devices.iter().map(|device| (device.drive, device.works)).collect(),
+            epoch: superblock.epoch,
+            devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
+            joining: self.join_status(),
             ring: superblock.ring_sectors,
             used: Sectors(journal.log.used),
             entries: journal.log.len() as u64,

@@ -18,7 +18,7 @@ use openraid_units::{DriveLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, Ta
 use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
 use crate::controller::{CommandError, Controller};
-use crate::io::channel::{Command, Owner};
+use crate::io::channel::{Command, Hold, Owner};
 use crate::io::split::narrow;
 use crate::reason::Reason;
 use crate::steps::What;
@@ -36,6 +36,10 @@ pub(crate) enum JournalWork {
     KeepRead,
     /// See `KeepRead`.
     Keep,
+    /// What goes to a device that joins: read from the other one, written.
+    JoinRead,
+    /// See `JoinRead`.
+    Join,
 }
 
 /// A group of records: one entry.
@@ -57,8 +61,6 @@ pub(crate) struct Group {
     /// Commands that are out, and whether the header is among them already.
     pending: u32,
     header_out: bool,
-    /// A drive has kept silent: the buffer may still be read.
-    silent: bool,
 }
 
 impl Group {
@@ -74,7 +76,6 @@ impl Group {
             ops: Vec::with_capacity(ops as usize),
             pending: 0,
             header_out: false,
-            silent: false,
         }
     }
 
@@ -82,10 +83,15 @@ impl Group {
         self.sequence != 0
     }
 
+    /// Number of the first entry that is written with it: its filler's, or its own.
+    pub(crate) fn first(&self) -> u64 {
+        self.sequence - u64::from(self.wrap.is_some())
+    }
+
     fn reset(&mut self) {
         self.records.clear();
         (self.sequence, self.payload, self.pending) = (0, Sectors::ZERO, 0);
-        (self.header_out, self.silent, self.wrap) = (false, false, None);
+        (self.header_out, self.wrap) = (false, None);
     }
 }
 
@@ -113,7 +119,9 @@ impl Controller {
 
     fn open_group(&mut self) -> bool {
         let journal = &mut self.journal;
-        let Some(buffer) = journal.buffers.iter().position(|free| *free) else { return false };
+        // One that a silent drive may still read is not used again before it has answered.
+        let mut buffers = journal.buffers.iter().zip(journal.held);
+        let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else { return false };
         if !journal.log.has_room(2) {
             return false;
         }
@@ -305,7 +313,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         for number in 0..self.journal.devices.len() {
-            if self.journal.devices[number].works {
+            if self.journal.is_written(number) {
                 self.write_block_to(number, work, at, bytes, actions);
             }
         }
@@ -323,7 +331,7 @@ impl Controller {
         actions.metadata.extend_from_slice(bytes);
         let len = u32::try_from(JOURNAL_BLOCK_BYTES).expect("a page");
         let range = MetadataRange { start, len };
-        self.write_to_device(number, work, at, JOURNAL_ALIGN, Data::Metadata(range), actions);
+        self.write_to_device(number, work, (at, JOURNAL_ALIGN), Data::Metadata(range), actions);
     }
 
     pub(super) fn write_to_devices(
@@ -335,18 +343,17 @@ impl Controller {
         actions: &mut Actions,
     ) {
         for number in 0..self.journal.devices.len() {
-            if self.journal.devices[number].works {
-                self.write_to_device(number, work, at, len, data, actions);
+            if self.journal.is_written(number) {
+                self.write_to_device(number, work, (at, len), data, actions);
             }
         }
     }
 
-    fn write_to_device(
+    pub(super) fn write_to_device(
         &mut self,
         number: usize,
         work: JournalWork,
-        lba: DriveLba,
-        len: Sectors,
+        (lba, len): (DriveLba, Sectors),
         data: Data,
         actions: &mut Actions,
     ) {
@@ -357,11 +364,14 @@ impl Controller {
             JournalWork::Group => self.journal.flying.pending += 1,
             JournalWork::Superblock => self.journal.writing.pending += 1,
             JournalWork::Keep => self.journal.keep.pending += 1,
-            JournalWork::Read | JournalWork::KeepRead => {}
+            JournalWork::Join => self.journal.join.pending += 1,
+            JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => {}
         }
         let op = DriveOp::Write { fua: true };
-        let command =
-            Command { op, lba, len, data, class: IoClass::Metadata, ..Self::journal_command(owner, member, drive) };
+        let buffer = self.journal.flying.buffer;
+        let hold = (work == JournalWork::Group && matches!(data, Data::Frames(_))).then_some(Hold::Journal(buffer));
+        let class = if work == JournalWork::Join { IoClass::Rebuild } else { IoClass::Metadata };
+        let command = Command { op, lba, len, data, class, hold, ..Self::journal_command(owner, member, drive) };
         self.channels.push(self.now, command, actions);
     }
 
@@ -383,9 +393,10 @@ impl Controller {
         if work == JournalWork::KeepRead {
             return self.on_keep_read(command, result, actions);
         }
-        if let Err(error) = result {
-            let silent = error == CommandError::Timeout;
-            self.journal.flying.silent |= silent && work == JournalWork::Group;
+        if work == JournalWork::JoinRead {
+            return self.on_join_read(command, result, actions);
+        }
+        if result.is_err() {
             self.drop_journal_device(command.member as usize, actions);
         }
         match work {
@@ -400,7 +411,8 @@ impl Controller {
                 self.superblock_written(actions);
             }
             JournalWork::Keep => self.on_kept_piece(actions),
-            JournalWork::Read | JournalWork::KeepRead => unreachable!("dealt with"),
+            JournalWork::Join => self.on_joined_piece(),
+            JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => unreachable!("dealt with"),
         }
     }
 
@@ -413,8 +425,8 @@ impl Controller {
         if !self.journal.is_live() {
             return self.orphan_groups();
         }
-        // A device was dropped: until the others say so on disk its log might be taken for the right one.
-        if !flying.header_out || self.journal.mirror_dropped > self.journal.writing.durable {
+        // A device was dropped, or joins: until the others say so on disk its log might be taken for the right one.
+        if !flying.header_out || self.journal.epoch_raised > self.journal.writing.durable {
             return;
         }
         let journal = &mut self.journal;
@@ -422,8 +434,7 @@ impl Controller {
         let sequence = journal.durable;
         self.tell_entry(sequence, || What::Durable);
         let journal = &mut self.journal;
-        // A buffer that a silent drive may still read is not used again.
-        journal.buffers[journal.flying.buffer] = !journal.flying.silent;
+        journal.buffers[journal.flying.buffer] = true;
         let mut pieces = core::mem::take(&mut journal.flying.pieces);
         let mut ops = core::mem::take(&mut journal.flying.ops);
         journal.flying.reset();

@@ -95,6 +95,41 @@ pub fn find_journal(
     if devices.is_empty() || devices.len() > 2 {
         return Err(FindError::Count(devices.len()));
     }
+    let mut whole = Vec::new();
+    for (number, device) in devices.iter().enumerate() {
+        let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
+        if !superblock.unfinished {
+            whole.push(number);
+        }
+    }
+    match whole[..] {
+        [] => Err(FindError::Journal(devices[0].drive, JournalError::Unfinished)),
+        [number] => find_among(&devices[number..=number], give_up, &mut Only { reader, number }),
+        _ => find_among(devices, give_up, reader),
+    }
+}
+
+/// One of the devices of a reader.
+struct Only<'a, R> {
+    reader: &'a mut R,
+    number: usize,
+}
+
+impl<R: ReadDevice> ReadDevice for Only<'_, R> {
+    fn read(&mut self, _: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
+        self.reader.read(self.number, at, bytes)
+    }
+    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
+        self.reader.crc(register, bytes)
+    }
+}
+
+/// Look at devices that are whole, as far as they say.
+fn find_among(
+    devices: &[JournalDevice],
+    give_up: bool,
+    reader: &mut impl ReadDevice,
+) -> Result<FoundJournal, FindError> {
     let mut found = Vec::new();
     for (number, device) in devices.iter().enumerate() {
         let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;

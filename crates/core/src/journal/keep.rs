@@ -66,7 +66,8 @@ impl Keep {
 impl Controller {
     /// Is the tail neither moving nor about to?
     pub(crate) fn is_tail_at_rest(&self) -> bool {
-        self.journal.round.state == RoundState::Idle && !self.journal.keep.is_active()
+        let journal = &self.journal;
+        journal.round.state == RoundState::Idle && !journal.keep.is_active() && !journal.join.is_copying()
     }
 
     /// Copy the first entry that is needed by nobody who is there, if room is short; true where that has begun.
@@ -97,7 +98,7 @@ impl Controller {
 
     fn read_kept_piece(&mut self, first: usize, actions: &mut Actions) {
         let journal = &mut self.journal;
-        let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].works) else {
+        let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
             (journal.keep.sequence, journal.keep.broken) = (0, true);
             self.set_changed = true;
             return;

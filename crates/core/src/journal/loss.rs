@@ -7,7 +7,7 @@ use openraid_units::SetId;
 
 use super::commit::JournalWork;
 use super::session::Session;
-use super::{JournalLoss, JournalState};
+use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
@@ -16,31 +16,31 @@ use crate::io::channel::Owner;
 
 impl Controller {
     /// Tell the administrator something about the journal.
-    fn journal_notice(&self, drive: Option<openraid_units::DriveId>, kind: NoticeKind, actions: &mut Actions) {
+    pub(super) fn journal_notice(
+        &self,
+        drive: Option<openraid_units::DriveId>,
+        kind: NoticeKind,
+        actions: &mut Actions,
+    ) {
         actions.notice(Notice { at: self.now, array: openraid_units::ArrayId(0), slot: None, drive, kind });
     }
 
     /// A device of the journal does not work.
     pub(crate) fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
         let Some(device) = self.journal.devices.get_mut(number) else { return };
-        if !core::mem::replace(&mut device.works, false) {
+        let (drive, state) = (device.drive, device.state);
+        if !matches!(state, DeviceState::Works | DeviceState::Joins) {
             return;
         }
-        let drive = device.drive;
+        device.state = DeviceState::Dropped;
         self.set_changed = true;
-        if self.journal.devices.iter().any(|device| device.works) {
+        if self.journal.devices.iter().any(|device| device.state.works()) {
             self.journal_notice(Some(drive), NoticeKind::JournalDegraded, actions);
-            // From here on the log of the dropped device is behind: a higher epoch says so before anything that it
-            // does not have is promised.
-            let journal = &mut self.journal;
-            let start = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
-            let superblock = journal.superblock.as_mut().expect("it was attached");
-            superblock.epoch += 1;
-            superblock.epoch_start = start;
-            // Alone from now on: it may be opened without the other one, and the other one without it may not.
-            superblock.mirrors = 1;
-            journal.devices.iter_mut().filter(|device| device.works).for_each(|device| device.mirror = 0);
-            journal.mirror_dropped = journal.request_superblock();
+            if state == DeviceState::Joins {
+                self.leave_out();
+            } else {
+                self.journal.go_alone();
+            }
         } else {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
             self.lose_journal(JournalLoss::Device);
@@ -58,6 +58,7 @@ impl Controller {
             return;
         }
         self.journal.state = JournalState::Lost(why);
+        self.leave_out();
         self.journal_lost_notice = why == JournalLoss::Full;
         self.orphan_groups();
         self.set_changed = true;
@@ -140,9 +141,11 @@ impl Controller {
     }
 
     fn write_superblocks(&mut self, copy: SuperblockCopy, actions: &mut Actions) {
+        let generation = self.journal.writing.writing;
         for number in 0..self.journal.devices.len() {
             let device = self.journal.devices[number];
-            if !device.works {
+            let joins = device.state == DeviceState::Joins && self.journal.join.takes_superblock(generation);
+            if !(device.state.works() || joins) {
                 continue;
             }
             let superblock = self.journal.snapshot.as_mut().expect("taken before");
@@ -159,7 +162,7 @@ impl Controller {
         if self.journal.writing.pending > 0 {
             return;
         }
-        if !self.journal.devices.iter().any(|device| device.works) {
+        if !self.journal.devices.iter().any(|device| device.state.works()) {
             return;
         }
         if !self.journal.writing.last_copy {

@@ -16,6 +16,7 @@
 //! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
 //! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
 //! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
+//! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
 //! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
 //!
 //! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
@@ -24,6 +25,7 @@
 pub mod attach;
 pub(crate) mod commit;
 pub mod find;
+pub mod join;
 pub(crate) mod keep;
 pub(crate) mod log;
 pub(crate) mod loss;
@@ -39,6 +41,7 @@ use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, JOURNAL_BUFFERS};
 use commit::Group;
+use join::Join;
 use keep::Keep;
 use log::Log;
 use replay::Replay;
@@ -99,8 +102,31 @@ pub(crate) struct Device {
     pub drive: DriveId,
     /// Its number in the superblock.
     pub mirror: u8,
-    /// It takes part.
-    pub works: bool,
+    pub state: DeviceState,
+}
+
+/// Whether a device takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DeviceState {
+    /// It does, and has everything.
+    Works,
+    /// It is being brought up to date: see [`join`].
+    Joins,
+    /// It failed, and the journal still holds on to it.
+    Dropped,
+    /// It failed, and its drive may be anybody's.
+    Released,
+}
+
+impl DeviceState {
+    pub(crate) fn works(self) -> bool {
+        self == Self::Works
+    }
+
+    /// Is its drive the journal's?
+    pub(crate) fn is_claimed(self) -> bool {
+        self != Self::Released
+    }
 }
 
 /// The journal of a controller.
@@ -112,8 +138,8 @@ pub(crate) struct Journal {
     /// As it is being written.
     pub snapshot: Option<Box<JournalSuperblock>>,
     pub writing: SuperblockWrite,
-    /// The generation that says that a device was dropped.
-    pub mirror_dropped: u64,
+    /// The generation that says that a device was dropped, or joins: until it is durable nothing is promised.
+    pub epoch_raised: u64,
     /// Where the next entry goes.
     pub head: RingSector,
     /// Somebody found no room in the ring.
@@ -127,10 +153,13 @@ pub(crate) struct Journal {
     pub durable: u64,
     /// Buffers of the pool that no group has.
     pub buffers: [bool; JOURNAL_BUFFERS],
+    /// Commands that point at each of them and were given up: their drives may still read it.
+    pub held: [u32; JOURNAL_BUFFERS],
     base: PoolOffset,
     pub buffer_sectors: Sectors,
     pub round: Round,
     pub keep: Keep,
+    pub join: Join,
     pub replay: Replay,
     /// Pieces whose entry was on its way when the journal was lost.
     pub orphans: Vec<u32>,
@@ -162,7 +191,7 @@ impl Journal {
             superblock: None,
             snapshot: None,
             writing: SuperblockWrite::default(),
-            mirror_dropped: 0,
+            epoch_raised: 0,
             head: RingSector(0),
             short: false,
             presses: 0,
@@ -171,10 +200,12 @@ impl Journal {
             flying: Group::new(pieces, ops),
             durable: 0,
             buffers: [true; JOURNAL_BUFFERS],
+            held: [0; JOURNAL_BUFFERS],
             base,
             buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
             round: Round::default(),
             keep: Keep::default(),
+            join: Join::default(),
             replay: Replay::default(),
             orphans: Vec::with_capacity(2 * pieces as usize),
             last_append: Instant::ZERO,
@@ -214,6 +245,47 @@ impl Journal {
     /// Sectors of the ring that are not taken by entries.
     pub(crate) fn free(&self) -> u64 {
         self.ring().sectors.get() - self.log.used
+    }
+
+    /// Does a device take what is written into the log? One that joins does from the time on when that is copied.
+    pub(crate) fn is_written(&self, number: usize) -> bool {
+        match self.devices[number].state {
+            DeviceState::Works => true,
+            DeviceState::Joins => self.join.is_active() && !matches!(self.join.state, join::JoinState::Marking(_)),
+            DeviceState::Dropped | DeviceState::Released => false,
+        }
+    }
+
+    /// The first entry that no header was written for, while no group is on its way. A filler goes with the entry behind
+    /// it.
+    pub(crate) fn first_unwritten(&self) -> u64 {
+        if self.open.is_used() {
+            self.open.first()
+        } else {
+            self.log.next()
+        }
+    }
+
+    /// The first entry that may be of a new epoch.
+    pub(crate) fn first_open(&self) -> u64 {
+        if self.open.is_used() {
+            self.open.sequence
+        } else {
+            self.log.next()
+        }
+    }
+
+    /// One device carries the journal alone from here on, and the log of the other one is behind: a higher epoch says so
+    /// before anything that it does not have is promised.
+    pub(crate) fn go_alone(&mut self) {
+        let start = self.first_open();
+        let superblock = self.superblock.as_mut().expect("it was attached");
+        superblock.epoch += 1;
+        superblock.epoch_start = start;
+        // It may be opened without the other one, and the other one without it may not.
+        superblock.mirrors = 1;
+        self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
+        self.epoch_raised = self.request_superblock();
     }
 
     /// The superblock has changed: it is to be written. Returns the generation that will say so.

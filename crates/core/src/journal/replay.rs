@@ -340,7 +340,7 @@ impl Controller {
 
     fn read_window_from(&mut self, first: usize, actions: &mut Actions) {
         let Some((start, len)) = self.journal.replay.window else { return };
-        let device = (first..self.journal.devices.len()).find(|n| self.journal.devices[*n].works);
+        let device = (first..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
         self.journal.replay.reading = device;
         let Some(number) = device else {
             self.journal.replay.window = None;

@@ -60,7 +60,7 @@ impl Controller {
                 && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
         };
         let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
-        held.unwrap_or(u64::MAX)
+        held.unwrap_or(u64::MAX).min(self.journal.join.holds_tail())
     }
 
     /// How far the tail could go.
@@ -254,7 +254,7 @@ impl Controller {
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
-        if !waited || !quiet || logged || journal.replay.is_active() {
+        if !waited || !quiet || logged || journal.replay.is_active() || journal.join.is_active() {
             return false;
         }
         self.lose_journal(JournalLoss::Full);

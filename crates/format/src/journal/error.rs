@@ -186,6 +186,8 @@ pub enum JournalError {
         /// The journal of the other.
         other: Uuid,
     },
+    /// It was being brought up to date, and that did not come to its end.
+    Unfinished,
     /// Two devices that both say they are the same copy of the journal.
     SameMirror(u8),
     /// An entry that was promised cannot be read, or one was written that this program does not know.
@@ -267,6 +269,10 @@ impl fmt::Display for JournalError {
                 f,
                 "the journal's two superblocks contradict each other in generation {generation}: another program wrote \
                  to the device; find out which before you use it"
+            ),
+            Self::Unfinished => f.write_str(
+                "this device was being brought up to date when that was interrupted, and nothing on it counts; name the \
+                 other device of the journal, alone or beside this one",
             ),
             Self::NotMirrors { .. } | Self::SameMirror(_) | Self::Damaged { .. } | Self::TableFull => self.fmt_whole(f),
         }

@@ -4,7 +4,7 @@
 //!    0  magic "ORAIDJSB"     8  version      12  checksum      16  journal uuid     32  controller uuid
 //!   48  generation          56  epoch        64  epoch_start   72  device_sectors
 //!   80  ring_start          88  ring_sectors 96  tail_sequence 104 tail_position
-//!  112  block  116 mirrors  117 mirror  118 copy  119 clean   120 kept_sectors  128 zero
+//!  112  block  116 mirrors  117 mirror  118 copy  119 clean   120 kept_sectors  128 unfinished  129 zero
 //!  256  64 arrays of 32 bytes: set uuid 16, first_sequence u64, state u8, zero 7
 //! 2304  zero
 //! ```
@@ -47,7 +47,8 @@ mod at {
     pub const COPY: usize = 118;
     pub const CLEAN: usize = 119;
     pub const KEPT: usize = 120;
-    pub const PAD_128: usize = 128;
+    pub const UNFINISHED: usize = 128;
+    pub const PAD_129: usize = 129;
     pub const ARRAYS: usize = 256;
     pub const END: usize = ARRAYS + super::JOURNAL_ARRAYS_MAX * super::ARRAY_BYTES;
     pub const ARRAY_SET: usize = 0;
@@ -122,6 +123,8 @@ pub struct JournalSuperblock {
     /// Of the area before the ring so many sectors hold entries that were copied there, as they are, because only arrays
     /// that are not there need them. They count before those of the ring.
     pub kept: Sectors,
+    /// It is being brought up to date, and nothing on it counts yet.
+    pub unfinished: bool,
     /// Arrays by the index that records carry.
     pub arrays: [Option<JournalArray>; JOURNAL_ARRAYS_MAX],
 }
@@ -195,6 +198,7 @@ impl JournalSuperblock {
             mirror,
             clean: true,
             kept: Sectors::ZERO,
+            unfinished: false,
             arrays: [None; JOURNAL_ARRAYS_MAX],
         })
     }
@@ -260,6 +264,11 @@ impl JournalSuperblock {
             1 => true,
             other => return Err(bad("clean", other.into())),
         };
+        let unfinished = match bytes[at::UNFINISHED] {
+            0 => false,
+            1 => true,
+            other => return Err(bad("unfinished", other.into())),
+        };
         let mut superblock = Self {
             journal: Uuid(le::array(bytes, at::JOURNAL)),
             controller: Uuid(le::array(bytes, at::CONTROLLER)),
@@ -278,9 +287,10 @@ impl JournalSuperblock {
             mirror: bytes[at::MIRROR],
             clean,
             kept: Sectors(le::u64_at(bytes, at::KEPT)),
+            unfinished,
             arrays: [None; JOURNAL_ARRAYS_MAX],
         };
-        let unused = bytes[at::PAD_128..at::ARRAYS].iter().chain(&bytes[at::END..]);
+        let unused = bytes[at::PAD_129..at::ARRAYS].iter().chain(&bytes[at::END..]);
         if unused.fold(0, |any, byte| any | byte) != 0 {
             return Err(JournalError::UnknownContent);
         }
@@ -364,6 +374,7 @@ impl JournalSuperblock {
         le::put(out, at::BLOCK, &block.to_le_bytes());
         le::put(out, at::MIRRORS, &[self.mirrors, self.mirror, copy.number(), u8::from(self.clean)]);
         le::put(out, at::KEPT, &self.kept.0.to_le_bytes());
+        le::put(out, at::UNFINISHED, &[u8::from(self.unfinished)]);
         let (arrays, _) = out[at::ARRAYS..at::END].as_chunks_mut::<ARRAY_BYTES>();
         for (bytes, array) in arrays.iter_mut().zip(&self.arrays) {
             let Some(array) = array else { continue };

@@ -27,6 +27,8 @@ pub enum JournalVerb {
     Create(JournalCreateArguments),
     /// Say what a journal holds: that of the running server, or one on devices
     Show(JournalShowArguments),
+    /// Let a device join the journal of the running server: the one that was dropped, or a new one in its place
+    Attach(JournalAttachArguments),
     /// Give up what a journal holds for an array; what it had promised is lost
     Discard(JournalDiscardArguments),
     /// Make a journal this controller's own, after it came from another one or the registry was lost
@@ -56,6 +58,26 @@ pub struct JournalShowArguments {
     /// Devices of a journal, whoever uses it [default: the journal of the running server]
     #[arg(num_args = 0..=2, value_name = "DEVICE")]
     pub devices: Vec<String>,
+}
+
+/// What `journal attach` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A device of the journal that was dropped comes back by itself when it answers again. This asks it at once, or takes another \
+device of the same size in its place. It is brought up to date while everything goes on; from then on either of the two is \
+enough. Name both with --journal when the server is started next.
+
+Example:
+  openraid journal attach /dev/nvme2n1p3")]
+pub struct JournalAttachArguments {
+    /// A file, partition or drive of the same size as the other one [default: the device that was dropped]
+    pub device: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Together with --yes: take a device that holds something, and lose it
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 /// What `journal discard` takes.

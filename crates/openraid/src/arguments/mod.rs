@@ -11,8 +11,8 @@ mod validate;
 
 pub use create::{BitmapWord, CreateArguments};
 pub use journal::{
-    JournalAdoptArguments, JournalArguments, JournalCreateArguments, JournalDiscardArguments, JournalShowArguments,
-    JournalVerb,
+    JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
+    JournalShowArguments, JournalVerb,
 };
 pub use lab::{
     CacheWord, CompareArguments, EffortWord, LoadArguments, PlanArguments, RehearseArguments, ReviewArguments,
@@ -191,6 +191,7 @@ impl Verb {
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal-create",
                 JournalVerb::Show(_) => "journal-show",
+                JournalVerb::Attach(_) => "journal-attach",
                 JournalVerb::Discard(_) => "journal-discard",
                 JournalVerb::Adopt(_) => "journal-adopt",
             },

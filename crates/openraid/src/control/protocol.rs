@@ -144,6 +144,13 @@ pub enum Command {
     },
     /// Everything about the journal.
     Journal,
+    /// Let a device join the journal.
+    JoinJournal {
+        /// Which; nothing: the one that was dropped.
+        device: Option<String>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+    },
     /// Give up what the journal holds for an array that does not run.
     DiscardJournalled {
         /// Its name, or the identity of its set.

@@ -1,23 +1,26 @@
 //! The journal of a server: opened before arrays are started, watched over, shown, and given up by name.
 
 use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus, Policy, WriteCache};
-use openraid_format::{FeatureMap, Uuid};
-use openraid_runtime::service::journal::{array_state_word, look, sum, JournalKeeper, JournalNews, JournalRequest};
+use openraid_format::{FeatureMap, ForeignKind, Uuid};
+use openraid_runtime::member::MemberSpec;
+use openraid_runtime::service::journal::{
+    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest,
+};
 use openraid_runtime::service::{ServiceStatus, StartedArray};
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
+use super::members::check_free;
 use super::news::{plain, News};
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
-use crate::model::{JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalModel};
+use crate::model::{JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel};
 
 /// The journal that a server was started with.
 #[derive(Debug)]
 pub struct OwnJournal {
-    request: JournalRequest,
     keeper: JournalKeeper,
 }
 
@@ -29,8 +32,8 @@ impl Server {
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
         let started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
         self.handle.wait_for_journal().map_err(Failure::failed)?;
-        let keeper = JournalKeeper::start(self.handle(), request.clone()).map_err(Failure::failed)?;
-        if self.journal.set(OwnJournal { request, keeper }).is_err() {
+        let keeper = JournalKeeper::start(self.handle(), request).map_err(Failure::failed)?;
+        if self.journal.set(OwnJournal { keeper }).is_err() {
             return Err(Failure::failed("the server has a journal already"));
         }
         Ok(started.notes)
@@ -48,6 +51,9 @@ impl Server {
             JournalNews::Back(notes) => {
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
                 plain("JournalBack", format!("the journal is back, and promises writes again{notes}"))
+            }
+            JournalNews::DeviceAway(why) => {
+                plain("JournalAway", format!("the other device of the journal cannot be brought back: {why}"))
             }
             JournalNews::StillAway(why) => plain("JournalAway", format!("the journal cannot be brought back: {why}")),
         });
@@ -69,16 +75,20 @@ impl Server {
                 state: "lost".into(),
                 trouble,
                 uuid: None,
-                controller: Some(own.request.controller.to_string()),
+                controller: Some(own.keeper.request().controller.to_string()),
                 devices: own
-                    .request
+                    .keeper
+                    .request()
                     .devices
                     .iter()
                     .map(|spec| JournalDeviceModel { device: spec.text.clone(), works: false })
                     .collect(),
+                joining: None,
                 ring_bytes: 0,
                 used_bytes: 0,
                 entries: 0,
+                kept_bytes: 0,
+                kept_bytes_max: 0,
                 arrays: Vec::new(),
                 counters: None,
             }),
@@ -87,14 +97,22 @@ impl Server {
     }
 
     fn model_of(&self, status: &ServiceStatus, journal: &JournalStatus, trouble: Option<String>) -> JournalModel {
+        let name = |drive: openraid_units::DriveId| {
+            status.drives.iter().find(|view| view.drive == drive).map_or_else(String::new, |v| v.member.clone())
+        };
         let device = |(drive, works): &(openraid_units::DriveId, bool)| JournalDeviceModel {
-            device: status
-                .drives
-                .iter()
-                .find(|view| view.drive == *drive)
-                .map_or_else(String::new, |v| v.member.clone()),
+            device: name(*drive),
             works: *works,
         };
+        let mut devices: Vec<JournalDeviceModel> = journal.devices.iter().map(device).collect();
+        // One that was let go of because it does not answer.
+        let away = self.journal.get().map(|own| missing(status, &own.keeper.request())).unwrap_or_default();
+        for spec in away {
+            if devices.iter().all(|known| known.device != spec.text) {
+                devices.push(JournalDeviceModel { device: spec.text, works: false });
+            }
+        }
+        let whole = devices.iter().all(|device| device.works);
         let array = |own: &openraid_core::admin::JournalArrayStatus| JournalArrayModel {
             uuid: own.set_uuid.to_string(),
             name: set_name(status, own.set_uuid),
@@ -106,13 +124,20 @@ impl Server {
         let counters = &journal.counters;
         JournalModel {
             state: state_word(journal.state).into(),
-            trouble: trouble.filter(|_| matches!(journal.state, JournalState::Lost(_))),
+            trouble: trouble.filter(|_| !whole || matches!(journal.state, JournalState::Lost(_))),
             uuid: Some(journal.uuid.to_string()),
-            controller: self.journal.get().map(|own| own.request.controller.to_string()),
-            devices: journal.devices.iter().map(device).collect(),
+            controller: self.journal.get().map(|own| own.keeper.request().controller.to_string()),
+            devices,
+            joining: journal.joining.map(|join| JournalJoinModel {
+                device: name(join.drive),
+                copied_bytes: join.copied.bytes().get(),
+                total_bytes: join.total.bytes().get(),
+            }),
             ring_bytes: journal.ring.bytes().get(),
             used_bytes: journal.used.bytes().get(),
             entries: journal.entries,
+            kept_bytes: journal.kept.bytes().get(),
+            kept_bytes_max: journal.keep_room.bytes().get(),
             arrays: journal.arrays.iter().map(array).collect(),
             counters: Some(JournalCountersModel {
                 entries: counters.entries,
@@ -147,6 +172,55 @@ impl Server {
         None
     }
 
+    /// Let a device join the journal: this one, or the one that was dropped.
+    pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
+        let status = self.status()?;
+        let own = self.journal.get().ok_or_else(|| {
+            Failure::usage("this server has no journal; start it with --journal DEVICE, once or twice")
+        })?;
+        let request = own.keeper.request();
+        let away = missing(&status, &request);
+        let device = match device {
+            Some(text) => spec(text)?,
+            None => away.first().cloned().ok_or_else(|| {
+                Failure::usage("all devices of the journal that were named are in use; name another one: openraid journal attach DEVICE")
+            })?,
+        };
+        let known = request.devices.contains(&device);
+        let mut join = JoinRequest { device, controller: request.controller, fresh: overwrite, open: request.open };
+        if !known && !overwrite {
+            join.fresh = self.is_blank(&join.device)?;
+        }
+        self.handle.join_journal(&join).map_err(Failure::failed)?;
+        let name = join.device.text.clone();
+        if !known {
+            let stays = request.devices.into_iter().filter(|spec| !away.contains(spec));
+            own.keeper.set_devices(stays.chain([join.device]).collect());
+        }
+        let text = format!(
+            "{name} is being brought up to date; event JournalMirrored says when it is, `openraid journal show` how far it is"
+        );
+        Ok(Answer::Done { text, array: None })
+    }
+
+    /// Does a device hold nothing at all? Refused where it holds anything but a journal, which is looked at by whoever
+    /// takes it in.
+    fn is_blank(&self, device: &MemberSpec) -> Result<bool, Failure> {
+        let (mut opened, mut failures) = open_some(std::slice::from_ref(device), options(Use::Examine));
+        if let Some((_, failure)) = failures.pop() {
+            return Err(failure);
+        }
+        let (_, probed) =
+            opened.pop().ok_or_else(|| Failure::failed(format!("{}: it cannot be opened", device.text)))?;
+        let blank = check_free(&probed, false);
+        let journal = probed.look.foreign.list().iter().any(|finding| finding.kind == ForeignKind::OpenraidJournal);
+        match blank {
+            Ok(()) => Ok(true),
+            Err(_) if journal => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Give up what the journal holds for an array that does not run; without `lost` only say what that is.
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
@@ -169,7 +243,7 @@ impl Server {
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
         // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
-        let found = look(&own.request.devices, options(Use::Examine), None, &[]).ok();
+        let found = look(&own.keeper.request().devices, options(Use::Examine), None, &[]).ok();
         let loss = found.map(|found| sum(&found.journal, &uuids)).filter(|loss| loss.entries > 0);
         let what = if let Some(loss) = loss {
             format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(&loss))
@@ -186,7 +260,7 @@ impl Server {
         if matches!(journal.state, JournalState::Lost(JournalLoss::Full)) {
             // What is given up has to be written down, and a journal that is lost writes nothing.
             self.handle.release_journal().map_err(Failure::failed)?;
-            self.handle.attach_journal(&own.request).map_err(Failure::failed)?;
+            self.handle.attach_journal(&own.keeper.request()).map_err(Failure::failed)?;
             self.handle.wait_for_journal().map_err(Failure::failed)?;
         }
         for known in known {

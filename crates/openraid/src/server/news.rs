@@ -56,8 +56,14 @@ impl Server {
             changes = super::settings::changes(&from, &to);
         }
         let member = notice.drive.and_then(|drive| self.member_name(drive));
-        let about_journal =
-            matches!(notice.kind, NoticeKind::JournalDegraded | NoticeKind::JournalLost | NoticeKind::JournalFull);
+        let about_journal = matches!(
+            notice.kind,
+            NoticeKind::JournalDegraded
+                | NoticeKind::JournalMirrored
+                | NoticeKind::JournalUnreadable
+                | NoticeKind::JournalLost
+                | NoticeKind::JournalFull
+        );
         let (array, leg) = if about_journal { (None, None) } else { (array, leg) };
         let mut place = match &array {
             _ if about_journal => "journal".into(),
@@ -131,28 +137,15 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
             "DirtyLost",
             format!("{sectors} sectors that had been acknowledged were still in the cache and could not be written"),
         ),
-        NoticeKind::JournalDegraded => (
-            "JournalDegraded",
-            "a device of the journal does not work; the other one carries it alone: replace it".into(),
-        ),
-        NoticeKind::JournalLost => (
-            "JournalLost",
-            "no device of the journal works any more: what it had promised goes to the members, and writes are \
-             acknowledged when they are there"
-                .into(),
-        ),
-        NoticeKind::JournalFull => (
-            "JournalFull",
-            "the journal is full of writes of an array that has failed: other arrays go on without it; bring that \
-             array back, or give its writes up (openraid journal discard)"
-                .into(),
-        ),
-        NoticeKind::JournalTableFull => (
-            "JournalTableFull",
-            "the journal knows as many arrays as its table has places: writes are acknowledged when they are on the \
-             members; give up what it holds for an array that does not come back (openraid journal discard)"
-                .into(),
-        ),
+        NoticeKind::JournalDegraded
+        | NoticeKind::JournalMirrored
+        | NoticeKind::JournalUnreadable
+        | NoticeKind::JournalLost
+        | NoticeKind::JournalFull
+        | NoticeKind::JournalTableFull => {
+            let (event, text) = journal_words(kind);
+            (event, text.into())
+        }
         NoticeKind::PolicyChanged { from, to } => ("PolicyChanged", changed(&from, &to)),
         NoticeKind::FlushInDoubt => (
             "FlushInDoubt",
@@ -160,5 +153,41 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
              and served again; what was written since the last good flush may be lost"
                 .into(),
         ),
+    }
+}
+
+/// What became of the journal.
+const fn journal_words(kind: NoticeKind) -> (&'static str, &'static str) {
+    match kind {
+        NoticeKind::JournalDegraded => (
+            "JournalDegraded",
+            "a device of the journal does not work; the other one carries it alone: replace it",
+        ),
+        NoticeKind::JournalMirrored => (
+            "JournalMirrored",
+            "this device of the journal is up to date: either of the two is enough again",
+        ),
+        NoticeKind::JournalUnreadable => (
+            "JournalUnreadable",
+            "a part of the log cannot be read, so that the other device cannot be brought up to date; that is tried \
+             again when the arrays have moved on. If it is told again and again, stop the arrays while all is well, and \
+             make a new journal",
+        ),
+        NoticeKind::JournalLost => (
+            "JournalLost",
+            "no device of the journal works any more: what it had promised goes to the members, and writes are \
+             acknowledged when they are there",
+        ),
+        NoticeKind::JournalFull => (
+            "JournalFull",
+            "the journal is full of writes of an array that has failed: other arrays go on without it; bring that \
+             array back, or give its writes up (openraid journal discard)",
+        ),
+        NoticeKind::JournalTableFull => (
+            "JournalTableFull",
+            "the journal knows as many arrays as its table has places: writes are acknowledged when they are on the \
+             members; give up what it holds for an array that does not come back (openraid journal discard)",
+        ),
+        _ => panic!("news of the journal are told here"),
     }
 }

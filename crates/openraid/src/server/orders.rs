@@ -52,6 +52,7 @@ impl Server {
                 Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None })
             }
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
+            Command::JoinJournal { device, overwrite } => self.join_journal(device.as_deref(), overwrite),
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
             Command::Hello
             | Command::List

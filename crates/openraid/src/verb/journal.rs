@@ -11,14 +11,14 @@ use serde::Serialize;
 
 use super::{tell_done, Context};
 use crate::arguments::{
-    JournalAdoptArguments, JournalArguments, JournalCreateArguments, JournalDiscardArguments, JournalShowArguments,
-    JournalVerb,
+    JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
+    JournalShowArguments, JournalVerb,
 };
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::random_uuid;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
-use crate::model::{JournalArrayModel, JournalDeviceModel, JournalModel};
+use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel};
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::server::members::check_free;
@@ -54,6 +54,7 @@ pub fn run(arguments: &JournalArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         JournalVerb::Create(arguments) => create(arguments, context),
         JournalVerb::Show(arguments) => show(arguments, context),
+        JournalVerb::Attach(arguments) => attach(arguments, context),
         JournalVerb::Discard(arguments) => discard_array(arguments, context),
         JournalVerb::Adopt(arguments) => adopt_journal(arguments, context),
     }
@@ -162,10 +163,19 @@ pub fn of_devices(found: &FoundDevices) -> JournalModel {
             .collect(),
         ring_bytes: ring.sectors.bytes().get(),
         used_bytes: used.bytes().get(),
+        joining: None,
         entries: found.journal.entries.len() as u64,
+        kept_bytes: superblock.kept.bytes().get(),
+        kept_bytes_max: superblock.keep_area().1.bytes().get(),
         arrays: tally(&found.journal).iter().map(array).collect(),
         counters: None,
     }
+}
+
+/// How far a device is that is being brought up to date.
+fn joining_text(join: Option<&JournalJoinModel>) -> String {
+    let percent = join.map_or(0, |own| own.copied_bytes.saturating_mul(100).checked_div(own.total_bytes).unwrap_or(0));
+    format!(" (is being brought up to date: {percent} %)")
 }
 
 /// A journal for people.
@@ -184,16 +194,22 @@ pub fn text(journal: &JournalModel) -> String {
         facts.row(["not back", trouble]);
     }
     for device in &journal.devices {
+        let joins = journal.joining.as_ref().filter(|join| join.device == device.device);
         let works = match (device.works, journal.state.as_str()) {
-            (true, _) => "",
-            (false, "unused") => " (behind: it is brought up to date when the journal is used)",
-            (false, _) => " (does not work)",
+            _ if joins.is_some() => joining_text(joins),
+            (true, _) => String::new(),
+            (false, "unused") => " (behind: it is brought up to date when the journal is used)".into(),
+            (false, _) => " (does not work)".into(),
         };
         facts.row(["device", &format!("{}{works}", device.device)]);
     }
     if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
         facts.row(["fill", &format!("{used} of {ring} ({percent} %), {} entries", journal.entries)]);
+    }
+    if journal.kept_bytes > 0 {
+        let (kept, most) = (human(Bytes(journal.kept_bytes)), human(Bytes(journal.kept_bytes_max)));
+        facts.row(["kept", &format!("{kept} of {most}, before the ring, for arrays that are not there")]);
     }
     if let Some(counters) = &journal.counters {
         let (written, data) = (human(Bytes(counters.written_bytes)), human(Bytes(counters.data_bytes)));
@@ -221,6 +237,24 @@ pub fn text(journal: &JournalModel) -> String {
         lines.push(table.text().trim_end().into());
     }
     lines.join("\n")
+}
+
+fn attach(arguments: &JournalAttachArguments, context: &Context) -> Outcome {
+    let device = match &arguments.device {
+        Some(text) => Some(lasting_spec(text)?.text),
+        None => None,
+    };
+    let command = Command::JoinJournal { device, overwrite: arguments.overwrite && arguments.yes };
+    for mut server in context.servers.connect()? {
+        if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
+            let answer = server.ask(&command)?;
+            return tell_done(context, &answer);
+        }
+    }
+    Err(Failure::cannot_tell(
+        "no running server has a journal; start one with `openraid serve NAME --journal DEVICE --journal DEVICE`: of two \
+         devices the one that is behind is brought up to date",
+    ))
 }
 
 fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {

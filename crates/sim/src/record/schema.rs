@@ -175,6 +175,8 @@ choice!(AdminCommand {
     16 => DetachJournal,
     17 => DiscardJournalled { set_uuid },
     18 => ResetAdaptive { array },
+    19 => JoinJournal { drive, generation, epoch },
+    20 => ReleaseJournalDevice,
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

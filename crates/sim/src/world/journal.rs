@@ -144,6 +144,18 @@ impl World {
         self.admin(AdminCommand::AttachJournal(found)).map_err(JournalFault::Refused)
     }
 
+    /// A drive joins the journal that runs with one of two devices. It is brought up to date, and works a moment later.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn join_journal(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let spec = *self.drive(drive).spec();
+        let device = JournalDevice { drive, capacity: spec.capacity, block: spec.block };
+        let mut reader = Reader { world: self, drives: &[drive], said: 0 };
+        let seen = superblock_of(0, &device, &mut reader).map_or((0, 0), |own| (own.generation, own.epoch));
+        self.admin(AdminCommand::JoinJournal { drive, generation: seen.0, epoch: seen.1 })
+    }
+
     /// What the controller tells about its journal.
     #[must_use]
     pub fn journal(&self) -> Option<JournalStatus> {

@@ -3,9 +3,8 @@
 use std::fmt;
 
 use openraid_format::JournalError;
-use openraid_units::Sectors;
+use openraid_units::{Nanos, Sectors};
 
-use crate::limits::JOURNAL_READ_TIME_MAX;
 use crate::member::OpenError;
 use crate::service::ServiceError;
 
@@ -48,8 +47,14 @@ pub enum JournalStartError {
         /// The reason in words.
         why: String,
     },
-    /// A device did not answer in time.
-    Silent(String),
+    /// A device did not answer in this time.
+    Silent(String, Nanos),
+    /// A device joins a journal that works.
+    NotLive,
+    /// One is on its way in.
+    Joining,
+    /// It may have carried the journal alone.
+    MayHoldMore(String),
     /// The journal holds nothing for this array.
     NothingFor(String),
     /// It was lost while it was being opened.
@@ -80,10 +85,17 @@ impl fmt::Display for JournalStartError {
                  and failed last, use this one alone with --journal-alone"
             ),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
-            Self::Silent(device) => write!(
+            Self::Silent(device, limit) => {
+                write!(f, "journal {device}: it was not read within {} seconds; check the drive", limit.as_secs())
+            }
+            Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
+            Self::Joining => f.write_str(
+                "a device of the journal is being brought up to date already; `openraid journal show` says how far it is",
+            ),
+            Self::MayHoldMore(device) => write!(
                 f,
-                "journal {device}: it was not read within {} seconds; check the drive",
-                JOURNAL_READ_TIME_MAX.as_secs()
+                "journal {device}: it has carried the journal alone meanwhile, and may hold promises that this one has not; \
+                 if nothing on it is needed, add --yes --overwrite"
             ),
             Self::NothingFor(array) => write!(f, "the journal holds nothing for array {array}; nothing has to be given up"),
             Self::LostAtOnce => write!(f, "the journal cannot be written; check its device"),

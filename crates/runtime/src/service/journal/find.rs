@@ -108,9 +108,9 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
     }
 }
 
-struct Reader<'a> {
-    devices: &'a mut [OpenedMember],
-    kernels: Kernels,
+pub(super) struct Reader<'a> {
+    pub devices: &'a mut [OpenedMember],
+    pub kernels: Kernels,
 }
 
 impl ReadDevice for Reader<'_> {
@@ -150,7 +150,7 @@ pub fn look(
         return Err(JournalStartError::Io { device: names, why: format!("cannot be read just now: {error}") });
     }
     let time = Duration::from_nanos(JOURNAL_READ_TIME_MAX.get());
-    answer.recv_timeout(time).unwrap_or(Err(JournalStartError::Silent(names)))
+    answer.recv_timeout(time).unwrap_or(Err(JournalStartError::Silent(names, JOURNAL_READ_TIME_MAX)))
 }
 
 fn names(specs: &[MemberSpec]) -> String {

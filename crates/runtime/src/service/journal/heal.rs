@@ -1,5 +1,5 @@
-//! Of two devices of a journal, the one that is behind gets what the other one has: first the log, then the
-//! superblocks, each durable before the next.
+//! Of two devices of a journal, the one that is behind gets what the other one has: first it is marked as unfinished, then
+//! the log, then the superblocks, each durable before the next.
 
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};
@@ -21,12 +21,24 @@ pub fn heal(found: &mut FoundDevices, notes: &mut Vec<String>) -> Result<(), Jou
         return Ok(());
     }
     let behind = 1 - best.index();
+    // Until it has everything nothing on it counts, whoever looks at it alone.
+    let highest = found.superblocks.iter().map(|own| own.generation).max().unwrap_or(0);
+    let other = 1 - mirror.min(1);
+    let unfinished = JournalSuperblock {
+        mirrors: 2,
+        mirror: other,
+        generation: highest + 1,
+        clean: false,
+        unfinished: true,
+        kept: Sectors::ZERO,
+        ..found.journal.superblock.clone()
+    };
+    write_superblock(&found.devices[behind], &unfinished)?;
     copy_log(found, best.index(), behind)?;
     let superblock = &mut found.journal.superblock;
     superblock.mirrors = 2;
     superblock.mirror = mirror;
-    superblock.generation = found.superblocks.iter().map(|own| own.generation).max().unwrap_or(0) + 1;
-    let other = 1 - mirror.min(1);
+    superblock.generation = highest + 2;
     for (number, mirror) in [(behind, other), (best.index(), mirror)] {
         let own = JournalSuperblock { mirror, ..superblock.clone() };
         write_superblock(&found.devices[number], &own)?;

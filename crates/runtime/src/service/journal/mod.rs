@@ -5,7 +5,8 @@
 //!  find    superblocks and log are read, on a thread of its own with a time limit; nothing is written
 //!  heal    of two devices, the one that is behind gets what the other one has
 //!  attach  the devices go to the shard, the log to the engine
-//!  keeper  a journal that was lost is looked for again
+//!  rejoin  a device comes (back) to a journal that is in use
+//!  keeper  a journal that was lost, or one of its devices, is looked for again
 //! ```
 //!
 //! It must never take the journal of another controller, or one of two devices alone that may have missed what the
@@ -16,11 +17,13 @@ mod find;
 mod heal;
 mod keeper;
 mod make;
+mod rejoin;
 
 pub use error::JournalStartError;
 pub use find::{look, sum, tally, FoundDevices, Tally};
-pub use keeper::{JournalKeeper, JournalNews};
+pub use keeper::{missing, JournalKeeper, JournalNews};
 pub use make::{adopt, discard, make};
+pub use rejoin::JoinRequest;
 
 use openraid_core::admin::{AdminCommand, JournalState};
 use openraid_format::{ArrayState, Uuid};

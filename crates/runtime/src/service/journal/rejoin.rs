@@ -1,0 +1,114 @@
+//! A device joins a journal that is in use: the one that was dropped when it answers again, or a new one in its place.
+//!
+//! What it is is read first, with a time limit, so that a device that hangs keeps nobody waiting; the engine then brings it
+//! up to date. One that may have carried the journal alone is refused: it may hold promises that the other one has not.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
+use openraid_core::journal::find::{superblock_of, JournalDevice};
+use openraid_format::{JournalError, JournalSuperblock, Uuid};
+use openraid_parity::Kernels;
+use openraid_units::DriveId;
+
+use super::find::Reader;
+use super::JournalStartError;
+use crate::limits::PROBE_TIME_MAX;
+use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
+use crate::service::ServiceHandle;
+
+/// Which device is to join, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JoinRequest {
+    /// A file, partition or drive.
+    pub device: MemberSpec,
+    /// The controller that the journal belongs to.
+    pub controller: Uuid,
+    /// Whatever is on it may be lost: it was looked at before.
+    pub fresh: bool,
+    /// How to open it.
+    pub open: OpenOptions,
+}
+
+impl ServiceHandle {
+    /// Let a device join the journal. It works when the engine has brought it up to date
+    /// ([`JournalStatus::joining`] says how far that is).
+    ///
+    /// # Errors
+    /// Why it may not; nothing was written to it then.
+    pub fn join_journal(&self, request: &JoinRequest) -> Result<(), JournalStartError> {
+        let status = self.status()?.journal.filter(|journal| journal.state == JournalState::Live);
+        let status = status.ok_or(JournalStartError::NotLive)?;
+        if status.joining.is_some() {
+            return Err(JournalStartError::Joining);
+        }
+        if let Some((dropped, _)) = status.devices.iter().find(|(_, works)| !works) {
+            self.admin(AdminCommand::ReleaseJournalDevice)?;
+            self.detach(*dropped)?;
+        }
+        let (opened, found) = look_at(&request.device, request.open)?;
+        let (generation, epoch) = check(&found, &status, request)?;
+        let drive = self.attach(opened)?;
+        if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {
+            self.detach(drive)?;
+            return Err(JournalStartError::Io { device: request.device.text.clone(), why: error.to_string() });
+        }
+        Ok(())
+    }
+}
+
+/// May it join, and which generation and epoch does it know?
+fn check(
+    found: &Result<JournalSuperblock, JournalError>,
+    status: &JournalStatus,
+    request: &JoinRequest,
+) -> Result<(u64, u64), JournalStartError> {
+    let device = || request.device.text.clone();
+    match found {
+        Ok(own) if own.journal == status.uuid => {
+            own.check_controller(request.controller)
+                .map_err(|error| JournalStartError::Device { device: device(), error })?;
+            if !own.unfinished && own.epoch >= status.epoch && !request.fresh {
+                return Err(JournalStartError::MayHoldMore(device()));
+            }
+            Ok((own.generation, own.epoch))
+        }
+        _ if request.fresh => Ok((0, 0)),
+        Ok(own) => {
+            let error = JournalError::NotMirrors { one: status.uuid, other: own.journal };
+            Err(JournalStartError::Device { device: device(), error })
+        }
+        Err(error) => Err(JournalStartError::Device { device: device(), error: *error }),
+    }
+}
+
+type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
+
+/// Open a device and read its superblock.
+fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalStartError> {
+    let (sender, answer) = mpsc::channel();
+    let own = spec.clone();
+    let spawned = thread::Builder::new().name("journal-look".into()).spawn(move || {
+        let looked = open(&own, options).map(|opened| {
+            let info = opened.info;
+            let device = JournalDevice { drive: DriveId(0), capacity: info.capacity, block: info.block };
+            let mut devices = [opened];
+            let found = superblock_of(0, &device, &mut Reader { devices: &mut devices, kernels: Kernels::detect() });
+            let [opened] = devices;
+            (opened, found)
+        });
+        // Who asked may have given up.
+        let _ = sender.send(looked);
+    });
+    if let Err(error) = spawned {
+        let why = format!("cannot be read just now: {error}");
+        return Err(JournalStartError::Io { device: spec.text.clone(), why });
+    }
+    let limit = Duration::from_nanos(PROBE_TIME_MAX.get());
+    match answer.recv_timeout(limit) {
+        Ok(looked) => Ok(looked?),
+        Err(_) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
+    }
+}

@@ -1,0 +1,332 @@
+//! The second device of a journal comes back while everything runs: whenever the power goes, and whatever else fails on
+//! the way, what was acknowledged is there, and a device that has not everything is never taken for one that has.
+
+mod support;
+
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, JournalState, JournalStatus, Policy, WriteCache};
+use openraid_core::events::DriveError;
+use openraid_core::journal::find::FindError;
+use openraid_core::limits::Limits;
+use openraid_format::JournalError;
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::world::journal::JournalFault;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{Bytes, DriveId, Nanos, Sectors};
+use support::{seeds, soak, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+const JOURNAL: Sectors = Sectors::mib(8);
+/// More steps than a device takes to join while hosts write, without pauses.
+const STEPS_MAX: u64 = 400;
+
+struct Machine {
+    rig: Rig,
+    /// The device that stays, and the one that goes and comes back.
+    stays: DriveId,
+    joins: DriveId,
+}
+
+impl Machine {
+    /// One device has been dropped, and the other one has gone on alone.
+    fn degraded(shape: Shape, seed: u64) -> Self {
+        let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
+        let small = Limits::small();
+        let (cache, journal) = (Bytes::mib(1), Bytes::kib(256));
+        options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+        let mut rig = Rig::new(shape, options);
+        rig.rest();
+        let devices = rig.world.make_journal(2, JOURNAL);
+        let gone = usize::from(seed.is_multiple_of(2));
+        let mut machine = Self { rig, stays: devices[1 - gone], joins: devices[gone] };
+        machine.attach(&devices);
+        machine.protect();
+        machine.run(40);
+        machine.rig.world.pull(machine.joins);
+        machine.run(40);
+        assert_eq!(machine.works(), [true]);
+        machine.rig.world.drive_mut(machine.joins).put_back();
+        machine
+    }
+
+    fn journal(&self) -> JournalStatus {
+        self.rig.world.journal().expect("it was attached")
+    }
+
+    /// The devices that work.
+    fn works(&self) -> Vec<bool> {
+        self.journal().devices.iter().map(|(_, works)| *works).filter(|works| *works).collect()
+    }
+
+    fn attach(&mut self, devices: &[DriveId]) {
+        self.rig.world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
+        self.rig.world.run_for(Nanos::from_millis(50));
+        assert_eq!(self.journal().state, JournalState::Live);
+    }
+
+    fn protect(&mut self) {
+        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
+        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a journal");
+    }
+
+    fn load(&self) -> Workload {
+        Workload {
+            len_max: 16 << 10,
+            align: 4096,
+            mix: [1, 8, 1, 1, 1],
+            depth: 6,
+            ..Workload::mixed(self.rig.session.capacity())
+        }
+    }
+
+    fn run(&mut self, requests: u64) {
+        let load = self.load();
+        self.rig.session.run_on(&mut self.rig.world, &load, requests);
+    }
+
+    fn join(&mut self) {
+        self.rig.world.join_journal(self.joins).expect("it may");
+    }
+
+    /// Hosts write for so many steps, or until the device has joined; how many steps that took.
+    fn step_on(&mut self, steps: u64) -> u64 {
+        let load = self.load();
+        for step in 0..steps {
+            if self.journal().joining.is_none() {
+                return step;
+            }
+            while self.rig.session.outstanding() < 4 {
+                self.rig.session.ask_random(&mut self.rig.world, &load);
+            }
+            self.rig.session.step(&mut self.rig.world);
+        }
+        steps
+    }
+
+    /// The power has gone: these devices are there at the next start.
+    fn boot_with(&mut self, devices: &[DriveId]) {
+        self.rig.world.boot();
+        self.attach(devices);
+        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
+        self.rig.session.array = self.rig.array;
+        self.protect();
+        self.rig.session.look_at_all(&mut self.rig.world);
+    }
+
+    fn finish(mut self) {
+        self.rig.session.drain(&mut self.rig.world);
+        self.rig.rest();
+        self.rig.judge();
+    }
+}
+
+fn shapes() -> [Shape; 3] {
+    [Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid6(5, CHUNK)]
+}
+
+/// The steps at which something happens: all of them in the long run.
+fn steps() -> impl Iterator<Item = u64> {
+    let stride = if soak() { 1 } else { 11 };
+    (0..STEPS_MAX).step_by(stride)
+}
+
+#[test]
+fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enough_then() {
+    for seed in seeds(2, 40) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::degraded(shape, seed);
+            machine.rig.world.take_notices();
+            machine.join();
+            assert!(machine.journal().joining.is_some());
+            let steps = machine.step_on(100_000);
+            assert!((40..STEPS_MAX).contains(&steps), "{shape}: {steps} steps");
+            assert_eq!(machine.works(), [true, true], "{shape}");
+            let told = machine.rig.world.take_notices();
+            let mirrored = told.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
+            assert_eq!((mirrored, told.iter().any(|n| n.kind == NoticeKind::JournalDegraded)), (1, false), "{told:?}");
+            machine.run(60);
+            // Now the one that has stayed all the time is lost with the power.
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.pull(machine.stays);
+            let joins = machine.joins;
+            machine.boot_with(&[joins]);
+            machine.finish();
+        }
+    }
+}
+
+#[test]
+fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
+    let (mut unfinished, mut whole) = (0, 0);
+    for at in steps() {
+        let shape = shapes()[usize::try_from(at % 3).expect("few")];
+        let _case = Case::new(at, shape);
+        let mut machine = Machine::degraded(shape, 1 + at);
+        let before = machine.rig.world.find_journal(&[machine.joins]).expect("it was dropped").superblock;
+        machine.join();
+        machine.step_on(at);
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        machine.rig.world.boot();
+        let (stays, joins) = (machine.stays, machine.joins);
+        // The one that joins, alone: as it was dropped, nothing at all, or everything.
+        let alone = match machine.rig.world.find_journal(&[joins]) {
+            Err(JournalFault::Found(FindError::Journal(_, JournalError::Unfinished))) => {
+                unfinished += 1;
+                false
+            }
+            Err(fault) => panic!("{shape}: {fault}"),
+            // Who takes one of two alone is asked.
+            Ok(found) if found.superblock.generation == before.generation => {
+                assert_eq!((found.superblock.mirrors, found.superblock.epoch), (2, before.epoch));
+                false
+            }
+            Ok(_) => {
+                whole += 1;
+                true
+            }
+        };
+        match at % 3 {
+            0 if alone => machine.boot_with(&[joins]),
+            1 => machine.boot_with(&[stays]),
+            _ => {
+                machine.boot_with(&[joins, stays]);
+                assert_eq!(machine.works(), [true, true]);
+            }
+        }
+        machine.run(20);
+        machine.finish();
+    }
+    assert!(unfinished > 5 && whole > 5, "{unfinished} cuts while it was not finished, {whole} when it was");
+}
+
+#[test]
+fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
+    let mut inside = 0;
+    for at in steps() {
+        let shape = shapes()[usize::try_from(at % 3).expect("few")];
+        let _case = Case::new(at, shape);
+        let mut machine = Machine::degraded(shape, 1 + at);
+        machine.join();
+        machine.step_on(at);
+        inside += u64::from(machine.journal().joining.is_some());
+        let (joins, stays) = (machine.joins, machine.stays);
+        match at % 4 {
+            0 => machine.rig.world.pull(joins),
+            1 => machine.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly),
+            2 => machine.rig.world.drive_mut(joins).faults.hang = true,
+            _ => machine.rig.world.pull(stays),
+        }
+        machine.run(30);
+        machine.rig.session.drain(&mut machine.rig.world);
+        if at % 4 == 2 {
+            // Before it is written to by hosts nobody waits for it.
+            machine.rig.run_for(Nanos::from_secs(40));
+        }
+        if at % 4 < 3 {
+            assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]), "{shape}");
+            assert!(machine.journal().joining.is_none());
+            // It comes back once more, and has everything then.
+            machine.rig.world.release(joins);
+            let drive = machine.rig.world.drive_mut(joins);
+            drive.put_back();
+            drive.faults.writes = None;
+            machine.rig.run_for(Nanos::from_millis(100));
+            machine.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+            machine.join();
+            machine.step_on(100_000);
+            assert_eq!(machine.works(), [true, true], "{shape}");
+            machine.run(20);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            let alone = if at.is_multiple_of(2) { joins } else { stays };
+            machine.boot_with(&[alone]);
+        } else {
+            // Before it has everything nothing is promised by what is left; afterwards everything is.
+            machine.rig.rest();
+            let state = machine.journal().state;
+            assert!(state == JournalState::Live || matches!(state, JournalState::Lost(_)));
+        }
+        machine.finish();
+    }
+    assert!(inside > 10, "only {inside} faults met a device that was joining");
+}
+
+#[test]
+fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
+    for seed in seeds(2, 20) {
+        let shape = Shape::raid5(4, CHUNK);
+        let _case = Case::new(seed, shape);
+        let mut machine = Machine::degraded(shape, seed);
+        let world = &mut machine.rig.world;
+        let small = world.add_drive(DriveSpec::new(JOURNAL - Sectors::mib(1)));
+        let new = world.add_drive(DriveSpec::new(JOURNAL));
+        world.join_journal(new).expect_err("the old one has to go first");
+        world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+        world.join_journal(small).expect_err("it is too small");
+        machine.joins = new;
+        machine.join();
+        machine.rig.world.join_journal(small).expect_err("one at a time");
+        machine.step_on(100_000);
+        machine.rig.world.join_journal(small).expect_err("there are two");
+        assert_eq!(machine.works(), [true, true]);
+        machine.run(40);
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        machine.boot_with(&[new]);
+        machine.finish();
+    }
+}
+
+#[test]
+fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
+    let shape = Shape::raid5(4, CHUNK);
+    let mut machine = Machine::degraded(shape, 4);
+    machine.rig.world.take_notices();
+    machine.rig.world.drive_mut(machine.stays).faults.reads = true;
+    machine.join();
+    machine.step_on(100_000);
+    assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]));
+    let told = machine.rig.world.take_notices();
+    assert!(told.iter().any(|notice| notice.kind == NoticeKind::JournalUnreadable), "{told:?}");
+    machine.rig.world.drive_mut(machine.stays).faults.reads = false;
+    machine.rig.run_for(Nanos::from_millis(100));
+    machine.join();
+    machine.step_on(100_000);
+    assert_eq!(machine.works(), [true, true]);
+    machine.finish();
+}
+
+/// The ring is written over again and again while its log is copied, and the tail moves behind the copy.
+#[test]
+fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
+    let mut inside = 0;
+    for seed in seeds(4, 200) {
+        let shape = shapes()[usize::try_from(seed % 3).expect("few")];
+        let _case = Case::new(seed, shape);
+        let mut machine = Machine::degraded(shape, seed);
+        let load = Workload { len_max: 64 << 10, mix: [0, 1, 0, 0, 0], ..machine.load() };
+        for turn in 0..6 {
+            let rounds = machine.journal().counters.rounds;
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 30 + 10 * turn);
+            machine.join();
+            while machine.journal().joining.is_some() {
+                machine.rig.session.run_on(&mut machine.rig.world, &load, 1);
+            }
+            inside += machine.journal().counters.rounds - rounds;
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 20);
+            if turn % 2 == 0 {
+                machine.rig.world.pull(machine.joins);
+                machine.rig.session.run_on(&mut machine.rig.world, &load, 20);
+                machine.rig.world.drive_mut(machine.joins).put_back();
+                machine.rig.run_for(Nanos::from_millis(20));
+            } else {
+                machine.rig.session.cut_power(&mut machine.rig.world);
+                let joins = machine.joins;
+                machine.boot_with(&[joins]);
+                std::mem::swap(&mut machine.joins, &mut machine.stays);
+            }
+        }
+        machine.finish();
+    }
+    assert!(inside > 20, "the tail moved only {inside} times");
+}
