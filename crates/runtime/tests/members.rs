@@ -109,7 +109,7 @@ impl Drop for Remote {
 fn a_member_file_that_becomes_shorter_is_failed_and_the_data_are_still_there() {
     for prefer in [Prefer::Best, Prefer::Threads] {
         let server = Server::with("short", |config| ServiceConfig {
-            engine: EngineOptions { prefer, register: true },
+            engine: EngineOptions { prefer, ..EngineOptions::default() },
             ..config
         });
         let members = server.folder.members(4, 16 << 20);

@@ -56,7 +56,7 @@ fn measure_file(path: &Path, folder: &str, reads: u64) -> Result<(), Failure> {
 
 fn measure(member: Arc<Member>, prefer: Prefer, depth: u64, reads: u64) -> Result<(Nanos, Nanos), Failure> {
     let mut pool = FramePool::new(PoolOptions { len: Bytes::mib(2), huge: HugePages::Advise, touch: true })?;
-    let mut engine = IoEngine::new(&pool, EngineOptions { prefer, register: true })?;
+    let mut engine = IoEngine::new(&pool, EngineOptions { prefer, ..EngineOptions::default() })?;
     let slot = engine.attach(member).ok_or("no room for the member")?;
     let mut epoll = Epoll::new()?;
     epoll.add(engine.event_fd(), 0, Interest::READ)?;

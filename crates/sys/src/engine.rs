@@ -15,13 +15,14 @@
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::{Answer, Command, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+use crate::epoll::wait_readable;
 use crate::errno::{Errno, Note};
 use crate::member::Member;
 use crate::pool::{FramePool, Mapping, PoolRange};
 use crate::ring::Ring;
 use crate::table::{Entry, Memory, Next, Table};
 use crate::threads::Threads;
-use openraid_units::{Bytes, DriveLba, Sectors, SECTOR_BYTES};
+use openraid_units::{Bytes, DriveLba, Nanos, Sectors, SECTOR_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
@@ -46,6 +47,17 @@ pub enum Prefer {
     Threads,
 }
 
+/// How the engine's thread waits for completions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Waiting {
+    /// By epoll, for [`IoEngine::event_fd`] among other things.
+    #[default]
+    Among,
+    /// For nothing else, by [`IoEngine::submit_and_wait`] alone: nothing is finished before that is called, and
+    /// [`IoEngine::event_fd`] may stay silent. Costs the kernel less.
+    Alone,
+}
+
 /// How to make an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
@@ -54,11 +66,13 @@ pub struct EngineOptions {
     /// Register members and the pool with io_uring, which saves looking them up for each command. Pins the whole pool
     /// in memory. Where it is refused, a note is left and everything works without.
     pub register: bool,
+    /// How completions are waited for.
+    pub waiting: Waiting,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { prefer: Prefer::Best, register: true }
+        Self { prefer: Prefer::Best, register: true, waiting: Waiting::Among }
     }
 }
 
@@ -206,7 +220,7 @@ impl IoEngine {
         let mut notes = Vec::new();
         let ring = match options.prefer {
             Prefer::Threads => None,
-            Prefer::Best | Prefer::Uring => match Ring::new(Arc::clone(mapping), options.register, &mut notes) {
+            Prefer::Best | Prefer::Uring => match Ring::new(Arc::clone(mapping), options, &mut notes) {
                 Ok(ring) => Some(ring),
                 Err(error) if options.prefer == Prefer::Uring => return Err(error),
                 Err(error) => {
@@ -372,6 +386,22 @@ impl IoEngine {
             Backend::Ring(ring) => ring.submit(),
             Backend::Threads(threads) => {
                 threads.submit();
+                Ok(0)
+            }
+        }
+    }
+
+    /// The same as [`IoEngine::submit`], and sleep until [`IoEngine::reap`] has something to do or `timeout` is over;
+    /// in one system call where the engine can. For threads that wait for nothing else. May return early.
+    ///
+    /// # Errors
+    /// The kernel's error; the ring is broken then, and so is the shard.
+    pub fn submit_and_wait(&mut self, timeout: Nanos) -> Result<usize, Errno> {
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.submit_and_wait(timeout),
+            Backend::Threads(threads) => {
+                threads.submit();
+                wait_readable(threads.event_fd(), timeout)?;
                 Ok(0)
             }
         }
@@ -561,7 +591,7 @@ mod tests {
             let sandboxed = std::thread::spawn(move || {
                 forbid_uring(errno);
                 let pool = FramePool::new(PoolOptions::of(Bytes::mib(2))).expect("pool");
-                let forced = EngineOptions { prefer: Prefer::Uring, register: true };
+                let forced = EngineOptions { prefer: Prefer::Uring, ..EngineOptions::default() };
                 assert_eq!(IoEngine::new(&pool, forced).err(), Some(Errno(errno)));
                 let engine = IoEngine::new(&pool, EngineOptions::default()).expect("threads");
                 assert_eq!((engine.kind(), engine.description()), (EngineKind::Threads, "threads".to_string()));

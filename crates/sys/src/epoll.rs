@@ -251,6 +251,17 @@ impl AsFd for Waker {
     }
 }
 
+/// Wait for one descriptor alone, until it is readable or the time is over; may return early.
+pub(crate) fn wait_readable(source: BorrowedFd<'_>, timeout: Nanos) -> Result<(), Errno> {
+    let mut poll = libc::pollfd { fd: source.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let time = timespec(timeout);
+    // SAFETY: both live across the call, and no signal mask is given.
+    match check(unsafe { libc::ppoll(&raw mut poll, 1, &raw const time, std::ptr::null()) }) {
+        Ok(_) | Err(Errno(libc::EINTR)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

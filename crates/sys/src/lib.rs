@@ -45,7 +45,7 @@ pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES
 pub use descriptors::raise_descriptor_limit;
 pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
-    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb,
+    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, Waiting,
 };
 pub use epoll::{Epoll, Event, Events, Interest, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};

@@ -5,17 +5,19 @@
 //! a completion makes the ring's descriptor readable for epoll, because a mode that loses wake-ups would stall the
 //! shard for ever.
 //!
-//! Rejected: `DEFER_TASKRUN` (6.1). It posts completions only inside `io_uring_enter`, so a thread that sleeps in epoll
-//! is not woken by the ring's descriptor (a read from tmpfs hung in the first trial); a registered eventfd does wake
-//! it, at the price of one write by the kernel and one read by us for each wake-up.
-//! Measured once on Linux 6.18, 4 KiB reads: 2.1 us CPU at depth 1 from the page cache against 1.7 in the cooperative
-//! mode, and no difference at depth 32 (0.93 and 0.92).
+//! `DEFER_TASKRUN` (6.1) is for threads that wait for the ring alone ([`Waiting::Alone`]): it posts completions only
+//! inside `io_uring_enter`, so a thread that sleeps in epoll is not woken by the ring's descriptor (a read from tmpfs
+//! hung in the first trial); a registered eventfd does wake it, at the price of one write by the kernel and one read by
+//! us for each wake-up. Measured once on Linux 6.18, 4 KiB reads with such an eventfd: 2.1 us CPU at depth 1 from the
+//! page cache against 1.7 in the cooperative mode, and no difference at depth 32 (0.93 and 0.92). Waiting alone, reads
+//! from tmpfs at depth 32, which the kernel hands to threads of its own: 2.5 us against 2.9.
 
 use crate::clock;
 use crate::command::{
     Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, REGISTERED_BYTES_MAX,
     SUBMISSION_ENTRIES,
 };
+use crate::engine::{EngineOptions, Waiting};
 use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
 use crate::member::Member;
@@ -26,6 +28,7 @@ use openraid_units::{Nanos, PoolOffset};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The `user_data` of the poll that waits for the helper; commands carry their table key, which is 32 bits.
 const HELPER_POLL: u64 = u64::MAX;
@@ -41,6 +44,8 @@ const TRIALS: u32 = 2;
 /// How completions reach this thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
+    /// Posts completions only while this thread waits inside the ring.
+    Deferred,
     Cooperative,
     Plain,
 }
@@ -52,8 +57,8 @@ struct Attached {
     registered: bool,
 }
 
-/// From the cheapest down.
-const MODES: [Mode; 2] = [Mode::Cooperative, Mode::Plain];
+/// From the cheapest down. The first is for who waits for the ring alone.
+const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 
 /// The ring and what is registered with it.
 pub(crate) struct Ring {
@@ -70,9 +75,9 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Set a ring up, registering files and the pool if `register`.
-    pub(crate) fn new(mapping: Arc<Mapping>, register: bool, notes: &mut Vec<Note>) -> Result<Self, Errno> {
-        let (ring, mode) = set_up(notes)?;
+    /// Set a ring up, registering files and the pool if that is asked for.
+    pub(crate) fn new(mapping: Arc<Mapping>, options: EngineOptions, notes: &mut Vec<Note>) -> Result<Self, Errno> {
+        let (ring, mode) = set_up(options.waiting, notes)?;
         let mut this = Self {
             ring,
             mapping,
@@ -90,7 +95,7 @@ impl Ring {
                  slow others down"
             )));
         }
-        if register {
+        if options.register {
             this.files_registered = this.register_files(notes);
             this.buffers_registered = this.register_pool(notes);
         }
@@ -99,6 +104,7 @@ impl Ring {
 
     pub(crate) fn description(&self) -> String {
         let mode = match self.mode {
+            Mode::Deferred => "deferred completions",
             Mode::Cooperative => "cooperative completions",
             Mode::Plain => "plain completions",
         };
@@ -296,6 +302,24 @@ impl Ring {
         }
     }
 
+    /// The same as [`Ring::submit`], and sleep in the same system call until a completion is there or the time is over.
+    pub(crate) fn submit_and_wait(&mut self, timeout: Nanos) -> Result<usize, Errno> {
+        if !self.waiting.is_empty() || self.helper.is_some() {
+            let left = self.submit()?;
+            if left > 0 {
+                return Ok(left);
+            }
+        }
+        let time = types::Timespec::from(Duration::from_nanos(timeout.get()));
+        let arguments = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &arguments).map_err(Errno::from) {
+            Ok(_) | Err(Errno(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM)) => {
+                Ok(self.unsubmitted())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn unsubmitted(&mut self) -> usize {
         self.ring.submission().len() + self.waiting.len()
     }
@@ -353,9 +377,9 @@ impl Ring {
 }
 
 /// The cheapest mode that works here.
-fn set_up(notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
+fn set_up(waiting: Waiting, notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
     let mut first_error = None;
-    for mode in MODES {
+    for mode in MODES.into_iter().filter(|mode| *mode != Mode::Deferred || waiting == Waiting::Alone) {
         match try_mode(mode) {
             Ok(ring) => return Ok((ring, mode)),
             // A kernel that does not know the mode says EINVAL; that is no news for anybody.
@@ -375,11 +399,15 @@ fn set_up(notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
 fn try_mode(mode: Mode) -> Result<IoUring, Errno> {
     let mut builder = IoUring::builder();
     builder.dontfork().setup_cqsize(COMPLETION_ENTRIES);
-    if mode == Mode::Cooperative {
-        builder.setup_coop_taskrun().setup_taskrun_flag();
+    match mode {
+        Mode::Deferred => drop(builder.setup_single_issuer().setup_defer_taskrun()),
+        Mode::Cooperative => drop(builder.setup_coop_taskrun().setup_taskrun_flag()),
+        Mode::Plain => {}
     }
     let mut ring = builder.build(SUBMISSION_ENTRIES)?;
-    wakes_up(&mut ring)?;
+    if mode != Mode::Deferred {
+        wakes_up(&mut ring)?;
+    }
     Ok(ring)
 }
 

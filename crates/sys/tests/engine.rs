@@ -7,7 +7,7 @@ use common::{pattern, run, Loop, TempDir};
 use openraid_sys::{
     clock, Completed, Direct, EngineKind, EngineOptions, Epoll, Errno, Events, FaultKind, FramePool, HugePages,
     Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, PoolOptions, PoolRange, Prefer, PushError,
-    Use, Verb, IN_FLIGHT_MAX,
+    Use, Verb, Waiting, IN_FLIGHT_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, Sectors};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -21,15 +21,20 @@ struct Rig {
     pool: FramePool,
     engine: IoEngine,
     epoll: Epoll,
+    waiting: Waiting,
 }
 
 impl Rig {
     fn new(prefer: Prefer, register: bool) -> Self {
+        Self::waiting(Waiting::Among, prefer, register)
+    }
+
+    fn waiting(waiting: Waiting, prefer: Prefer, register: bool) -> Self {
         let pool = FramePool::new(PoolOptions { len: POOL, huge: HugePages::No, touch: false }).expect("pool");
-        let engine = IoEngine::new(&pool, EngineOptions { prefer, register }).expect("engine");
+        let engine = IoEngine::new(&pool, EngineOptions { prefer, register, waiting }).expect("engine");
         let epoll = Epoll::new().expect("epoll");
         epoll.add(engine.event_fd(), 1, Interest::READ).expect("add");
-        Self { pool, engine, epoll }
+        Self { pool, engine, epoll, waiting }
     }
 
     fn attach(&mut self, path: &Path, usage: Use, direct: Direct) -> MemberSlot {
@@ -41,7 +46,7 @@ impl Rig {
         self.engine.push(&mut self.pool, Operation { member, user_data, verb }).expect("push");
     }
 
-    /// Wait by epoll alone until `count` commands are finished.
+    /// Wait until `count` commands are finished: by epoll alone, or by the engine alone.
     fn wait(&mut self, count: usize) -> Vec<Completed> {
         let mut events = Events::new();
         let mut done = Vec::new();
@@ -51,7 +56,10 @@ impl Rig {
         let deadline = clock::now() + Nanos::from_secs(60);
         while done.len() < count {
             // The kernel's own work may interrupt a wait; only a wait that ends by time has missed something.
-            self.epoll.wait(&mut events, Some(Nanos::from_secs(60))).expect("wait");
+            match self.waiting {
+                Waiting::Among => drop(self.epoll.wait(&mut events, Some(Nanos::from_secs(60))).expect("wait")),
+                Waiting::Alone => drop(self.engine.submit_and_wait(Nanos::from_secs(60)).expect("wait")),
+            }
             self.engine.reap(&mut self.pool, &mut done).expect("reap");
             assert!(clock::now() < deadline, "no wake-up for {} of {count} commands", count - done.len());
         }
@@ -83,7 +91,9 @@ fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
                     println!("skipped: io_uring is refused here");
                     continue;
                 }
-                test(&mut Rig::new(prefer, register), &dir, direct);
+                for waiting in [Waiting::Among, Waiting::Alone] {
+                    test(&mut Rig::waiting(waiting, prefer, register), &dir, direct);
+                }
             }
         }
     }
@@ -91,7 +101,7 @@ fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
 
 fn uring_here() -> bool {
     let pool = FramePool::new(PoolOptions::of(Bytes::mib(2))).expect("pool");
-    IoEngine::new(&pool, EngineOptions { prefer: Prefer::Uring, register: false }).is_ok()
+    IoEngine::new(&pool, EngineOptions { prefer: Prefer::Uring, register: false, ..EngineOptions::default() }).is_ok()
 }
 
 #[test]

@@ -104,9 +104,13 @@ impl ClosedLoop {
             }
         }
         let mut ended = 0;
-        while ended < stop.requests && target.now() < stop.at {
+        while ended < stop.requests {
+            let now = target.now();
+            if now >= stop.at {
+                break;
+            }
             let due = self.later.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time);
-            if due <= target.now() {
+            if due <= now {
                 let Reverse((_, slot)) = self.later.pop().expect("just looked at");
                 self.ask(target, source, slot as usize);
                 continue;

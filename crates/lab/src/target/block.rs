@@ -7,8 +7,7 @@ use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
 use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, Epoll, Events, Interest, IoEngine, Member, MemberError, MemberSlot,
-    Operation, Use, Verb,
+    clock, Completed, Direct, EngineOptions, IoEngine, Member, MemberError, MemberSlot, Operation, Use, Verb, Waiting,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
 use std::os::unix::fs::MetadataExt;
@@ -34,11 +33,11 @@ pub struct BlockTarget {
     frames: Frames,
     engine: IoEngine,
     slot: MemberSlot,
-    epoll: Epoll,
-    events: Events,
     completed: Vec<Completed>,
     patience: Patience,
     queued: bool,
+    /// When it last answered, or was asked after it had answered everything.
+    heard: Instant,
 }
 
 impl BlockTarget {
@@ -62,14 +61,13 @@ impl BlockTarget {
             )));
         }
         let mut frames = Frames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
-        let mut engine = IoEngine::new(&frames.pool, EngineOptions::default())
-            .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
+        let mut engine =
+            IoEngine::new(&frames.pool, EngineOptions { waiting: Waiting::Alone, ..EngineOptions::default() })
+                .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
         let mut bed = bed(path, &member);
         bed.push(format!("generator: {}", engine.description()));
         bed.extend(engine.notes().iter().map(|note| note.0.clone()));
         let slot = engine.attach(Arc::new(member)).expect("the only member");
-        let epoll = Epoll::new().map_err(|error| wrong(error.to_string()))?;
-        epoll.add(engine.event_fd(), 0, Interest::READ).map_err(|error| wrong(error.to_string()))?;
         let facts = TargetFacts {
             name: name.clone(),
             capacity: kernel.size.bytes(),
@@ -80,22 +78,26 @@ impl BlockTarget {
         };
         // The pool is warm when the first request comes.
         let _ = frames.pool.slice_mut(frames.of(&HostIo { id: 0, kind: IoKind::Read, offset: 0, len: 512, worker: 0 }));
-        let (events, patience) = (Events::new(), Patience::with(&name));
-        Ok(Self { facts, frames, engine, slot, epoll, events, completed: Vec::new(), patience, queued: false })
+        let patience = Patience::with(&name);
+        Ok(Self { facts, frames, engine, slot, completed: Vec::new(), patience, queued: false, heard: clock::now() })
     }
 
-    fn reap(&mut self, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+    /// What is finished. Returns the time at which it was found to be.
+    fn reap(&mut self, done: &mut Vec<IoDone>) -> Result<Instant, TargetError> {
         self.engine
             .reap(&mut self.frames.pool, &mut self.completed)
             .map_err(|error| self.patience.gone(format!("the kernel takes no more requests: {error}")))?;
         let at = clock::now();
+        if !self.completed.is_empty() {
+            self.heard = at;
+        }
         for completed in self.completed.drain(..) {
             let failed = completed.result.err();
             self.patience.answer(failed.map(|error| error.to_string()))?;
             let status = if failed.is_some() { ReplyStatus::IoError } else { ReplyStatus::Ok };
             done.push(IoDone { id: completed.user_data, at, status });
         }
-        Ok(())
+        Ok(at)
     }
 }
 
@@ -152,6 +154,9 @@ impl Target for BlockTarget {
     }
 
     fn submit(&mut self, io: HostIo) {
+        if self.engine.outstanding() == 0 {
+            self.heard = clock::now();
+        }
         let at = DriveLba(io.offset / 512);
         let verb = match io.kind {
             IoKind::Read => Verb::Read { at, into: self.frames.of(&io) },
@@ -167,26 +172,28 @@ impl Target for BlockTarget {
     }
 
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
-        if self.queued {
-            let left = self.engine.submit();
-            let left = left.map_err(|error| self.patience.gone(format!("the kernel takes no requests: {error}")))?;
-            self.queued = left > 0;
-        }
+        const SILENCE: Nanos = Nanos::from_secs(SILENCE_SECONDS_MAX);
         let before = done.len();
-        self.reap(done)?;
-        let begun = clock::now();
-        let silence_ends = begun + Nanos::from_secs(SILENCE_SECONDS_MAX);
+        // The time is asked for only where it matters: this is walked through for each completion.
+        let mut left = if until == Instant::NEVER { SILENCE } else { until.since(clock::now()) };
         loop {
-            let now = clock::now();
+            // What was asked for goes out in any case; it sleeps in the same call.
+            if self.queued || left > Nanos::ZERO {
+                let refused = self.engine.submit_and_wait(left.min(SILENCE));
+                let refused = refused.map_err(|error| self.patience.gone(format!("the kernel takes none: {error}")))?;
+                self.queued = refused > 0;
+            }
+            let now = self.reap(done)?;
             if done.len() > before || now >= until {
                 return Ok(());
             }
-            if now >= silence_ends && self.engine.outstanding() > 0 {
+            let ends = self.heard + SILENCE;
+            if now >= ends && self.engine.outstanding() > 0 {
                 return Err(self.patience.silent());
             }
-            let timeout = until.min(silence_ends).since(now);
-            self.epoll.wait(&mut self.events, Some(timeout)).map_err(|error| self.patience.gone(error.to_string()))?;
-            self.reap(done)?;
+            // Nothing outstanding: then only the caller's time ends this wait.
+            let end = if self.engine.outstanding() > 0 { until.min(ends) } else { until };
+            left = end.since(now);
         }
     }
 
