@@ -8,7 +8,7 @@ use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot};
+use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
 use support::{seeds, Case};
 
 fn load(rig: &Rig) -> Workload {
@@ -186,6 +186,74 @@ fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
             rig.judge();
             assert_eq!(mismatches(&scrub(&mut rig, false)), 0);
         }
+    }
+}
+
+/// Rows of 4 KiB of which one bit of one member turns over, in every second row of all members.
+fn flip_many(rig: &mut Rig) -> Vec<(DriveId, DriveLba, [u8; 512])> {
+    let rows = rig.shape.member_data(0).get() / 16;
+    let mut flipped = Vec::new();
+    for row in 0..rows {
+        let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());
+        let (at, byte) = (MemberLba(row * 16 + rig.random.below(8)), rig.random.index(512));
+        // Not all of a member belongs to a map.
+        let Some((drive, lba)) = Members::of(&rig.world, rig.array).place(slot, at) else { continue };
+        rig.world.drive_mut(drive).flip(lba, byte, 0x10);
+        let mut now = [0; 512];
+        rig.world.drive(drive).peek(lba, &mut now);
+        flipped.push((drive, lba, now));
+    }
+    flipped
+}
+
+#[test]
+fn a_patrol_corrects_all_of_many_flips_where_the_guilty_one_can_be_named() {
+    for seed in seeds(1, 20) {
+        for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3)] {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.rest();
+            let flipped = flip_many(&mut rig);
+            assert!(flipped.len() > 100, "{} flips", flipped.len());
+            assert_eq!(mismatches(&scrub(&mut rig, true)), flipped.len() as u64, "{shape}: all are found");
+            for (drive, lba, wrong) in flipped {
+                let mut now = [0; 512];
+                rig.world.drive(drive).peek(lba, &mut now);
+                assert_ne!(now, wrong, "{shape}: drive {drive}, {lba:?} is as it was");
+            }
+            assert_eq!(mismatches(&scrub(&mut rig, false)), 0, "{shape}: all are right");
+            rig.session.look_at_all(&mut rig.world);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
+    for seed in seeds(1, 20) {
+        let shape = Shape::raid1(2);
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(seed));
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.rest();
+        let flipped = flip_many(&mut rig);
+        let all = |rig: &Rig| {
+            let members = Members::of(&rig.world, rig.array);
+            let copies = (0..shape.members).map(|slot| members.place(Slot(slot), MemberLba(0)).unwrap());
+            let mut bytes = vec![vec![0; usize::try_from(shape.member_data(0).bytes().get()).unwrap()]; 2];
+            for ((drive, start), bytes) in copies.zip(&mut bytes) {
+                rig.world.drive(drive).peek(start, bytes);
+            }
+            bytes
+        };
+        let before = all(&rig);
+        for repair in [false, true, true] {
+            assert_eq!(mismatches(&scrub(&mut rig, repair)), flipped.len() as u64, "each is found, each time");
+        }
+        assert!(all(&rig) == before, "neither copy is written over: nobody knows which is right");
     }
 }
 

@@ -12,7 +12,7 @@ use support::seeds;
 const SLICE: u64 = 1_000;
 const WHOLE: u64 = 20_000;
 /// Runs that lost something once, by what it was.
-const ONCE_LOST: [(&str, &[u64]); 7] = [
+const ONCE_LOST: [(&str, &[u64]); 10] = [
     // A redo whose bytes the tail had passed; an older one was done after it.
     ("older bytes over newer ones", &[1567, 4590]),
     // A slot was left out while it had no member, and had one again at the replay.
@@ -25,6 +25,12 @@ const ONCE_LOST: [(&str, &[u64]); 7] = [
     ("a flush that failed and ends well", &[5463]),
     // A set was taken away while something of it was under way, or with a dirty unit in which nothing was dirty.
     ("a set that is gone", &[3149, 7683]),
+    // The journal was full or lost, and what was written without it was answered before its old entries were void.
+    ("older entries over what was written without the journal", &[1195, 4364, 5952]),
+    // The session of an array that had just been replayed ended while it was called active.
+    ("a resync of what the journal had", &[11415]),
+    // A stripe went to the members in several turns, each with a record of its own.
+    ("partial parity of several turns", &[18, 95, 195, 618, 762, 2145]),
     // Writes of an array whose member with large blocks was missing, and is the only one that is back.
     ("writes in blocks that the drive does not take", &[3351]),
 ];

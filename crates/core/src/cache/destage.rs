@@ -130,28 +130,33 @@ impl Controller {
         self.step_row_write(index, actions);
     }
 
-    /// The next band of a stripe, behind the one before; false where nothing dirty is left there.
+    /// The next band of a stripe: what a partial parity log keeps for a turn of its own of the rows of the one before, or
+    /// the rows behind it. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = self.ops[index];
         let rows_max = self.set(op.set).rows_max;
         let rows = self.stripe_rows(&op);
         let unit = self.cache.units.get(op.cache_unit);
-        let Some(first) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
-        let columns = self.cache.dirty_columns_at(unit, rows, first);
+        let here = self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor));
+        let mut left: SlotSet = here.iter().filter(|column| op.first > 0 && column.0 >= op.first).collect();
+        let (mut first, mut columns, mut most) = (u64::from(op.cursor), here, op.cursor_end);
+        if left.is_empty() {
+            let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
+            (first, columns) = (row, self.cache.dirty_columns_at(unit, rows, row));
+            (left, most) = (columns, narrow(Sectors(row)).saturating_add(rows_max));
+        }
         let full = u64::from(unit.sectors) == op.len.get();
         let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
-        let row = self.parity_of(&op).row(op.stripe);
-        // A record in a partial parity log is of columns side by side: others stay dirty, and have their turn again.
-        let side_by_side = |column: &openraid_units::Slot| {
-            columns.first().is_some_and(|first| (first.0..column.0).all(|c| columns.contains(openraid_units::Slot(c))))
-        };
         let logs = self.set(op.set).ppl.is_some();
-        let target =
-            columns.iter().filter(|column| !logs || side_by_side(column)).map(|column| row.slot_of(column.0)).collect();
+        let band = if logs { side_by_side(left) } else { left };
+        let next = band.iter().last().map_or(0, |column| column.0 + 1);
+        let row = self.parity_of(&op).row(op.stripe);
+        let target = band.iter().map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
         op.target = target;
+        op.first = if band == left { 0 } else { next };
         op.cursor = narrow(Sectors(first));
-        op.cursor_end = narrow(Sectors(end)).min(op.cursor.saturating_add(rows_max));
+        op.cursor_end = narrow(Sectors(end)).min(most);
         true
     }
 
@@ -188,6 +193,7 @@ impl Controller {
             self.extent_written(op.set, at, len);
         }
         self.unlog(index);
+        self.end_record(index);
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
@@ -384,4 +390,10 @@ impl Controller {
         self.release_waiters(unit, Some(ReplyStatus::IoError));
         self.wake_cache_waiters();
     }
+}
+
+/// The first of these columns, and those beside it: what one record of a partial parity log can be of.
+fn side_by_side(columns: SlotSet) -> SlotSet {
+    let Some(first) = columns.first() else { return columns };
+    columns.iter().zip(first.0..).take_while(|(column, beside)| column.0 == *beside).map(|(column, _)| column).collect()
 }

@@ -207,7 +207,8 @@ impl Journal {
             keep: Keep::default(),
             join: Join::default(),
             replay: Replay::default(),
-            orphans: Vec::with_capacity(2 * pieces as usize),
+            // In both groups, and once more for what was written past the cache.
+            orphans: Vec::with_capacity(3 * pieces as usize),
             last_append: Instant::ZERO,
             counters: JournalCounters::default(),
         }

@@ -8,18 +8,22 @@ use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use super::session::Session;
-use crate::actions::{Actions, JobColumn, JobKind};
+use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
 use crate::reason::Reason;
+use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
 /// References that one operation makes at the most; more, and the bytes are put in again.
 const REFERENCES_MAX: usize = 80;
 const _: () = assert!(REFERENCES_MAX + 2 <= JOURNAL_RECORDS_MAX);
+
+/// In the place of an entry: a piece that is answered with those whose entry was never durable.
+const ORPHANED: u64 = u64::MAX;
 
 /// Where the journal has the bytes of a stretch of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +61,7 @@ impl Controller {
         }
         match self.set(op.set).journal.session {
             Session::Off => true,
-            Session::On if !self.journal.is_live() => true,
+            Session::On if !self.journal.is_live() => self.is_written_without(index, actions),
             // Also where it is not wanted any more: destage may wait for the range that this operation holds, and the
             // session ends only when that is through.
             Session::On => match op.kind {
@@ -70,6 +74,24 @@ impl Controller {
                 false
             }
         }
+    }
+
+    /// The journal was lost meanwhile: may the operation write without it? Until the session has ended a crash would bring
+    /// back what the journal has, over what is written now: so a write past the cache is answered when that cannot happen.
+    /// Where the session cannot end nothing is written: what was promised is replayed at the next start, and would come
+    /// over a part of what stands in the row.
+    fn is_written_without(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let (set, piece) = (self.ops[index].set, self.ops[index].piece);
+        if self.set(set).is_in_doubt() || self.set(set).is_lost() {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+            return false;
+        }
+        if piece != NONE && self.pieces[piece].logged != ORPHANED {
+            self.pieces[piece].logged = ORPHANED;
+            self.pieces[piece].ops += 1;
+            self.journal.orphans.push(piece);
+        }
+        true
     }
 
     /// Lines go to members without parity only when their entries are durable: copies that differ after a crash are

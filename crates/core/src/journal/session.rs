@@ -309,6 +309,11 @@ impl Controller {
         let set = self.set_mut(id);
         set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
+        if set.intent == Intent::Active && set.writers == 0 {
+            // Writes past the session wait until it has ended, and everything before was flushed: it is clean as well. Else
+            // a crash would ask for a resync, or for force where a member is missing, of what the journal had in full.
+            set.intent = Intent::Unmarking(generation);
+        }
         self.set_session(id, Session::Unmarking(generation))
     }
 

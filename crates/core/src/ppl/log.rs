@@ -268,7 +268,11 @@ impl Controller {
             self.ops[index].partial = Partial::Logged;
             self.ready.push(index);
         }
-        self.log_mut(id, slot).flying = flying;
+        let log = self.log_mut(id, slot);
+        log.flying = flying;
+        // Those who came while an empty header was on its way.
+        let due = log.state == LogState::Free && log.is_wanted();
+        self.ppl_due |= due;
     }
 
     /// Flush the members so that logs can be written over, all that are through with what they cover at once.

@@ -6,12 +6,15 @@
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
+use openraid_core::array::assemble::Candidate;
 use openraid_core::events::{DriveError, Verdict};
+use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    superblock_lba, JournalRecord, MinorVersion, Role, Superblock, BITMAP_HEADER_BYTES, JOURNAL_BLOCK_BYTES,
-    JOURNAL_RING_START,
+    superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, BITMAP_HEADER_BYTES,
+    JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,
 };
-use openraid_units::DriveLba;
+use openraid_parity::Kernels;
+use openraid_units::{Bytes, DriveLba};
 
 use crate::drive::MemoryDrive;
 use crate::random::Random;
@@ -89,6 +92,8 @@ bugs! {
     RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
     /// What was said to be void is not.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
+    /// The checksums of partial parity are not looked at.
+    PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 300;
     /// Zeroing does nothing.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
@@ -298,6 +303,26 @@ impl Planted {
             }
             _ => {}
         }
+    }
+
+    /// What the driver says that it has found in the partial parity log of a drive: each entry says the checksum that its
+    /// bytes have.
+    pub fn found_log(&self, drive: &MemoryDrive, candidate: &mut Candidate, kernels: Kernels) {
+        let area = candidate.superblock.ppl_area();
+        let (Bug::PplUnchecked, Some(PplArea::Log(log)), Some((start, _))) = (self.bug, &mut candidate.ppl, area)
+        else {
+            return;
+        };
+        let mut header = PplHeader::new(candidate.superblock.set_uuid, log.header.generation);
+        let mut at = start + log.at + PPL_HEADER_SECTORS;
+        for entry in log.header.entries() {
+            let mut bytes = vec![0; entry.pp_size as usize];
+            drive.peek(at, &mut bytes);
+            let checksum = if bytes.is_empty() { 0 } else { !kernels.crc32c(!0, &bytes) };
+            header.push(PplEntry { checksum, ..*entry }).expect("as many as before");
+            at += Bytes(u64::from(entry.pp_size)).sectors_floor();
+        }
+        log.header = header;
     }
 
     /// Is a write answered when its last byte has come from the host?

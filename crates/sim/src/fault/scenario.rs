@@ -178,6 +178,8 @@ pub struct Scenario {
     pub legs: u16,
     /// With a write-intent bitmap.
     pub bitmap: bool,
+    /// With partial parity logs.
+    pub ppl: bool,
     /// Bytes that one bit of it covers.
     pub bitmap_chunk: Option<u32>,
     /// Used drives.
@@ -223,6 +225,7 @@ impl Scenario {
             shape,
             legs,
             bitmap: random.chance(1, 2) && shape.is_redundant(),
+            ppl: false,
             bitmap_chunk: *random.pick(&[None, Some(4096), Some(16 << 10), Some(64 << 10)]),
             junk: random.chance(1, 5),
             spares: u16::from(random.chance(1, 5) && shape.is_redundant() && legs == 1),
@@ -256,13 +259,18 @@ impl Scenario {
             deeds.into_iter().flatten().map(|deed| Step { seed: random.bits(), deed }).collect::<Vec<_>>()
         });
         let steps = steps.collect();
-        Self { steps, ..scenario }
+        // With chance of its own: what other seeds draw stays as it is.
+        let alone = scenario.policy.write_cache != WriteCache::Journal && !scenario.bitmap;
+        let ppl = shape.level == Level::Raid5 && alone && Random::derived(seed, 14).chance(2, 3);
+        Self { steps, ppl, ..scenario }
     }
 
     /// The settings as a word of the closing table.
     #[must_use]
     pub fn policy_name(&self) -> &'static str {
         match (self.policy.write_cache, self.bitmap) {
+            (WriteCache::Through, _) if self.ppl => "write-through, PPL",
+            (WriteCache::Volatile, _) if self.ppl => "volatile cache, PPL",
             (WriteCache::Through, false) => "write-through",
             (WriteCache::Through, true) => "write-through, bitmap",
             (WriteCache::Volatile, false) => "volatile cache",

@@ -144,7 +144,8 @@ impl World {
     }
 
     /// What each drive that can be read says about its array.
-    pub fn candidates(&mut self) -> Vec<Candidate> {
+    #[must_use]
+    pub fn candidates(&self) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for (index, drive) in self.drives.iter().enumerate() {
             let Some(drive) = drive.as_ref().filter(|drive| !drive.faults.gone) else { continue };
@@ -154,7 +155,12 @@ impl World {
                 Ok::<(), std::convert::Infallible>(())
             };
             match probe(number, drive.spec().capacity, read) {
-                Ok(candidate) => candidates.push(candidate),
+                Ok(mut candidate) => {
+                    if let Some(planted) = &self.planted {
+                        planted.found_log(drive, &mut candidate, self.kernels);
+                    }
+                    candidates.push(candidate);
+                }
                 Err(ProbeError::NotAMember) => {}
                 // A torn superblock: the others tell what the array is.
                 Err(_) => {}

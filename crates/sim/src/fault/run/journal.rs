@@ -1,7 +1,9 @@
 //! The journal of a run: taken into use, lost, back, damaged.
 
 use openraid_core::admin::{AdminCommand, JournalState, Session};
+use openraid_core::array::assemble::Candidate;
 use openraid_core::events::DriveError;
+use openraid_core::ppl::plan::PplArea;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::{Done, Run, Stop};
@@ -64,6 +66,21 @@ impl Run<'_> {
     pub(super) fn is_journalled(&self, set: usize) -> bool {
         let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
         live && self.world.status(self.sets[set].array).is_some_and(|status| status.session == Session::On)
+    }
+
+    /// Do the partial parity logs of a set say what is being written, so that no row is in doubt after a cut? Those that
+    /// were written before the set was consistent do not. In unbounded runs nobody relies on it.
+    pub(super) fn is_recorded(&self, set: usize) -> bool {
+        let set = &self.sets[set];
+        let consistent = self.world.status(set.array).is_some_and(|status| status.consistent_to == Sectors::MAX);
+        if !self.bounded() || !self.scenario.ppl || !consistent || set.dirty {
+            return false;
+        }
+        let armed = |candidate: Candidate| {
+            let own = Some(candidate.superblock.set_uuid) == set.uuid;
+            own && matches!(&candidate.ppl, Some(PplArea::Log(log)) if log.header.generation > 0)
+        };
+        self.world.candidates().into_iter().any(armed)
     }
 
     /// In bounded runs the power does not go while promises are nowhere but in memory.

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, WriteCache};
 use openraid_core::events::RequestKind;
-use openraid_format::{superblock_lba, MinorVersion, Superblock};
+use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use journal::Journal;
@@ -117,6 +117,7 @@ impl<'a> Run<'a> {
             let seed = mix(scenario.seed) ^ u64::from(leg);
             let options = RigOptions {
                 bitmap: scenario.bitmap,
+                ppl: scenario.ppl,
                 bitmap_chunk: scenario.bitmap_chunk,
                 junk: scenario.junk,
                 spares: scenario.spares,
@@ -470,7 +471,8 @@ fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random)
     let shape = &scenario.shape;
     let slot = number.min(shape.members - 1);
     let data = shape.member_data(slot);
-    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + data };
+    let log = if scenario.ppl { PPL_AREA } else { Sectors::ZERO };
+    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data };
     let fresh = if junk { Fresh::Junk(random.bits()) } else { Fresh::Zeroes };
     // Some are slower than others.
     let slow = random.chance(1, 4);

@@ -26,9 +26,14 @@ impl Run<'_> {
             return Ok(());
         }
         let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
-        // Parity without a journal has its write hole, and nobody promises that it has none.
-        if self.bounded() && self.sets[set].has_parity() && !self.is_journalled(set) {
+        // Parity without a journal or a log has its write hole, and nobody promises that it has none.
+        let closed = self.is_journalled(set) || self.is_recorded(set);
+        if self.bounded() && self.sets[set].has_parity() && !closed {
             return self.end(End::Cut, again);
+        }
+        if self.is_recorded(set) {
+            // A log has the parity of what was not being written.
+            self.session.versions_mut().give_up_in_flight();
         }
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -91,7 +96,7 @@ impl Run<'_> {
         let events = self.random.below(4);
         self.happen(events)?;
         for number in 0..self.sets.len() {
-            let journalled = self.is_journalled(number);
+            let journalled = self.is_journalled(number) || self.is_recorded(number);
             let set = &mut self.sets[number];
             set.note_places(&self.world);
             if !journalled {
@@ -162,7 +167,7 @@ impl Run<'_> {
         self.session.hear(&mut self.world);
         self.note_journal();
         for number in 0..self.sets.len() {
-            let journalled = self.is_journalled(number);
+            let journalled = self.is_journalled(number) || self.is_recorded(number);
             if self.scenario.journal.is_some() {
                 let session = self.world.status(self.sets[number].array).map(|status| status.session);
                 self.tell(|| format!("  array {}: session with the journal {session:?}", self.sets[number].array));

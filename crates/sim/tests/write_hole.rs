@@ -1,0 +1,153 @@
+//! The write hole: the power goes while stripes are being written, and a member goes with it for good. With the journal
+//! nothing that was acknowledged is lost, on any level with parity, and nothing else changes.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use openraid_core::admin::{Policy, WriteCache};
+use openraid_core::limits::Limits;
+use openraid_sim::fault::scenario::{Deed, End, JournalSpec, Load, Step};
+use openraid_sim::fault::{report, Fault, Mode, Scenario, Verdict};
+use openraid_sim::random::Random;
+use openraid_sim::Shape;
+use openraid_units::{BlockSize, Bytes, Sectors};
+use support::{seeds, soak};
+
+/// Runs of each level, in the slice and in the long run, and how many of them lose a member at the least: in the others
+/// the first promise was still on its way.
+const SLICE: (u64, u64) = (12, 9);
+const WHOLE: (u64, u64) = (1_200, 1_000);
+/// Runs at once.
+const THREADS: usize = 2;
+/// Sectors of a member of a leg: the outer superblock and what stands in front of the data need room.
+const LEG_DATA: Sectors = Sectors::mib(1);
+
+/// A level of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Level {
+    Raid5,
+    Raid6,
+    Raid50,
+    Raid60,
+}
+
+/// One cut with a member in the midst of writes, the array read without it, more writes and another cut, a new member.
+fn scenario(level: Level, seed: u64) -> Scenario {
+    let mut random = Random::derived(seed, 77);
+    let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
+    let chunk = *random.pick(&[4, 8, 16, 32, 64].map(Sectors::kib));
+    let (mut shape, legs) = match level {
+        Level::Raid5 => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
+        Level::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
+        Level::Raid50 => (Shape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3)),
+        Level::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
+    };
+    shape.data = if legs > 1 { LEG_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
+    let drawn = Scenario::draw(seed);
+    let (cache, journal) = (*random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]), Bytes::kib(256));
+    let pool = Limits::small().pool + cache + journal;
+    let again = random.chance(1, 4).then(|| random.below(40));
+    let deeds = [
+        Deed::Ask(random.between(1, 120)),
+        Deed::Happen(random.between(1, 60)),
+        Deed::CutAndLose(again),
+        Deed::Look,
+        Deed::Ask(random.between(1, 60)),
+        Deed::Happen(random.between(1, 60)),
+        Deed::End(End::Cut, None),
+        Deed::Look,
+        Deed::Add,
+        Deed::Ask(random.between(1, 60)),
+    ];
+    Scenario {
+        mode: Mode::Bounded,
+        shape,
+        legs,
+        bitmap: false,
+        ppl: false,
+        junk: false,
+        spares: 0,
+        policy: Policy { write_cache: WriteCache::Journal, ..drawn.policy },
+        journal: Some(JournalSpec {
+            mirrors: *random.pick(&[1, 2]),
+            ring: Sectors::mib(4),
+            spins: false,
+            block: BlockSize::B512,
+            volatile: true,
+        }),
+        limits: Limits { pool, cache, journal, ..drawn.limits },
+        load: Load { depth: 1 + random.index(16), mix: [1, 8, 0, 0, 1], ..drawn.load },
+        steps: deeds.map(|deed| Step { seed: random.bits(), deed }).to_vec(),
+        ..drawn
+    }
+}
+
+/// What many runs came to.
+#[derive(Default, Debug)]
+struct Figures {
+    runs: u64,
+    /// Of those, in which a member went with the power while the journal held promises.
+    with_loss: u64,
+    cuts: u64,
+    requests: u64,
+    lost: Vec<String>,
+}
+
+fn run_all(level: Level) -> Figures {
+    let seeds = seeds(SLICE.0, WHOLE.0);
+    let next = AtomicU64::new(seeds.start);
+    let figures = Mutex::new(Figures::default());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    break;
+                }
+                let scenario = scenario(level, seed);
+                let report = report(&scenario, None);
+                let mut figures = figures.lock().unwrap();
+                figures.runs += 1;
+                figures.with_loss += u64::from(report.counts.faults.contains_key(&Fault::CutAndLoss));
+                figures.cuts += report.counts.cuts;
+                figures.requests += report.counts.requests;
+                if report.verdict != Verdict::Survived {
+                    let story = report.story.join("\n");
+                    figures.lost.push(format!("{scenario}\n{story}\n{:?}", report.verdict));
+                }
+            });
+        }
+    });
+    figures.into_inner().unwrap()
+}
+
+fn closed(level: Level) {
+    let figures = run_all(level);
+    let Figures { runs, with_loss, cuts, requests, lost } = &figures;
+    println!("{level:?}: {runs} runs, {with_loss} lost a member with the power, {cuts} cuts, {requests} requests");
+    assert!(lost.is_empty(), "{level:?}: {} of {runs} runs lost something; the first:\n{}", lost.len(), lost[0]);
+    let least = if soak() { WHOLE.1 } else { SLICE.1 };
+    assert!(*with_loss >= least, "too few runs lost a member: {figures:?}");
+}
+
+#[test]
+fn a_cut_and_a_member_cost_raid_5_nothing() {
+    closed(Level::Raid5);
+}
+
+#[test]
+fn a_cut_and_a_member_cost_raid_6_nothing() {
+    closed(Level::Raid6);
+}
+
+#[test]
+fn a_cut_and_a_member_of_a_leg_cost_raid_50_nothing() {
+    closed(Level::Raid50);
+}
+
+#[test]
+fn a_cut_and_a_member_of_a_leg_cost_raid_60_nothing() {
+    closed(Level::Raid60);
+}
