@@ -14,6 +14,7 @@
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
+use crate::adaptive::{Load, Tuning};
 use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 
@@ -257,6 +258,15 @@ pub enum NoticeKind {
     /// The journal knows as many arrays as its table has places: writes of this one are acknowledged when they are on
     /// the members.
     JournalTableFull,
+    /// The adaptive policy has changed what it does.
+    AdaptiveSwitched {
+        /// What it did.
+        from: Tuning,
+        /// What it does.
+        to: Tuning,
+        /// What hosts did, which is why.
+        load: Load,
+    },
     /// The settings were changed.
     PolicyChanged {
         /// What they were.

@@ -14,7 +14,9 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
+use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::{MirrorRead, Policy, ReadAhead};
+use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Geometry;
@@ -54,6 +56,10 @@ const SMALL_WRITE: u64 = 64 << 10;
 const DELAY_SHORTER: u64 = 4;
 /// See [`DELAY_SHORTER`].
 const DELAY_LONGER: u64 = 2;
+
+/// Dirty data waits so many times longer where no member spins: what comes in the meantime is merged, each write that is
+/// saved spares the flash, and there is no arm whose way would grow shorter by writing early.
+const FLASH_PATIENCE: u64 = 4;
 
 /// What the policy chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -314,7 +320,7 @@ impl Adaptive {
 
 impl Controller {
     /// A host asks something of an array whose policy is adaptive.
-    pub(crate) fn watch_load(&mut self, request: &BlockRequest) {
+    pub(crate) fn watch_load(&mut self, request: &BlockRequest, actions: &mut Actions) {
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
         if !array.adaptive.note(request, array.inside.at(self.now).level, self.now) {
             return;
@@ -330,6 +336,8 @@ impl Controller {
             self.set_mut(set).heads.tuning = switch.to;
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
+        let kind = NoticeKind::AdaptiveSwitched { from, to, load };
+        actions.notice(Notice { at: self.now, array: request.array, slot: None, drive: None, kind });
         if from.read_ahead != to.read_ahead {
             self.explain(first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
         }
@@ -350,13 +358,18 @@ impl Controller {
         Facts {
             heads: mirrored && set.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive)),
             cache: self.cache.is_on(),
-            destage_delay: self.limits.destage_delay,
+            destage_delay: self.usual_delay(set),
         }
+    }
+
+    /// How long dirty data of a set waits unless its load speaks against it.
+    pub(crate) fn usual_delay(&self, set: &Set) -> Nanos {
+        Nanos(self.limits.destage_delay.get() * if set.is_flash { FLASH_PATIENCE } else { 1 })
     }
 
     /// The arrays over a set begin to learn anew, and do what its settings say until they have.
     pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
-        let (now, delay) = (self.now, self.limits.destage_delay);
+        let (now, delay) = (self.now, self.usual_delay(self.set(id)));
         for array in self.arrays.iter_mut().flatten() {
             if (0..array.volume.set_count()).any(|number| array.volume.set(number) == id) {
                 *array.adaptive = Adaptive::new(now);

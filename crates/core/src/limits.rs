@@ -60,6 +60,9 @@ pub struct Limits {
     pub destage_delay: Nanos,
     /// Dirty units in work at once.
     pub destage_units_max: u32,
+    /// While hosts read from a drive, destage has no more than this many commands there, unless memory is short or somebody
+    /// waits for it: a read then waits for so many others at the most.
+    pub destage_beside_reads: u32,
     /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
     pub work: Bytes,
     /// Host requests inside the controller.
@@ -118,6 +121,7 @@ impl Default for Limits {
             dirty_low_percent: 40,
             destage_delay: Nanos::from_secs(5),
             destage_units_max: 32,
+            destage_beside_reads: 2,
             requests_max: 4096,
             pieces_max: 4096,
             piece_bytes_max: Bytes::mib(1),
@@ -209,6 +213,7 @@ impl Limits {
             "a cache must hold at least 16 dirty lines",
         )?;
         ensure(self.destage_units_max >= 1, "at least one dirty unit must be in work")?;
+        ensure(self.destage_beside_reads >= 1, "destage must be allowed one command beside reads")?;
         ensure(self.pool <= POOL_BYTES_MAX, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
         ensure(

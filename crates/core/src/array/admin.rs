@@ -109,7 +109,7 @@ impl Controller {
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
-        let delay = self.limits.destage_delay;
+        let delay = self.usual_delay(self.set(id));
         let old = core::mem::replace(&mut self.set_mut(id).policy, policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
             self.reset_adaptive(id);
@@ -124,10 +124,13 @@ impl Controller {
     /// What waits for the members of a set is chosen as its policy says, and as they are.
     pub(super) fn sort_members(&mut self, id: SetId) {
         let set = self.sets[id.index()].as_mut().expect("asked for a set that is there");
-        set.is_flash = true;
+        let was_flash = core::mem::replace(&mut set.is_flash, true);
         for member in set.members.iter().filter(|member| !member.removed) {
             self.channels.sort(member.drive, set.policy.sorting);
             set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info.rotational);
+        }
+        if set.is_flash != was_flash {
+            self.reset_adaptive(id);
         }
     }
 

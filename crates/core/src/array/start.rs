@@ -37,6 +37,7 @@ impl Controller {
         if index == self.sets.len() {
             self.sets.push(None);
         }
+        self.cache.make_room_for(SetId(id));
         Ok(SetId(id))
     }
 

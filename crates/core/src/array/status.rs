@@ -5,7 +5,6 @@ use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot};
 
 use super::set::{Life, Set};
 use super::volume::Volume;
-use crate::adaptive::Tuning;
 use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskStatus};
 use crate::cache::figures::CacheFigures;
 use crate::controller::Controller;
@@ -68,10 +67,7 @@ impl Controller {
             superblock: metadata.map(|m| (*m.common).clone()),
             policy: sets[0].policy,
             session: sets[0].journal.session,
-            adaptive: {
-                let destage_delay = self.destage_delay_of(sets[0]);
-                array.adaptive.status(sets[0].policy.adaptive, Tuning { destage_delay, ..sets[0].heads.tuning })
-            },
+            adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].heads.tuning),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
             last_scrub_mismatches: direct.and_then(|s| s.last_scrub_mismatches),
         })

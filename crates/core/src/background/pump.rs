@@ -3,7 +3,7 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
-use crate::admin::{Health, MemberState, TaskKind};
+use crate::admin::{Health, MemberState, TaskKind, WriteCache};
 use crate::array::set::{Intent, Life, Set};
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
@@ -16,6 +16,18 @@ use crate::slots::SlotSet;
 const SKIPS_MAX: u32 = 65_536;
 
 impl Controller {
+    /// Sets that collect writes share the cache.
+    fn count_collectors(&mut self) {
+        let Self { cache, sets, .. } = self;
+        if !cache.is_on() {
+            return;
+        }
+        cache.set_collectors(|id| {
+            let set = sets[id.index()].as_ref();
+            set.is_some_and(|set| set.life != Life::Failed && set.policy.write_cache != WriteCache::Through)
+        });
+    }
+
     /// Let every set do what is due; true where something moved.
     pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
@@ -25,6 +37,7 @@ impl Controller {
             }
         }
         self.answer_admin(actions);
+        self.count_collectors();
         let due = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
         self.sets_due = due.unwrap_or((Instant::NEVER, Wake::CleanMark));
         moved

@@ -4,7 +4,7 @@
 //! What a band writes is copied out of the lines when it is planned, so it stays as it is until it is written, or is
 //! copied again if it has to be planned again. Sectors that hosts write meanwhile stay dirty.
 
-use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetLba, StripeIndex};
+use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
 use super::bands::StripeRows;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -21,20 +21,26 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// Dirty data waits so many times longer where no member spins: what comes in the meantime is merged, each write that is
-/// saved spares the flash, and there is no arm whose way would grow shorter by writing early.
-const FLASH_PATIENCE: u64 = 4;
+/// How long dirty data of a set may wait for more.
+fn delay_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Nanos {
+    sets[set.index()].as_ref().map_or(Nanos::ZERO, |set| set.heads.tuning.destage_delay)
+}
 
 impl Controller {
     /// Begin to write dirty units, as many as may be in work; true where something moved.
     pub(crate) fn pump_destage(&mut self) -> bool {
+        let waited = !self.cache_waiters.is_empty() || self.journal.short;
+        self.channels.destage_hurries =
+            waited || self.cache.draining || self.cache.syncs > 0 || self.journal.presses > 0;
         if self.journal.replay.is_active() {
             // No entry may depend on a stripe that replay has not made whole.
             return false;
         }
         let mut moved = false;
         while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
-            let Some(unit) = self.cache.pick(self.now, self.next_destage_delay(), self.journal.presses) else { break };
+            let (presses, places) = (self.journal.presses, self.limits.destage_units_max);
+            let Self { cache, sets, .. } = self;
+            let Some(unit) = cache.pick(self.now, |set| delay_of(sets, set), presses, places) else { break };
             moved = true;
             let entry = *self.cache.units.get(unit);
             if self.set(entry.set).life == Life::Failed {
@@ -45,8 +51,7 @@ impl Controller {
             let op = self.destage_op(unit);
             self.cache.units.get_mut(unit).urgent = false;
             self.set_mut(entry.set).reasons.count(op.why);
-            self.cache.writing += 1;
-            self.cache.leaving += op.probe;
+            self.cache.begin_writing(entry.set, op.probe);
             let key = self.ops.insert(op).expect("asked for room");
             self.set_mut(entry.set).ops += 1;
             self.tell_made(key.index);
@@ -61,24 +66,8 @@ impl Controller {
         if waits || self.journal.replay.is_active() {
             return None;
         }
-        self.cache.next_due(self.now, self.next_destage_delay(), self.journal.presses)
-    }
-
-    /// How long the dirty unit that waits since longest may wait. Units go in the order in which they became dirty, so
-    /// those of a set with a shorter delay wait for it.
-    fn next_destage_delay(&self) -> Nanos {
-        let unit = self.cache.units.first_waiting().map(|unit| self.cache.units.get(unit));
-        unit.map_or(self.limits.destage_delay, |unit| self.destage_delay_of(self.set(unit.set)))
-    }
-
-    /// How long dirty data of a set may wait for more.
-    pub(crate) fn destage_delay_of(&self, set: &crate::array::set::Set) -> Nanos {
-        let delay = set.heads.tuning.destage_delay;
-        if set.is_flash {
-            Nanos(delay.get() * FLASH_PATIENCE)
-        } else {
-            delay
-        }
+        let places = self.limits.destage_units_max;
+        self.cache.next_due(self.now, |set| delay_of(&self.sets, set), self.journal.presses, places)
     }
 
     /// Why a dirty unit of so many sectors is written now.
@@ -294,7 +283,7 @@ impl Controller {
         }
     }
 
-    fn extent_written(&mut self, set: openraid_units::SetId, at: SetLba, len: Sectors) {
+    fn extent_written(&mut self, set: SetId, at: SetLba, len: Sectors) {
         let before = self.cache.counters.destaged;
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.cache.lines.find(set, number) {
@@ -308,8 +297,7 @@ impl Controller {
     /// An operation that wrote a dirty unit ended.
     pub(crate) fn on_destaged(&mut self, op: &Op) {
         let unit = op.cache_unit;
-        self.cache.writing -= 1;
-        self.cache.leaving -= op.probe;
+        self.cache.end_writing(op.set, op.probe);
         self.wake_cache_waiters();
         self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();

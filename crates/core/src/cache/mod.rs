@@ -15,16 +15,18 @@ pub mod figures;
 pub(crate) mod lines;
 pub(crate) mod read;
 pub(crate) mod readahead;
+pub(crate) mod shares;
 pub(crate) mod streams;
 pub(crate) mod sync;
 pub(crate) mod units;
 pub(crate) mod write;
 
-use openraid_units::{Instant, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use lines::{lines_of, Lines, Mask, LINE_SECTORS};
+use shares::Shares;
 use units::{UnitState, Units};
 
 /// Sets without parity collect dirty lines in stretches of this many sectors: 128 KiB, one large write.
@@ -68,6 +70,7 @@ pub struct CacheCounters {
 pub(crate) struct Cache {
     pub lines: Lines,
     pub units: Units,
+    shares: Shares,
     /// Lines with a dirty sector.
     pub dirty: u32,
     /// Dirty units that an operation writes.
@@ -122,6 +125,7 @@ impl Cache {
         let share = |percent: u64| u32::try_from(u64::from(lines.len()) * percent / 100).expect("a share of a u32");
         Self {
             units: Units::new(lines.len()),
+            shares: Shares::default(),
             dirty: 0,
             writing: 0,
             held: 0,
@@ -227,6 +231,7 @@ impl Cache {
         if !was_dirty {
             line.unit = unit;
             self.dirty += 1;
+            self.shares.dirtied(line.set);
             let entry = self.units.get_mut(unit);
             entry.lines.push(self.lines.all_mut(), index);
         }
@@ -279,77 +284,17 @@ impl Cache {
             (line.unit, line.staged) = (crate::slab::NONE, false);
             let pins = line.release_pins();
             self.dirty -= 1;
+            self.shares.cleaned(line.set);
             self.settle_unless_used(index);
             return pins;
         }
         [0, 0]
     }
 
-    /// The next dirty unit to be written, and why: those that are ready, then the oldest while memory is short or
-    /// somebody waits, while the journal needs it gone (it keeps an entry below `pressed`), or when it has waited long
-    /// enough.
-    pub(crate) fn pick(&mut self, now: Instant, delay: openraid_units::Nanos, pressed: u64) -> Option<u32> {
-        if let Some(rested) = self.first_rested(now, delay) {
-            self.counters.aged += 1;
-            self.units.set_state(rested, UnitState::Ready);
-        }
-        if let Some(unit) = self.units.first_ready() {
-            return Some(unit);
-        }
-        let unit = self.units.first_waiting()?;
-        self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
-        let pressed = self.keeps_entry_below(unit, pressed);
-        let counters = &mut self.counters;
-        if self.syncs > 0 {
-            counters.urgent += 1;
-        } else if self.draining || pressed {
-            counters.pressed += 1;
-        } else if self.units.get(unit).since + delay <= now {
-            counters.aged += 1;
-        } else {
-            return None;
-        }
-        Some(unit)
-    }
-
-    /// The dirty unit whose turn it is to be tried once more. What somebody waits for and was not tried yet comes first,
-    /// if it waits since longer: else members that take no writes would keep everything from those that do.
-    fn first_rested(&self, now: Instant, delay: openraid_units::Nanos) -> Option<u32> {
-        let rested = self.units.first_resting()?;
-        let due = self.units.get(rested).since + delay;
-        let before = |unit: u32| self.syncs > 0 && self.units.get(unit).since <= due;
-        (due <= now && !self.units.first_waiting().is_some_and(before)).then_some(rested)
-    }
-
-    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
-    fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
-        let first = self.units.get(unit).lines.head;
-        let pin = if first == crate::slab::NONE { 0 } else { self.lines.get(first).pin };
-        pin != 0 && pin < sequence
-    }
-
-    /// May one more line be dirty? What failed sets keep takes room away, but never all of it.
-    pub(crate) fn has_dirty_room(&self) -> bool {
-        let most = (self.dirty_max - self.held.min(self.dirty_max)).max(self.dirty_max / OTHERS_SHARE);
-        self.dirty - self.held < most
-    }
-
     /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
     /// itself for some time.
     pub(crate) fn is_held(&self) -> bool {
-        self.writing == 0 && self.units.first_ready().is_none() && self.units.first_waiting().is_none()
-    }
-
-    /// When the oldest dirty unit has waited long enough.
-    pub(crate) fn next_due(&self, now: Instant, delay: openraid_units::Nanos, pressed: u64) -> Option<Instant> {
-        if self.units.first_ready().is_some() {
-            return Some(now);
-        }
-        let after_delay = |unit: u32| self.units.get(unit).since + delay;
-        let rested = self.units.first_resting().map(after_delay);
-        let hurried = |unit| self.syncs > 0 || self.draining || self.keeps_entry_below(unit, pressed);
-        let waited = self.units.first_waiting().map(|unit| if hurried(unit) { now } else { after_delay(unit) });
-        rested.into_iter().chain(waited).min()
+        self.writing == 0 && !self.units.is_any(UnitState::Ready) && !self.units.is_any(UnitState::Waiting)
     }
 
     /// A set is gone: its lines are free. Returns how many sectors were dirty.
@@ -366,6 +311,7 @@ impl Cache {
             if !line.dirty.is_empty() {
                 lost += u64::from(line.dirty.len());
                 self.dirty -= 1;
+                self.shares.cleaned(set);
                 let unit = self.units.get_mut(line.unit);
                 self.held -= u32::from(unit.state == UnitState::Held);
                 unit.sectors -= line.dirty.len();

@@ -73,6 +73,21 @@ struct UnitList {
     tail: u32,
 }
 
+/// Places of the lists of a set.
+const WAITING: usize = 0;
+const READY: usize = 1;
+const RESTING: usize = 2;
+
+/// The list of those that are in a state.
+fn list_of(state: UnitState) -> Option<usize> {
+    match state {
+        UnitState::Waiting => Some(WAITING),
+        UnitState::Ready => Some(READY),
+        UnitState::Resting => Some(RESTING),
+        UnitState::Writing | UnitState::Held | UnitState::Free => None,
+    }
+}
+
 /// All dirty units.
 #[derive(Debug)]
 pub(crate) struct Units {
@@ -81,11 +96,8 @@ pub(crate) struct Units {
     /// Heads of the chains; a power of two, and more than units.
     heads: Vec<u32>,
     free: u32,
-    /// Those that wait, the oldest first; those that are ready.
-    waiting: UnitList,
-    ready: UnitList,
-    /// Those that rest, the longest first.
-    resting: UnitList,
+    /// Of each set: those that wait, the oldest first; those that are ready; those that rest, the longest first.
+    lists: Vec<[UnitList; 3]>,
 }
 
 impl Units {
@@ -116,9 +128,8 @@ impl Units {
         }
         let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
         let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
-        let empty = UnitList { head: NONE, tail: NONE };
         let free = if count == 0 { NONE } else { 0 };
-        Self { units, names, heads, free, waiting: empty, ready: empty, resting: empty }
+        Self { units, names, heads, free, lists: Vec::new() }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -202,18 +213,26 @@ impl Units {
         self.push(index, state);
     }
 
-    fn list(&mut self, state: UnitState) -> Option<&mut UnitList> {
-        match state {
-            UnitState::Waiting => Some(&mut self.waiting),
-            UnitState::Ready => Some(&mut self.ready),
-            UnitState::Resting => Some(&mut self.resting),
-            UnitState::Writing | UnitState::Held | UnitState::Free => None,
+    /// There may be a set of this number.
+    pub(crate) fn make_room_for(&mut self, set: SetId) {
+        if self.lists.len() <= set.index() {
+            self.lists.resize(set.index() + 1, [UnitList { head: NONE, tail: NONE }; 3]);
         }
+    }
+
+    /// There are no sets from this number on.
+    pub(crate) fn sets(&self) -> u16 {
+        u16::try_from(self.lists.len()).expect("sets have numbers of 16 bits")
+    }
+
+    fn list(&mut self, set: SetId, state: UnitState) -> Option<&mut UnitList> {
+        list_of(state).map(|list| &mut self.lists[set.index()][list])
     }
 
     fn push(&mut self, index: u32, state: UnitState) {
         self.units[index as usize].state = state;
-        let Some(list) = self.list(state) else { return };
+        let set = self.units[index as usize].set;
+        let Some(list) = self.list(set, state) else { return };
         let tail = core::mem::replace(&mut list.tail, index);
         if tail == NONE {
             list.head = index;
@@ -225,8 +244,8 @@ impl Units {
     }
 
     fn pull(&mut self, index: u32) {
-        let DirtyUnit { previous, next, state, .. } = self.units[index as usize];
-        let Some(list) = self.list(state) else { return };
+        let DirtyUnit { previous, next, state, set, .. } = self.units[index as usize];
+        let Some(list) = self.list(set, state) else { return };
         if previous == NONE {
             list.head = next;
         }
@@ -243,10 +262,11 @@ impl Units {
 
     /// A unit of a set that waits, or was full and is to be written next, and has nothing dirty any more.
     pub(crate) fn first_empty(&self, set: SetId) -> Option<u32> {
-        for mut index in [self.waiting.head, self.ready.head] {
+        for list in [WAITING, READY] {
+            let mut index = self.lists[set.index()][list].head;
             while index != NONE {
                 let unit = &self.units[index as usize];
-                if unit.set == set && unit.sectors == 0 {
+                if unit.sectors == 0 {
                     return Some(index);
                 }
                 index = unit.next;
@@ -257,27 +277,36 @@ impl Units {
 
     /// The units of a set rest no longer.
     pub(crate) fn end_rest(&mut self, set: SetId) {
-        let mut index = self.resting.head;
-        while index != NONE {
-            let unit = &self.units[index as usize];
-            let next = unit.next;
-            if unit.set == set {
-                self.set_state(index, UnitState::Ready);
-            }
-            index = next;
+        while let Some(unit) = self.first_resting(set) {
+            self.set_state(unit, UnitState::Ready);
         }
     }
 
-    /// The first that is ready.
-    pub(crate) fn first_ready(&self) -> Option<u32> {
-        Some(self.ready.head).filter(|index| *index != NONE)
+    /// Is no unit of a set to be written, now or later?
+    pub(crate) fn is_idle(&self, set: SetId) -> bool {
+        let lists = &self.lists[set.index()];
+        lists.iter().all(|list| list.head == NONE)
+    }
+
+    /// Is any unit in this state, of those that wait for something?
+    pub(crate) fn is_any(&self, state: UnitState) -> bool {
+        list_of(state).is_some_and(|list| self.lists.iter().any(|lists| lists[list].head != NONE))
+    }
+
+    /// The first of a set that is ready.
+    pub(crate) fn first_ready(&self, set: SetId) -> Option<u32> {
+        self.first(set, READY)
     }
     /// The one that rests since longest.
-    pub(crate) fn first_resting(&self) -> Option<u32> {
-        Some(self.resting.head).filter(|index| *index != NONE)
+    pub(crate) fn first_resting(&self, set: SetId) -> Option<u32> {
+        self.first(set, RESTING)
     }
     /// The one that waits since longest.
-    pub(crate) fn first_waiting(&self) -> Option<u32> {
-        Some(self.waiting.head).filter(|index| *index != NONE)
+    pub(crate) fn first_waiting(&self, set: SetId) -> Option<u32> {
+        self.first(set, WAITING)
+    }
+
+    fn first(&self, set: SetId, list: usize) -> Option<u32> {
+        Some(self.lists[set.index()][list].head).filter(|index| *index != NONE)
     }
 }

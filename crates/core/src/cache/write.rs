@@ -329,7 +329,7 @@ impl Controller {
     /// May one more line of this place be dirty?
     fn may_dirty(&self, set: SetId, number: u64) -> bool {
         let dirty = |index| !self.cache.lines.get(index).dirty.is_empty();
-        self.cache.has_dirty_room() || self.cache.lines.find(set, number).is_some_and(dirty)
+        self.cache.has_dirty_room(set) || self.cache.lines.find(set, number).is_some_and(dirty)
     }
 
     /// The dirty unit of this number; a new one counts for its set.

@@ -2,6 +2,7 @@
 //!
 //! What is beyond the depth limit waits here, by class: metadata first, then what hosts wait for, then the rest. Within
 //! a class a drive that spins is served upwards ([`Elevator`]), where its set's policy has it so, any other in order.
+//! While hosts read from a drive destage has few commands there, unless somebody waits for that; the rest waits here.
 //! Who has waited for longer than the age limit goes before all others, so nobody starves, whatever their class and place.
 //! Each drive has queues of its own: a slow one keeps nobody waiting who does not need it.
 //!
@@ -120,6 +121,13 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Does a host wait for what it reads?
+    fn is_awaited_read(&self) -> bool {
+        self.class == IoClass::Foreground && self.op == DriveOp::Read
+    }
+}
+
 /// A list linked through the command table.
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -175,6 +183,11 @@ pub(crate) struct Channel {
     sorting: bool,
     /// Where the last command that was issued ended.
     position: DriveLba,
+    /// Reads that hosts wait for, here or at the drive; what destage has at the drive.
+    reads: u32,
+    destaging: u32,
+    /// Until then hosts are taken to read from it, because they did a moment ago.
+    read_until: Instant,
     /// Commands that the drive has, and those that wait here, over time; and how many it was given.
     working: Occupancy,
     waiting: Occupancy,
@@ -201,8 +214,13 @@ struct Waiting {
     elevator: Elevator,
 }
 
+/// Hosts that have read from a drive are expected to read from it again within this time: a few random reads of a drive that
+/// spins.
+const READ_PAUSE: Nanos = Nanos::from_millis(50);
 /// Queues of a drive.
 const QUEUES: usize = 5;
+/// The one of what destage does.
+const DESTAGE_QUEUE: usize = 2;
 
 /// Where a command waits: a lower queue goes first. What is read ahead goes with the foreground, for hosts soon wait for
 /// it; flushes go with the metadata, for whole sets wait for them.
@@ -211,7 +229,7 @@ fn queue_of(op: DriveOp, class: IoClass) -> usize {
         IoClass::Metadata => 0,
         _ if op == DriveOp::Flush => 0,
         IoClass::Foreground | IoClass::ReadAhead => 1,
-        IoClass::Destage => 2,
+        IoClass::Destage => DESTAGE_QUEUE,
         IoClass::Rebuild => 3,
         IoClass::Scrub => 4,
     }
@@ -221,6 +239,19 @@ impl Channel {
     /// What the drive has to do.
     pub(crate) fn pending(&self) -> u32 {
         self.issued + self.quarantined + self.queued
+    }
+
+    /// Is destage to wait, because hosts read, or have just read, and it has enough at the drive? One of its commands ends
+    /// soon then, so that nobody has to be woken for what waits.
+    fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {
+        let read = self.reads > 0 || now < self.read_until;
+        read && self.destaging >= most && !hurries
+    }
+
+    /// The drive does not work on a command any more.
+    fn ended(&mut self, command: &Command) {
+        self.reads -= u32::from(command.is_awaited_read());
+        self.destaging -= u32::from(command.class == IoClass::Destage);
     }
 
     /// Serve what waits by place, from the next command on? Drives that do not spin never are.
@@ -258,13 +289,21 @@ impl Channel {
     }
 
     /// Whose turn it is.
-    fn next_waiting(&self, commands: &Slab<Command>, nodes: &[Node], now: Instant, age_max: Nanos) -> Option<u32> {
+    fn next_waiting(
+        &self,
+        commands: &Slab<Command>,
+        nodes: &[Node],
+        (now, age_max): (Instant, Nanos),
+        gives_way: bool,
+    ) -> Option<u32> {
         let heads = self.queues.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
         let oldest = heads.min_by_key(|head| commands[*head].deadline)?;
         if commands[oldest].deadline + age_max <= now {
             return Some(oldest);
         }
-        let queue = self.queues.iter().find(|queue| queue.list.head != NONE)?;
+        let mut queues = self.queues.iter().enumerate();
+        let (_, queue) =
+            queues.find(|(place, queue)| queue.list.head != NONE && !(gives_way && *place == DESTAGE_QUEUE))?;
         if self.sorting {
             queue.elevator.next_from(nodes, self.position)
         } else {
@@ -300,6 +339,10 @@ pub(crate) struct Channels {
     look_at: Instant,
     /// Commands issued and not answered or given up.
     out: u32,
+    /// While hosts read from a drive, destage has no more than this many commands there.
+    beside_reads_max: u32,
+    /// But somebody waits for what destage does.
+    pub destage_hurries: bool,
 }
 
 impl Channels {
@@ -316,6 +359,8 @@ impl Channels {
             timeout: limits.command_timeout,
             look_at: Instant::NEVER,
             out: 0,
+            beside_reads_max: limits.destage_beside_reads,
+            destage_hurries: false,
         }
     }
 
@@ -332,6 +377,9 @@ impl Channels {
                     out: List::EMPTY,
                     sorting: info.rotational,
                     position: DriveLba::ZERO,
+                    reads: 0,
+                    read_until: Instant::ZERO,
+                    destaging: 0,
                     working: Occupancy::default(),
                     waiting: Occupancy::default(),
                     commands: 0,
@@ -375,7 +423,14 @@ impl Channels {
     pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) -> bool {
         let drive = command.drive;
         command.asked = now;
-        if self.channel(drive).issued >= self.depth_max {
+        let (most, hurries, depth_max) = (self.beside_reads_max, self.destage_hurries, self.depth_max);
+        let channel = self.channel(drive);
+        if command.is_awaited_read() {
+            channel.reads += 1;
+            channel.read_until = now + READ_PAUSE;
+        }
+        let gives_way = command.class == IoClass::Destage && channel.gives_way(now, most, hurries);
+        if channel.issued >= depth_max || gives_way {
             if let Data::Metadata(range) = command.data {
                 command.parked = self.park(range, actions);
             }
@@ -423,6 +478,7 @@ impl Channels {
         let Command { drive, op, lba, len, data, class, .. } = *command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
+        channel.destaging += u32::from(class == IoClass::Destage);
         channel.working.set(now, channel.issued);
         channel.commands += 1;
         if op != DriveOp::Flush {
@@ -447,6 +503,7 @@ impl Channels {
         } else {
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.issued -= 1;
+            channel.ended(&self.commands[key.index]);
             channel.working.set(now, channel.issued);
             channel.out.remove(&mut self.commands, key.index);
             self.out -= 1;
@@ -462,7 +519,9 @@ impl Channels {
             if channel.queued == 0 || channel.issued >= self.depth_max {
                 return;
             }
-            let Some(index) = channel.next_waiting(&self.commands, &self.nodes, now, self.age_max) else { return };
+            let gives_way = channel.gives_way(now, self.beside_reads_max, self.destage_hurries);
+            let next = channel.next_waiting(&self.commands, &self.nodes, (now, self.age_max), gives_way);
+            let Some(index) = next else { return };
             channel.dequeue(&mut self.commands, &mut self.nodes, index);
             channel.waiting.set(now, channel.queued);
             self.issue(now, index, actions);
@@ -474,6 +533,7 @@ impl Channels {
         let channel = self.drives[drive.index()].as_mut()?;
         let index = channel.queues.iter().map(|queue| queue.list.head).find(|head| *head != NONE)?;
         channel.dequeue(&mut self.commands, &mut self.nodes, index);
+        channel.reads -= u32::from(self.commands[index].is_awaited_read());
         let parked = self.commands[index].parked;
         if parked != NONE {
             self.parked.remove(parked);
@@ -507,6 +567,7 @@ impl Channels {
         let channel = self.drives[number].as_mut().expect("it has commands");
         channel.out.remove(&mut self.commands, index);
         channel.issued -= 1;
+        channel.ended(&self.commands[index]);
         channel.quarantined += 1;
         self.out -= 1;
         let command = self.commands[index];

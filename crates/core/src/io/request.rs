@@ -190,7 +190,7 @@ impl Controller {
         let is_adaptive = array.is_adaptive;
         self.requests[key.index].counted = true;
         if is_adaptive {
-            self.watch_load(&request);
+            self.watch_load(&request, actions);
         }
         match request.kind {
             RequestKind::Flush | RequestKind::Trim { .. } => {

@@ -8,6 +8,7 @@ use super::session::Session;
 use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Life;
+use crate::cache::units::UnitState;
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind};
 use crate::slab::NONE;
@@ -239,7 +240,7 @@ impl Controller {
 
     /// Does somebody wait for lines that could be loaded again, and those that are in the log are not taken by the members?
     fn is_cache_stuck(&self) -> bool {
-        let idle = self.cache.writing == 0 && self.cache.units.first_waiting().is_none();
+        let idle = self.cache.writing == 0 && !self.cache.units.is_any(UnitState::Waiting);
         let stuck = |set: &crate::array::set::Set| set.journal.stuck && set.life != Life::Failed;
         self.journal.short && idle && self.sets.iter().flatten().any(stuck)
     }
@@ -249,7 +250,7 @@ impl Controller {
     fn check_full(&mut self) -> bool {
         // Hosts wait, and nothing that is dirty will become clean.
         let hosts = self.journal.short && !self.cache_waiters.is_empty() && self.cache.is_held();
-        let hosts = hosts && self.cache.units.first_resting().is_none();
+        let hosts = hosts && !self.cache.units.is_any(UnitState::Resting);
         let waited = !self.journal_ops.is_empty() || self.is_cache_stuck() || hosts;
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();

@@ -55,6 +55,9 @@ impl Server {
             }
             changes = super::settings::changes(&from, &to);
         }
+        if let NoticeKind::AdaptiveSwitched { from, to, load } = notice.kind {
+            changes = super::reading::switched(from, to, &load).0;
+        }
         let member = notice.drive.and_then(|drive| self.member_name(drive));
         let about_journal = matches!(
             notice.kind,
@@ -145,6 +148,9 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
         | NoticeKind::JournalTableFull => {
             let (event, text) = journal_words(kind);
             (event, text.into())
+        }
+        NoticeKind::AdaptiveSwitched { from, to, load } => {
+            ("PolicyChanged", super::reading::switched(from, to, &load).1)
         }
         NoticeKind::PolicyChanged { from, to } => ("PolicyChanged", changed(&from, &to)),
         NoticeKind::FlushInDoubt => (

@@ -1,10 +1,10 @@
 //! Settings of reading, profiles, and what the adaptive policy tells, in the words that people write.
 
-use openraid_core::adaptive::{AdaptiveStatus, Switch, Tuning};
+use openraid_core::adaptive::{AdaptiveStatus, Load, Switch, Tuning};
 use openraid_core::admin::{MirrorRead, Policy, Profile, ReadAhead};
 use openraid_units::{Bytes, Instant, Sectors};
 
-use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
+use crate::model::{AdaptiveModel, ChangeModel, SwitchModel, TuningModel};
 use crate::quantity::{human, size};
 
 /// The names of these settings, for whoever wrote another one.
@@ -126,24 +126,46 @@ fn tuning(tuning: Tuning) -> TuningModel {
 }
 
 fn switch(switch: &Switch, now: Instant) -> SwitchModel {
-    let load = switch.load;
     SwitchModel {
         ago_seconds: now.since(switch.at).get() / 1_000_000_000,
         from: tuning(switch.from),
         to: tuning(switch.to),
-        why: format!(
-            "{} requests, {} % reads; of the reads {} % in order, {} each; of the writes {} % in order, {} each; {}.{} \
-             inside at once",
-            load.requests,
-            load.read_percent,
-            load.ordered_read_percent,
-            human(Bytes(load.read_bytes)),
-            load.ordered_write_percent,
-            human(Bytes(load.write_bytes)),
-            load.depth_tenths / 10,
-            load.depth_tenths % 10
-        ),
+        why: why(&switch.load),
     }
+}
+
+/// What hosts did, in words.
+fn why(load: &Load) -> String {
+    format!(
+        "{} requests, {} % reads; of the reads {} % in order, {} each; of the writes {} % in order, {} each; {}.{} inside at \
+         once",
+        load.requests,
+        load.read_percent,
+        load.ordered_read_percent,
+        human(Bytes(load.read_bytes)),
+        load.ordered_write_percent,
+        human(Bytes(load.write_bytes)),
+        load.depth_tenths / 10,
+        load.depth_tenths % 10
+    )
+}
+
+/// What the adaptive policy does otherwise now, and why.
+pub fn switched(from: Tuning, to: Tuning, load: &Load) -> (Vec<ChangeModel>, String) {
+    let (from, to) = (tuning(from), tuning(to));
+    let millis = |tuning: &TuningModel| format!("{} ms", tuning.destage_millis);
+    let pairs = [
+        ("read-ahead", from.read_ahead.to_string(), to.read_ahead.to_string()),
+        ("mirror-read", from.mirror_read.to_string(), to.mirror_read.to_string()),
+        ("destage-delay", millis(&from), millis(&to)),
+    ];
+    let changes: Vec<ChangeModel> = pairs
+        .into_iter()
+        .filter(|(_, from, to)| from != to)
+        .map(|(setting, from, to)| ChangeModel { setting: setting.into(), from, to })
+        .collect();
+    let texts: Vec<String> = changes.iter().map(|own| format!("{} {} -> {}", own.setting, own.from, own.to)).collect();
+    (changes, format!("the adaptive policy changed {}: {}", texts.join(", "), why(load)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How many commands a request costs, and what an array holds.
 
 use openraid_core::admin::{PartialWritePolicy, Policy};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, IoKind, Machine, MachineError, Plant};
+use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, Plant};
 use openraid_units::{Bytes, Nanos};
 
 use crate::support::{constant, machine, one, SECTORS};
@@ -167,4 +167,56 @@ fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
     let counters = machine.counters();
     assert_eq!((counters.cache.written, counters.cache.destaged, counters.cache.read_hits), (16, 16, 16));
     assert_eq!(one(&mut machine, IoKind::Read, 1 << 30, 8192), MS);
+}
+
+/// Reads one at a time beside bursts of small writes, which are written back a moment later: the time that one of a hundred
+/// takes, and the longest.
+fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
+    let policy = Policy { write_cache: openraid_core::admin::WriteCache::Volatile, ..Policy::default() };
+    let plant = Plant {
+        cache: Bytes::mib(256),
+        policy,
+        destage_delay: Nanos::from_millis(200),
+        destage_beside_reads,
+        ..Plant::default()
+    };
+    let mut machine = machine(plant, ArrayLevel::Raid5, 4, MS);
+    let blocks = 2 * SECTORS * 512 / 4096;
+    let mut state = 1_u64;
+    let mut place = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % blocks * 4096
+    };
+    let (mut times, mut done) = (Vec::new(), Vec::new());
+    for turn in 0..4000_u64 {
+        let from = machine.now();
+        machine.submit(HostIo { id: 1, kind: IoKind::Read, offset: place(), len: 4096, worker: 0 });
+        if turn % 500 == 0 {
+            for _ in 0..200 {
+                machine.submit(HostIo { id: 2, kind: IoKind::Write, offset: place(), len: 4096, worker: 1 });
+            }
+        }
+        done.clear();
+        let end = loop {
+            if let Some(end) = done.iter().find(|end: &&IoDone| end.id == 1) {
+                break end.at;
+            }
+            machine.advance(openraid_units::Instant::NEVER, &mut done);
+        };
+        times.push(end.since(from));
+    }
+    assert!(machine.counters().cache.destaged > 8 * 1000, "{:?}", machine.counters().cache);
+    times.sort_unstable();
+    [times[times.len() * 99 / 100], times[times.len() - 1]]
+}
+
+#[test]
+fn reads_keep_their_latency_while_dirty_data_is_written_back() {
+    let (without, with) = (reads_beside_destage(u32::MAX), reads_beside_destage(2));
+    println!("reads beside destage: {without:?}; with way given {with:?}");
+    // Two commands may be before a read, and it takes its own time.
+    assert_eq!(with[0], Nanos(3 * MS.get()));
+    assert!(without[0] > Nanos(10 * MS.get()) && with[1] < without[0], "{without:?} {with:?}");
 }

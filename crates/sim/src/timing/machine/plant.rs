@@ -101,6 +101,9 @@ pub struct Plant {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once.
     pub destage_units: u32,
+    /// Commands that destage has at a drive beside reads of hosts; without bound where the controllers of the reviews
+    /// showed none.
+    pub destage_beside_reads: u32,
     /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
     pub adapts_after: u32,
     /// It has learned before that its loads are random.
@@ -153,6 +156,7 @@ impl Default for Plant {
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
             destage_units: 32,
+            destage_beside_reads: u32::MAX,
             adapts_after: 0,
             taught: false,
             read_kib: Nanos::ZERO,
@@ -181,6 +185,7 @@ impl Plant {
             dirty_low_percent,
             destage_delay: self.destage_delay,
             destage_units_max: self.destage_units,
+            destage_beside_reads: self.destage_beside_reads,
             queue_age_max: self.queue_age,
             requests_max: REQUESTS_MAX,
             drive_depth_max: self.depth_max,

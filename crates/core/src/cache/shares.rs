@@ -1,0 +1,215 @@
+//! What sets have in the cache, and whose turn it is: one that does not get rid of what is dirty keeps nobody else from
+//! writing or from being written.
+//!
+//! - Of the places for dirty units in work each set that collects writes has an equal part, one at least.
+//! - What lies between the high mark and the most that may be dirty is kept for them in equal parts. A set may have all of
+//!   the rest.
+//! - Beyond the high mark those are drained that have more than their part of the low mark, or more than half of what is
+//!   kept for them: at least one has, and one that hangs presses no others.
+
+use alloc::vec::Vec;
+use openraid_units::{Instant, Nanos, SetId};
+
+use super::units::UnitState;
+use super::{Cache, OTHERS_SHARE};
+
+/// What a set has in the cache.
+#[derive(Clone, Copy, Default, Debug)]
+struct Share {
+    /// Lines with a dirty sector, and those of them that are as good as clean.
+    dirty: u32,
+    leaving: u32,
+    /// Dirty units in work.
+    writing: u32,
+    /// It collects writes.
+    collects: bool,
+}
+
+/// What all sets have.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    sets: Vec<Share>,
+    /// Sets that collect writes.
+    collectors: u32,
+    /// Whose turn it is when several have something to be written.
+    turn: u16,
+}
+
+impl Shares {
+    fn of(&mut self, set: SetId) -> &mut Share {
+        &mut self.sets[set.index()]
+    }
+
+    pub(crate) fn dirtied(&mut self, set: SetId) {
+        self.of(set).dirty += 1;
+    }
+
+    pub(crate) fn cleaned(&mut self, set: SetId) {
+        self.of(set).dirty -= 1;
+    }
+}
+
+impl Cache {
+    /// There may be a set of this number.
+    pub(crate) fn make_room_for(&mut self, set: SetId) {
+        if self.shares.sets.len() <= set.index() {
+            self.shares.sets.resize_with(set.index() + 1, Share::default);
+        }
+        self.units.make_room_for(set);
+    }
+
+    /// Which sets collect writes now.
+    pub(crate) fn set_collectors(&mut self, collects: impl Fn(SetId) -> bool) {
+        self.shares.collectors = 0;
+        for (share, number) in self.shares.sets.iter_mut().zip(0..) {
+            share.collects = collects(SetId(number));
+            self.shares.collectors += u32::from(share.collects);
+        }
+    }
+
+    /// A dirty unit of a set is being written, which is about so many lines.
+    pub(crate) fn begin_writing(&mut self, set: SetId, lines: u32) {
+        self.writing += 1;
+        self.leaving += lines;
+        let share = self.shares.of(set);
+        (share.writing, share.leaving) = (share.writing + 1, share.leaving + lines);
+    }
+
+    /// It was.
+    pub(crate) fn end_writing(&mut self, set: SetId, lines: u32) {
+        self.writing -= 1;
+        self.leaving -= lines;
+        let share = self.shares.of(set);
+        (share.writing, share.leaving) = (share.writing - 1, share.leaving - lines);
+    }
+
+    /// May one more unit of a set be written, of so many in all?
+    fn has_place(&self, set: SetId, places: u32) -> bool {
+        let own = (places / self.shares.collectors.max(1)).max(1);
+        self.shares.sets[set.index()].writing < own
+    }
+
+    /// What is kept for each set of what may be dirty.
+    fn kept_part(&self) -> u32 {
+        (self.dirty_max - self.high) / self.shares.collectors.max(1)
+    }
+
+    /// May one more line of a set be dirty? What failed sets keep takes room away, but never all of it.
+    pub(crate) fn has_dirty_room(&self, set: SetId) -> bool {
+        let most = (self.dirty_max - self.held.min(self.dirty_max)).max(self.dirty_max / OTHERS_SHARE);
+        let used = self.dirty - self.held;
+        let (part, others) = (self.kept_part(), self.shares.collectors.saturating_sub(1));
+        if used + part * others < most || others == 0 {
+            return used < most;
+        }
+        let rest = |(number, share): (usize, &Share)| {
+            if share.collects && number != set.index() {
+                part.saturating_sub(share.dirty)
+            } else {
+                0
+            }
+        };
+        used + self.shares.sets.iter().enumerate().map(rest).sum::<u32>() < most
+    }
+
+    /// Is a set drained?
+    fn is_drained(&self, set: SetId) -> bool {
+        let count = self.shares.collectors;
+        if !self.draining || count <= 1 {
+            return self.draining;
+        }
+        let share = &self.shares.sets[set.index()];
+        share.dirty - share.leaving.min(share.dirty) > (self.low / count).min(self.kept_part() / 2)
+    }
+
+    /// The next dirty unit to be written, and why: those that are ready, of each set in turn; then the oldest while memory
+    /// is short or somebody waits, while the journal needs it gone (it keeps an entry below `pressed`), or when it has
+    /// waited long enough.
+    pub(crate) fn pick(
+        &mut self,
+        now: Instant,
+        delay_of: impl Fn(SetId) -> Nanos,
+        pressed: u64,
+        places: u32,
+    ) -> Option<u32> {
+        self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
+        let (count, turn) = (self.units.sets(), self.shares.turn);
+        let mut oldest: Option<u32> = None;
+        for set in (turn..count).chain(0..turn.min(count)).map(SetId) {
+            if self.units.is_idle(set) || !self.has_place(set, places) {
+                continue;
+            }
+            let delay = delay_of(set);
+            if let Some(rested) = self.first_rested(set, now, delay) {
+                self.counters.aged += 1;
+                self.units.set_state(rested, UnitState::Ready);
+            }
+            if let Some(unit) = self.units.first_ready(set) {
+                self.shares.turn = set.0 + 1;
+                return Some(unit);
+            }
+            let Some(unit) = self.units.first_waiting(set) else { continue };
+            let since = self.units.get(unit).since;
+            let due = self.is_hurried(set, unit, pressed) || since + delay <= now;
+            if due && oldest.is_none_or(|other| since < self.units.get(other).since) {
+                oldest = Some(unit);
+            }
+        }
+        let unit = oldest?;
+        let hurried = self.is_hurried(self.units.get(unit).set, unit, pressed);
+        let counters = &mut self.counters;
+        let counter = match (self.syncs > 0, hurried) {
+            (true, _) => &mut counters.urgent,
+            (false, true) => &mut counters.pressed,
+            (false, false) => &mut counters.aged,
+        };
+        *counter += 1;
+        Some(unit)
+    }
+
+    /// Is a unit that waits not to wait until it is old?
+    fn is_hurried(&self, set: SetId, unit: u32, pressed: u64) -> bool {
+        self.syncs > 0 || self.is_drained(set) || self.keeps_entry_below(unit, pressed)
+    }
+
+    /// The dirty unit of a set whose turn it is to be tried once more. What somebody waits for and was not tried yet comes
+    /// first, if it waits since longer: else members that take no writes would keep everything from those that do.
+    fn first_rested(&self, set: SetId, now: Instant, delay: Nanos) -> Option<u32> {
+        let rested = self.units.first_resting(set)?;
+        let due = self.units.get(rested).since + delay;
+        let before = |unit: u32| self.syncs > 0 && self.units.get(unit).since <= due;
+        (due <= now && !self.units.first_waiting(set).is_some_and(before)).then_some(rested)
+    }
+
+    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
+    fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
+        let first = self.units.get(unit).lines.head;
+        let pin = if first == crate::slab::NONE { 0 } else { self.lines.get(first).pin };
+        pin != 0 && pin < sequence
+    }
+
+    /// When the next dirty unit is due.
+    pub(crate) fn next_due(
+        &self,
+        now: Instant,
+        delay_of: impl Fn(SetId) -> Nanos,
+        pressed: u64,
+        places: u32,
+    ) -> Option<Instant> {
+        let mut first: Option<Instant> = None;
+        for set in (0..self.units.sets()).map(SetId) {
+            if self.units.is_idle(set) || !self.has_place(set, places) {
+                continue;
+            }
+            if self.units.first_ready(set).is_some() {
+                return Some(now);
+            }
+            let delay = delay_of(set);
+            let after_delay = |unit: u32| self.units.get(unit).since + delay;
+            let waited = |unit| if self.is_hurried(set, unit, pressed) { now } else { after_delay(unit) };
+            let rested = self.units.first_resting(set).map(after_delay);
+            first = first.into_iter().chain(rested).chain(self.units.first_waiting(set).map(waited)).min();
+        }
+        first
+    }
+}

@@ -1,0 +1,124 @@
+//! One cache, two arrays: one whose members do not answer keeps the other one neither from writing nor from being written.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Policy, WriteCache};
+use openraid_core::events::RequestKind;
+use openraid_core::limits::Limits;
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::oracle::{Content, Session};
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+/// Sectors that may still be in the cache when all is taken for written: less than what one array may keep there.
+const KEPT: u64 = 400;
+/// Blocks of 4 KiB that hosts of the other array write, anywhere.
+const WRITES: u64 = 1200;
+
+struct Machine {
+    rig: Rig,
+    other: Session,
+}
+
+impl Machine {
+    fn new(seed: u64) -> Self {
+        let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
+        let cache = Bytes::mib(4);
+        options.world.limits = Limits {
+            pool: Bytes::mib(32) + cache,
+            work: Bytes::mib(8),
+            cache,
+            destage_delay: Nanos::from_millis(2),
+            requests_max: 64,
+            pieces_max: 64,
+            ops_max: 512,
+            commands_max: 4096,
+            ..Limits::small()
+        };
+        let mut rig = Rig::new(Shape::raid5(4, CHUNK), options.clone());
+        rig.rest();
+        let shape = Shape::raid5(5, CHUNK);
+        let spec = |slot| DriveSpec::new(BEFORE_DATA + shape.member_data(slot));
+        let drives: Vec<_> = (0..shape.members).map(|slot| rig.world.add_drive(spec(slot))).collect();
+        options.world.seed += 1000;
+        let array = rig.world.create(&shape, &drives, &options);
+        let other = Session::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
+        Self { rig, other }
+    }
+
+    fn collect(&mut self, array: ArrayId) {
+        let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
+        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("there is a cache");
+    }
+
+    /// The first array's members take commands and never answer, while its hosts write as much as they can.
+    fn hang(&mut self) {
+        self.rig.session.tolerate_errors = true;
+        self.rig.session.ask(&mut self.rig.world, RequestKind::Write { fua: false }, 0..4096);
+        self.rig.session.drain(&mut self.rig.world);
+        for drive in self.rig.drives.clone() {
+            self.rig.world.drive_mut(drive).faults.hang = true;
+        }
+        let blocks = self.rig.session.capacity() / 4096;
+        for number in 0..blocks.min(2000) {
+            if self.rig.session.outstanding() >= 16 {
+                break;
+            }
+            let at = number * 389 % blocks * 4096;
+            self.rig.session.ask(&mut self.rig.world, RequestKind::Write { fua: false }, at..at + 4096);
+            if number % 4 == 0 {
+                self.rig.run_for(Nanos::from_micros(400));
+            }
+        }
+    }
+
+    /// The other array's hosts write, eight at a time: how long that took.
+    fn write(&mut self) -> Nanos {
+        let start = self.rig.world.now();
+        let blocks = self.other.capacity() / 4096;
+        let mut begun = 0;
+        while begun < WRITES || self.other.outstanding() > 0 {
+            while begun < WRITES && self.other.outstanding() < 8 {
+                let at = begun * 389 % blocks * 4096;
+                self.other.ask(&mut self.rig.world, RequestKind::Write { fua: false }, at..at + 4096);
+                begun += 1;
+            }
+            self.other.step(&mut self.rig.world);
+        }
+        // Until the members have it.
+        let destaged = |machine: &Self| {
+            let status = machine.rig.world.status(machine.other.array).expect("it runs");
+            status.cached.written - status.cached.merged - status.cached.destaged
+        };
+        self.other.ask(&mut self.rig.world, RequestKind::Flush, 0..0);
+        while self.other.outstanding() > 0 || destaged(self) > KEPT {
+            self.other.step(&mut self.rig.world);
+        }
+        self.rig.world.now().since(start)
+    }
+}
+
+#[test]
+fn members_that_hang_keep_the_other_arrays_hosts_at_their_full_rate() {
+    for seed in seeds(3, 40) {
+        let _case = Case::new(seed, "two arrays");
+        let [alone, beside] = [false, true].map(|hangs| {
+            let mut machine = Machine::new(seed);
+            for array in [machine.rig.array, machine.other.array] {
+                machine.collect(array);
+            }
+            if hangs {
+                machine.hang();
+                assert!(machine.rig.session.outstanding() >= 16, "its part of the cache is full");
+            }
+            // Once until the cache has what it takes, then at the rate at which the members take it.
+            machine.write();
+            machine.write()
+        });
+        // It has a smaller part of the cache, so less is merged; nobody waits until the others are given up, in 30 s.
+        assert!(beside.get() <= alone.get() * 5 / 2, "{alone:?} alone, {beside:?} beside an array that hangs");
+    }
+}
