@@ -74,6 +74,8 @@ pub struct Controller {
     pub(crate) channels: Channels,
     pub(crate) host_frames: Frames,
     pub(crate) work_frames: Frames,
+    /// Where those begin in the pool.
+    pub(crate) work_from: u64,
     pub(crate) cache: Cache,
     /// What is read ahead in all.
     pub(crate) ahead: Ahead,
@@ -137,6 +139,7 @@ impl Controller {
             channels: Channels::new(&limits),
             host_frames: Frames::new(ZERO_REGION_BYTES, host),
             work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
+            work_from: ZERO_REGION_BYTES + host,
             cache: Cache::new(&limits),
             ahead: Ahead::new(&limits),
             cache_waiters: Queue::new(limits.pieces_max),
@@ -500,9 +503,9 @@ impl Controller {
 
     fn start_op(&mut self, piece: u32, op: Op) -> bool {
         let set = op.set;
-        let key = self.ops.insert(op).expect("asked for room");
-        self.pieces[piece].ops += 1;
         let direct = op.is_direct_write();
+        let key = self.ops.put(op);
+        self.pieces[piece].ops += 1;
         let entry = self.set_mut(set);
         entry.ops += 1;
         entry.direct_writes += u32::from(direct);

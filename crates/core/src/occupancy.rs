@@ -29,8 +29,12 @@ impl Occupancy {
     /// From now on so many are inside.
     #[inline(always)]
     pub(crate) fn set(&mut self, now: Instant, level: u32) {
-        self.sum = self.at(now);
-        (self.sum.level, self.since) = (level, now);
+        // Much happens at the same moment, and adds nothing up.
+        if now != self.since {
+            self.sum = self.at(now);
+            self.since = now;
+        }
+        self.sum.level = level;
     }
 
     /// One more is inside from now on.

@@ -68,7 +68,21 @@ impl<T> Slab<T> {
         Ok(Key { index, generation: entry.generation })
     }
 
+    /// Put a value in for which there is room. Panics where the table is full.
+    #[inline]
+    pub fn put(&mut self, value: T) -> Key {
+        let index = self.free;
+        assert!(index != NONE, "room is asked for before anything is put in");
+        let entry = &mut self.entries[index as usize];
+        debug_assert!(entry.value.is_none());
+        self.free = entry.next_free;
+        entry.value = Some(value);
+        self.len += 1;
+        Key { index, generation: entry.generation }
+    }
+
     /// Take a value out. Panics where there is none.
+    #[inline]
     pub fn remove(&mut self, index: u32) -> T {
         let entry = &mut self.entries[index as usize];
         let value = entry.value.take().expect("the entry is in use");
@@ -100,12 +114,14 @@ impl<T> Slab<T> {
 
 impl<T> core::ops::Index<u32> for Slab<T> {
     type Output = T;
+    #[inline]
     fn index(&self, index: u32) -> &T {
         self.entries[index as usize].value.as_ref().expect("the entry is in use")
     }
 }
 
 impl<T> core::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         self.entries[index as usize].value.as_mut().expect("the entry is in use")
     }

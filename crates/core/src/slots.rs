@@ -6,6 +6,16 @@ use openraid_units::Slot;
 
 use crate::limits::MEMBERS_MAX;
 
+/// How many bits are set. Nearly every set is of slots below 64, and without an instruction for it counting is long.
+#[allow(clippy::cast_possible_truncation)] // the low half
+const fn ones(bits: u128) -> u32 {
+    if bits >> 64 == 0 {
+        (bits as u64).count_ones()
+    } else {
+        bits.count_ones()
+    }
+}
+
 /// A set of slots of one redundancy set. Copying it is one 128-bit move.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct SlotSet(u128);
@@ -56,7 +66,7 @@ impl SlotSet {
     /// How many slots are in.
     #[must_use]
     pub const fn len(self) -> u32 {
-        self.0.count_ones()
+        ones(self.0)
     }
     /// Is no slot in?
     #[must_use]
@@ -66,7 +76,7 @@ impl SlotSet {
     /// How many slots of the set are below `slot`: its place when the set's slots are laid out in order.
     #[must_use]
     pub const fn rank(self, slot: Slot) -> u32 {
-        (self.0 & ((1 << slot.0) - 1)).count_ones()
+        ones(self.0 & ((1 << slot.0) - 1))
     }
     /// The slots of `self` that are not in `other`.
     #[must_use]
@@ -90,21 +100,35 @@ impl SlotSet {
     }
     /// The slots in rising order.
     #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the halves
     pub const fn iter(self) -> Iter {
-        Iter(self.0)
+        Iter { low: self.0 as u64, high: (self.0 >> 64) as u64 }
     }
 }
 
 /// The slots of a set in rising order.
 #[derive(Clone, Copy, Debug)]
-pub struct Iter(u128);
+pub struct Iter {
+    low: u64,
+    high: u64,
+}
 
 impl Iterator for Iter {
     type Item = Slot;
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // at most 127
     fn next(&mut self) -> Option<Slot> {
-        let slot = SlotSet(self.0).first()?;
-        self.0 &= self.0 - 1;
-        Some(slot)
+        if self.low != 0 {
+            let slot = self.low.trailing_zeros();
+            self.low &= self.low - 1;
+            Some(Slot(slot as u16))
+        } else if self.high != 0 {
+            let slot = 64 + self.high.trailing_zeros();
+            self.high &= self.high - 1;
+            Some(Slot(slot as u16))
+        } else {
+            None
+        }
     }
 }
 

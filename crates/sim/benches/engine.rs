@@ -2,7 +2,8 @@
 //! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
 //!
 //! `-- journal` measures the engine with cache and journal only; a level (`RAID5`) and a depth (`32`) behind it pick
-//! lines of that.
+//! lines of that. `requests=N` takes so many of them for each figure: under a counter of instructions the difference
+//! of two such runs is exact.
 //!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
 //! median of runs of some tenths of a second.
@@ -86,8 +87,8 @@ fn journalled() -> Limits {
 /// Is this line of the second half among those that the command line picks?
 fn is_picked(level: Level, depth: u32) -> bool {
     let (level, depth) = (level.to_string().replace(' ', ""), depth.to_string());
-    let mut words =
-        std::env::args().skip_while(|word| word != "journal").skip(1).filter(|word| !word.starts_with("--"));
+    let words = std::env::args().skip_while(|word| word != "journal").skip(1);
+    let mut words = words.filter(|word| !word.starts_with("--") && !word.contains('='));
     words.all(|word| word == depth || word == level)
 }
 
@@ -119,7 +120,8 @@ fn with_journal(requests: u64) -> u32 {
 fn main() {
     // `cargo test --benches` only wants to see that it starts.
     let quick = std::env::args().any(|word| word == "--test");
-    let requests = if quick { 2000 } else { 400_000 };
+    let asked = std::env::args().find_map(|word| word.strip_prefix("requests=")?.parse().ok());
+    let requests = asked.unwrap_or(if quick { 2000 } else { 400_000 });
     println!("engine: thread CPU a 4 KiB host request, null drives, random places (median of {RUNS})");
     println!("{:<28} {:>6} {:>6} {:>9} {:>7} {:>9}  memory", "array", "what", "depth", "ns", "goal", "commands");
     let mut short = 0;

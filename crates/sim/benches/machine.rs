@@ -1,5 +1,8 @@
 //! Host requests per second of thread CPU time of the simulated machine, with the full models. Prints the goal beside
 //! each figure.
+//!
+//! `cell=N` measures one line only, the first is 0; `requests=N` takes so many requests for it: under a counter of
+//! instructions the difference of two such runs is exact.
 
 use openraid_models::{ArrayLevel, Library};
 use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
@@ -62,17 +65,26 @@ fn measure(machine: &mut Machine, depth: u64, requests: u64) -> (f64, f64) {
     (ended as f64 / seconds / 1e3, machine.counters().events as f64 / ended as f64)
 }
 
+/// The number that the command line gives by this name.
+fn asked(name: &str) -> Option<u64> {
+    std::env::args().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+}
+
 fn main() {
     // `cargo test --benches` only wants to see that it starts.
     let quick = std::env::args().any(|word| word == "--test");
-    let requests = if quick { 2_000 } else { 1_000_000 };
+    let requests = asked("requests").unwrap_or(if quick { 2_000 } else { 1_000_000 });
+    let only = asked("cell");
     let library = Library::builtin();
     println!("machine: RAID 5 on 8 drives, {READS} % reads of 8 KiB, thousand requests a second of thread CPU time");
     println!(
         "{:<12} {:<16} {:>6} {:>9} {:>7} {:>8} {:>8}",
         "controller", "drive", "depth", "k/s", "goal", "events", "MiB"
     );
-    for (controller, drive, depth, goal) in CELLS {
+    for (number, (controller, drive, depth, goal)) in (0..).zip(CELLS) {
+        if only.is_some_and(|only| only != number) {
+            continue;
+        }
         let (Ok(controller), Ok(drive)) = (library.controller(controller), library.drive(drive)) else {
             println!("{controller} {drive}: no such profile");
             continue;
@@ -89,7 +101,7 @@ fn main() {
             "{controller:<12} {drive:<16} {depth:>6} {rate:>9.0} {goal:>7.0} {events:>8.1} {memory:>8}  {verdict}"
         );
     }
-    if quick {
+    if quick || only.is_some() {
         return;
     }
     // Ten times as many requests must take ten times as long.

@@ -30,11 +30,11 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return false;
         }
-        let op = self.ops[index];
-        let set_id = op.set;
-        if !op.intent {
+        let op = &self.ops[index];
+        let (set_id, begun) = (op.set, op.intent);
+        if !begun {
+            let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(op));
             self.ops[index].intent = true;
-            let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(&op));
             let now = self.now;
             let set = self.set_mut(set_id);
             set.writers += 1;
@@ -51,15 +51,15 @@ impl Controller {
             return true;
         }
         if !self.mark_active(set_id) {
-            return self.wait_for_set(index, Reason::WaitedForActiveMark, !op.intent);
+            return self.wait_for_set(index, Reason::WaitedForActiveMark, !begun);
         }
         let durable = self.set(set_id).bitmap.as_ref().is_none_or(|bitmap| {
-            let (from, to) = self.intent_range(&op);
+            let (from, to) = self.intent_range(&self.ops[index]);
             bitmap.is_durable(from, to)
         });
         if !durable {
-            self.set_changed |= !op.intent;
-            return self.wait_for_set(index, Reason::WaitedForBitmap, !op.intent);
+            self.set_changed |= !begun;
+            return self.wait_for_set(index, Reason::WaitedForBitmap, !begun);
         }
         true
     }
@@ -93,14 +93,15 @@ impl Controller {
 
     /// An operation that may have wanted to write is over.
     pub(crate) fn end_write(&mut self, index: u32) {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         if !op.intent {
             return;
         }
+        let set_id = op.set;
+        let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(op));
         self.ops[index].intent = false;
-        let range = self.set(op.set).bitmap.is_some().then(|| self.intent_range(&op));
         let (now, delay) = (self.now, self.limits.clean_delay);
-        let set = self.set_mut(op.set);
+        let set = self.set_mut(set_id);
         set.writers -= 1;
         set.last_write = now;
         // Somebody waits until nobody writes without the journal.

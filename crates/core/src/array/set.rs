@@ -191,7 +191,12 @@ pub(crate) struct Set {
 impl Set {
     /// Slots whose bytes are good in these sectors of the members.
     pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
-        let mut slots = self.in_sync | self.filled(from, to);
+        self.good(self.in_sync | self.filled(from, to), from, to)
+    }
+
+    /// Those of the slots whose members have no bad block in these sectors.
+    #[inline]
+    pub(crate) fn good(&self, mut slots: SlotSet, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.has_bad {
             for slot in slots {
                 if self.member_of(slot).is_some_and(|m| m.bad.touches(from.get(), to.get())) {
@@ -203,6 +208,7 @@ impl Set {
     }
 
     /// The slot that is being filled, where that is done in these sectors.
+    #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         let done = self.task.as_ref().filter(|task| task.is_done(from.get(), to.get()));
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)

@@ -189,7 +189,7 @@ impl Controller {
             class: IoClass::Metadata,
             ..Command::new(owner, id, member_index, slot, drive)
         };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 
     fn end_wave_if_done(&mut self, id: SetId, actions: &mut Actions) {
@@ -342,7 +342,7 @@ impl Controller {
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
             let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };
-            self.channels.push(self.now, command, actions);
+            self.channels.push(self.now, &command, actions);
             issued += 1;
         }
         issued

@@ -189,7 +189,7 @@ impl Controller {
                 task.next_unit_at = task.next_unit_at.max(now) + pause;
             }
             set.ops += 1;
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.ready.push(key.index);
         }
         self.checkpoint_task(id, actions) | moved

@@ -40,7 +40,7 @@ impl Controller {
             }
             set.repairing += 1;
             set.ops += 1;
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.ready.push(key.index);
         }
         moved

@@ -13,7 +13,7 @@ use super::units::UnitState;
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::Life;
 use crate::controller::Controller;
-use crate::geometry::{Geometry, StripeRole};
+use crate::geometry::{Geometry, Parity, StripeRole};
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::split::narrow;
 use crate::limits::FRAME_BYTES;
@@ -52,7 +52,7 @@ impl Controller {
             self.cache.units.get_mut(unit).urgent = false;
             self.set_mut(entry.set).reasons.count(op.why);
             self.cache.begin_writing(entry.set, op.probe);
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.set_mut(entry.set).ops += 1;
             self.tell_made(key.index);
             self.ready.push(key.index);
@@ -105,9 +105,10 @@ impl Controller {
 
     // ---- stripes
 
-    fn stripe_rows(&self, op: &Op) -> StripeRows {
-        let parity = self.parity_of(op);
-        StripeRows { start: parity.set_lba(op.stripe, 0, Sectors::ZERO), chunk: parity.chunk().get() }
+    /// The operation is that of a dirty unit: it begins where its stripe does.
+    fn stripe_rows(op: &Op, parity: &Parity) -> StripeRows {
+        debug_assert_eq!(op.at, parity.set_lba(op.stripe, 0, Sectors::ZERO));
+        StripeRows { start: op.at, chunk: parity.chunk().get() }
     }
 
     /// Go on with a stripe: its next band first.
@@ -124,7 +125,7 @@ impl Controller {
     fn next_band(&mut self, index: u32) -> bool {
         let op = self.ops[index];
         let rows_max = self.set(op.set).rows_max;
-        let rows = self.stripe_rows(&op);
+        let rows = Self::stripe_rows(&op, self.parity_of(&op));
         let unit = self.cache.units.get(op.cache_unit);
         let here = self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor));
         let mut left: SlotSet = here.iter().filter(|column| op.first > 0 && column.0 >= op.first).collect();
@@ -151,18 +152,18 @@ impl Controller {
 
     /// The sectors of the set that a slot of the band in work holds.
     pub(crate) fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
-        let StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
+        let parity = self.parity_of(op);
+        let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else {
             unreachable!("bands are of data columns")
         };
-        self.stripe_rows(op).extent(column, u64::from(op.cursor), u64::from(op.rows()))
+        Self::stripe_rows(op, parity).extent(column, u64::from(op.cursor), u64::from(op.rows()))
     }
 
     /// Copy the dirty sectors of the band into the operation's own frames.
-    pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
+    pub(crate) fn stage_rows(&mut self, index: u32, op: &Op, actions: &mut Actions) {
         for slot in op.target {
-            let (at, len) = self.band_extent(&op, slot);
-            let to = self.staged_address(&op, slot);
+            let (at, len) = self.band_extent(op, slot);
+            let to = self.staged_address(op, slot);
             self.stage_extent(index, at, len, to, actions);
         }
     }

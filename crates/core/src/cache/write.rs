@@ -77,7 +77,7 @@ impl Controller {
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
         }
-        match self.promise_of(piece, set) {
+        match self.promise_of(piece, set, promises) {
             promise @ (Promise::Volatile | Promise::Journal) => {
                 return self.cache_write(piece, set, (at, len), promise, actions);
             }
@@ -99,15 +99,16 @@ impl Controller {
         }
     }
 
-    /// What keeps this piece of a write until the members have it? The cache takes only what fills blocks.
-    fn promise_of(&self, piece: u32, id: SetId) -> Promise {
+    /// What keeps this piece of a write until the members have it? The cache takes only what fills blocks; `promises` says
+    /// whether the journal is to promise writes of the set.
+    fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
         let entry = &self.pieces[piece];
         let RequestKind::Write { fua } = self.requests[entry.request].request.kind else { return Promise::Through };
         let set = self.set(id);
         let cached = set.life == Life::Running && set.is_cacheable && entry.head_skip == 0 && entry.tail_skip == 0;
         match set.policy.write_cache {
             WriteCache::Volatile if cached && !fua && set.journal.session == Session::Off => Promise::Volatile,
-            WriteCache::Journal if cached && self.wants_journal(id) => Promise::Journal,
+            WriteCache::Journal if cached && promises => Promise::Journal,
             _ => Promise::Through,
         }
     }

@@ -178,14 +178,7 @@ impl Parity {
     pub fn row(&self, stripe: StripeIndex) -> Row<'_> {
         assert!(stripe.0 < self.stripes, "{stripe:?} is behind the last of {} stripes", self.stripes);
         let phase = usize::try_from(stripe.0 % self.period).expect("a remainder by the members");
-        let members = usize::from(self.members);
-        let range = phase * members..(phase + 1) * members;
-        Row {
-            data_columns: usize::from(self.data_columns),
-            slots: &self.slots[range.clone()],
-            roles: &self.roles[range.clone()],
-            weights: &self.weights[range],
-        }
+        Row { parity: self, start: phase * usize::from(self.members) }
     }
     /// Slot of a data column.
     #[must_use]
@@ -229,32 +222,34 @@ impl Parity {
 /// The arrangement of one stripe.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    data_columns: usize,
-    slots: &'a [u8],
-    roles: &'a [u8],
-    weights: &'a [u8],
+    parity: &'a Parity,
+    /// Where it begins in the tables.
+    start: usize,
 }
 
 impl Row<'_> {
     /// Slot of a data column.
     #[must_use]
     pub fn slot_of(&self, column: u16) -> Slot {
-        Slot(u16::from(self.slots[..self.data_columns][usize::from(column)]))
+        assert!(column < self.parity.data_columns);
+        Slot(u16::from(self.parity.slots[self.start + usize::from(column)]))
     }
     /// Slot of P.
     #[must_use]
     pub fn p_slot(&self) -> Slot {
-        Slot(u16::from(self.slots[self.data_columns]))
+        Slot(u16::from(self.parity.slots[self.start + usize::from(self.parity.data_columns)]))
     }
     /// Slot of Q; `None` for levels 4 and 5.
     #[must_use]
     pub fn q_slot(&self) -> Option<Slot> {
-        self.slots.get(self.data_columns + 1).map(|slot| Slot(u16::from(*slot)))
+        let behind_p = self.start + usize::from(self.parity.data_columns) + 1;
+        (self.parity.parities() == 2).then(|| Slot(u16::from(self.parity.slots[behind_p])))
     }
     /// What a member holds.
     #[must_use]
     pub fn role_of(&self, slot: Slot) -> StripeRole {
-        match self.roles[slot.index()] {
+        assert!(slot.0 < self.parity.members);
+        match self.parity.roles[self.start + slot.index()] {
             ROLE_P => StripeRole::P,
             ROLE_Q => StripeRole::Q,
             column => StripeRole::Data(u16::from(column)),
@@ -263,6 +258,7 @@ impl Row<'_> {
     /// Exponent of the generator with which a data column counts in Q. Of no meaning for levels 4 and 5.
     #[must_use]
     pub fn coefficient(&self, column: u16) -> u8 {
-        self.weights[..self.data_columns][usize::from(column)]
+        assert!(column < self.parity.data_columns);
+        self.parity.weights[self.start + usize::from(column)]
     }
 }

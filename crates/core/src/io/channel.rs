@@ -138,6 +138,7 @@ struct List {
 impl List {
     const EMPTY: Self = Self { head: NONE, tail: NONE };
 
+    #[inline]
     fn push(&mut self, commands: &mut Slab<Command>, index: u32) {
         let command = &mut commands[index];
         command.previous = self.tail;
@@ -152,6 +153,12 @@ impl List {
 
     fn remove(&mut self, commands: &mut Slab<Command>, index: u32) {
         let (previous, next) = (commands[index].previous, commands[index].next);
+        self.unlink(commands, previous, next);
+    }
+
+    /// Take the entry between these two out.
+    #[inline]
+    fn unlink(&mut self, commands: &mut Slab<Command>, previous: u32, next: u32) {
         if previous == NONE {
             self.head = next;
         } else {
@@ -396,9 +403,6 @@ impl Channels {
     pub(crate) fn get_mut(&mut self, drive: DriveId) -> Option<&mut Channel> {
         self.drives.get_mut(drive.index())?.as_mut()
     }
-    fn channel(&mut self, drive: DriveId) -> &mut Channel {
-        self.drives[drive.index()].as_mut().expect("commands go to attached drives")
-    }
 
     /// Commands that the drive has not answered, given-up ones included.
     pub(crate) fn outstanding(&self, drive: DriveId) -> u32 {
@@ -420,29 +424,40 @@ impl Channels {
     }
 
     /// Take a command: issue it now, or when the drive has room; true where it waits for that.
-    pub(crate) fn push(&mut self, now: Instant, mut command: Command, actions: &mut Actions) -> bool {
+    #[inline]
+    pub(crate) fn push(&mut self, now: Instant, command: &Command, actions: &mut Actions) -> bool {
         let drive = command.drive;
-        command.asked = now;
-        let (most, hurries, depth_max) = (self.beside_reads_max, self.destage_hurries, self.depth_max);
-        let channel = self.channel(drive);
+        let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
+        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         if command.is_awaited_read() {
             channel.reads += 1;
             channel.read_until = now + READ_PAUSE;
         }
         let gives_way = command.class == IoClass::Destage && channel.gives_way(now, most, hurries);
-        if channel.issued >= depth_max || gives_way {
-            if let Data::Metadata(range) = command.data {
-                command.parked = self.park(range, actions);
-            }
-            command.deadline = now;
-            let key = self.commands.insert(command).expect("room was asked for before commands are made");
+        if channel.issued >= self.depth_max || gives_way {
+            let parked = match command.data {
+                Data::Metadata(range) => self.park(range, actions),
+                Data::None | Data::Frames(_) => NONE,
+            };
+            let key = self.commands.put(*command);
+            let entry = &mut self.commands[key.index];
+            (entry.asked, entry.deadline, entry.parked) = (now, now, parked);
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
             channel.waiting.set(now, channel.queued);
             true
         } else {
-            let key = self.commands.insert(command).expect("room was asked for before commands are made");
-            self.issue(now, key.index, actions);
+            let key = self.commands.put(*command);
+            let entry = &mut self.commands[key.index];
+            (entry.asked, entry.deadline, entry.issued) = (now, now + self.timeout, true);
+            (entry.previous, entry.next) = (channel.out.tail, NONE);
+            let last = core::mem::replace(&mut channel.out.tail, key.index);
+            if last == NONE {
+                channel.out.head = key.index;
+            } else {
+                self.commands[last].next = key.index;
+            }
+            self.given(now, key, command, actions);
             false
         }
     }
@@ -469,12 +484,24 @@ impl Channels {
         self.commands[index].data = Data::Metadata(MetadataRange { start, len: parked.len });
     }
 
+    /// A command that has waited goes to its drive.
     fn issue(&mut self, now: Instant, index: u32, actions: &mut Actions) {
-        self.unpark(index, actions);
-        let tag = Tag::new(TagKind::Drive, index, self.commands.generation(index));
+        if self.commands[index].parked != NONE {
+            self.unpark(index, actions);
+        }
         let command = &mut self.commands[index];
         command.issued = true;
         command.deadline = now + self.timeout;
+        let command = *command;
+        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
+        channel.out.push(&mut self.commands, index);
+        let generation = self.commands.generation(index);
+        self.given(now, crate::slab::Key { index, generation }, &command, actions);
+    }
+
+    /// A command, which is in the table and the list of what is out, is with its drive from now on.
+    #[inline]
+    fn given(&mut self, now: Instant, key: crate::slab::Key, command: &Command, actions: &mut Actions) {
         let Command { drive, op, lba, len, data, class, .. } = *command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
@@ -484,11 +511,11 @@ impl Channels {
         if op != DriveOp::Flush {
             channel.position = lba + len;
         }
-        channel.out.push(&mut self.commands, index);
         self.out += 1;
         if self.look_at == Instant::NEVER {
             self.look_at = now + self.timeout;
         }
+        let tag = Tag::new(TagKind::Drive, key.index, key.generation);
         actions.drive.push(DriveCommand { tag, drive, op, lba, len, data, class });
     }
 
@@ -496,20 +523,21 @@ impl Channels {
     pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
         let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
-        let drive = self.commands[key.index].drive;
-        assert!(self.commands[key.index].issued, "a completion names a command that was issued: {tag:?}");
-        if self.commands[key.index].owner == Owner::Quarantined {
-            self.channel(drive).quarantined -= 1;
+        let command = self.commands.remove(key.index);
+        assert!(command.issued, "a completion names a command that was issued: {tag:?}");
+        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
+        if command.owner == Owner::Quarantined {
+            channel.quarantined -= 1;
         } else {
-            let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.issued -= 1;
-            channel.ended(&self.commands[key.index]);
+            channel.ended(&command);
             channel.working.set(now, channel.issued);
-            channel.out.remove(&mut self.commands, key.index);
+            channel.out.unlink(&mut self.commands, command.previous, command.next);
             self.out -= 1;
         }
-        let command = self.commands.remove(key.index);
-        self.issue_next(now, drive, actions);
+        if channel.queued > 0 {
+            self.issue_next(now, command.drive, actions);
+        }
         command
     }
 
@@ -614,7 +642,7 @@ mod tests {
     fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions: &mut Actions) {
         let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
         let command = Command { op: DriveOp::Read, lba: DriveLba(lba), len: Sectors(8), class, ..base };
-        channels.push(now, command, actions);
+        channels.push(now, &command, actions);
     }
 
     /// Answer what is out, the first first, until nothing is left; the order in which things were issued.
@@ -689,7 +717,7 @@ mod tests {
         }
         assert_eq!(actions.drive.len(), 2);
         let other = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(1), DriveId(1));
-        channels.push(Instant::ZERO, Command { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
+        channels.push(Instant::ZERO, &Command { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
         assert_eq!(actions.drive.last().unwrap().drive, DriveId(1));
     }
 

@@ -256,7 +256,7 @@ impl Controller {
         self.requests[index].cut += skip.bytes().get();
         if let Some(op) = op {
             self.requests[index].pieces += 1;
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.set_mut(set_id).ops += 1;
             self.tell_made(key.index);
             self.ready.push(key.index);

@@ -28,7 +28,7 @@ impl Controller {
         }
         self.requests[index].pieces += 1;
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
-        let key = self.ops.insert(op).expect("asked for room");
+        let key = self.ops.put(op);
         self.set_mut(set).ops += 1;
         self.tell_made(key.index);
         self.ready.push(key.index);

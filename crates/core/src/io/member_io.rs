@@ -37,8 +37,7 @@ impl Controller {
 
     /// The frames that a command of `op` at `at` points into.
     fn hold_of(&self, op: &Op, at: PoolOffset) -> Option<Hold> {
-        let work_from = self.limits.pool - self.limits.cache - self.limits.journal - self.limits.work;
-        if at.offset() >= work_from {
+        if at.get() >= self.work_from {
             let owner = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
             return owner.map(Hold::Work);
         }
@@ -73,7 +72,7 @@ impl Controller {
             command.hold = self.hold_of(&self.ops[index], at);
         }
         self.ops[index].pending += 1;
-        let waits = self.channels.push(self.now, command, actions);
+        let waits = self.channels.push(self.now, &command, actions);
         self.tell_op(index, || command.asked_step(waits));
     }
 

@@ -124,10 +124,25 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
     if parity.is_empty() {
         return Ok(WritePlan { method: WriteMethod::DataOnly, reason: Reason::WriteNoParity, ..plan });
     }
-    let modify = plan_modify(view, written, plan);
-    let reconstruct = plan_reconstruct(view, written, others, plan);
+    // On a stripe that is whole both ways are open, and only the one that is taken is made up.
+    let modifiable = modified_parity(view, written, parity);
+    let reconstructible = others.minus(view.readable).is_empty();
+    if let (Some(old), true) = (modifiable, reconstructible) {
+        let (modify, reconstruct) = ((written | old).len(), others.len());
+        return Ok(match choose(modify, reconstruct, policy) {
+            Choice::Modify(reason) => {
+                WritePlan { reason, rejected_reads: reconstruct, ..plan_modify(view, written, old, plan) }
+            }
+            Choice::Reconstruct(reason) => {
+                let own = plan_reconstruct(view, written, others, plan);
+                WritePlan { reason: reason.unwrap_or(own.reason), rejected_reads: modify, ..own }
+            }
+        });
+    }
+    let modify = modifiable.map(|old| plan_modify(view, written, old, plan));
+    let reconstruct = reconstructible.then(|| plan_reconstruct(view, written, others, plan));
     match (modify, reconstruct) {
-        (Some(modify), Some(reconstruct)) => Ok(choose(modify, reconstruct, policy)),
+        (Some(_), Some(_)) => unreachable!("chosen above"),
         (Some(modify), None) => match plan_recover(view, others, plan) {
             // Few columns are left: recovering the lost one costs less than modifying both parities.
             Ok(recover) if view.trusted && recover.read.len() < modify.read.len() => {
@@ -140,36 +155,42 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
     }
 }
 
-fn choose(modify: WritePlan, reconstruct: WritePlan, policy: PartialWritePolicy) -> WritePlan {
-    let (m, r) = (modify.read.len(), reconstruct.read.len());
+/// Which of two ways, and why; none: for the reason that the way has by itself.
+enum Choice {
+    Modify(Reason),
+    Reconstruct(Option<Reason>),
+}
+
+fn choose(modify: u32, reconstruct: u32, policy: PartialWritePolicy) -> Choice {
     match policy {
-        PartialWritePolicy::ReadModifyWrite => {
-            WritePlan { reason: Reason::ReadModifyWriteForced, rejected_reads: r, ..modify }
-        }
-        PartialWritePolicy::Fewest if m < r => WritePlan { rejected_reads: r, ..modify },
-        PartialWritePolicy::Fewest if m == r => {
-            WritePlan { reason: Reason::ReconstructEqual, rejected_reads: m, ..reconstruct }
-        }
-        PartialWritePolicy::Fewest => WritePlan { rejected_reads: m, ..reconstruct },
+        PartialWritePolicy::ReadModifyWrite => Choice::Modify(Reason::ReadModifyWriteForced),
+        PartialWritePolicy::Fewest if modify < reconstruct => Choice::Modify(Reason::ReadModifyWriteFewer),
+        PartialWritePolicy::Fewest if modify == reconstruct => Choice::Reconstruct(Some(Reason::ReconstructEqual)),
+        PartialWritePolicy::Fewest => Choice::Reconstruct(None),
     }
 }
 
-fn plan_modify(view: &StripeView, written: SlotSet, plan: WritePlan) -> Option<WritePlan> {
-    let parity = plan.parity & view.readable;
+/// Those of the parity slots that can be changed in place; `None` where that is no way.
+fn modified_parity(view: &StripeView, written: SlotSet, parity: SlotSet) -> Option<SlotSet> {
+    let old = parity & view.readable;
     // A parity member that is being rebuilt and is not yet good here gets nothing: its rebuild comes later.
-    let all = plan.parity.minus(parity | view.filling).is_empty();
-    let possible = all && view.trusted && written.minus(view.readable).is_empty() && !parity.is_empty();
-    possible.then(|| WritePlan {
-        method: WriteMethod::ReadModifyWrite,
-        read: written | parity,
-        parity,
-        write: (written & view.writable) | parity,
-        reason: Reason::ReadModifyWriteFewer,
-        ..plan
-    })
+    let all = parity.minus(old | view.filling).is_empty();
+    let possible = all && view.trusted && written.minus(view.readable).is_empty() && !old.is_empty();
+    possible.then_some(old)
 }
 
-fn plan_reconstruct(view: &StripeView, written: SlotSet, others: SlotSet, plan: WritePlan) -> Option<WritePlan> {
+fn plan_modify(view: &StripeView, written: SlotSet, old: SlotSet, plan: WritePlan) -> WritePlan {
+    WritePlan {
+        method: WriteMethod::ReadModifyWrite,
+        read: written | old,
+        parity: old,
+        write: (written & view.writable) | old,
+        reason: Reason::ReadModifyWriteFewer,
+        ..plan
+    }
+}
+
+fn plan_reconstruct(view: &StripeView, written: SlotSet, others: SlotSet, plan: WritePlan) -> WritePlan {
     let reason = if !view.trusted {
         Reason::ReconstructUntrusted
     } else if written.minus(view.readable).is_empty() {
@@ -177,12 +198,7 @@ fn plan_reconstruct(view: &StripeView, written: SlotSet, others: SlotSet, plan: 
     } else {
         Reason::ReconstructDegraded
     };
-    others.minus(view.readable).is_empty().then_some(WritePlan {
-        method: WriteMethod::ReconstructWrite,
-        read: others,
-        reason,
-        ..plan
-    })
+    WritePlan { method: WriteMethod::ReconstructWrite, read: others, reason, ..plan }
 }
 
 fn plan_recover(view: &StripeView, others: SlotSet, plan: WritePlan) -> Result<WritePlan, NotRecoverable> {

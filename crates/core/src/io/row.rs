@@ -23,22 +23,26 @@ impl Controller {
     pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
         let set = self.set(op.set);
         let parity = self.parity_of(op);
-        let row = parity.row(op.stripe);
-        let (p, q) = (row.p_slot(), row.q_slot());
-        let mut data = SlotSet::first_n(parity.members()).without(p);
-        if let Some(q) = q {
-            data.remove(q);
-        }
-        let (from, to) = self.member_rows(op);
+        let (data, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
+        let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
+        let to = from + Sectors(u64::from(op.rows()));
+        let filled = set.filled(from, to);
         StripeView {
             data,
             p,
             q,
-            readable: set.readable(from, to).minus(op.excluded),
+            readable: set.good(set.in_sync | filled, from, to).minus(op.excluded),
             writable: set.writable,
-            filling: set.writable.minus(set.in_sync | set.filled(from, to)),
+            filling: set.writable.minus(set.in_sync | filled),
             trusted: set.is_consistent(from.get(), to.get()),
         }
+    }
+
+    /// The slots of the data columns of a stripe, of P and of Q.
+    fn stripe_slots(parity: &Parity, row: crate::geometry::Row<'_>) -> (SlotSet, Slot, Option<Slot>) {
+        let (p, q) = (row.p_slot(), row.q_slot());
+        let data = SlotSet::first_n(parity.members()).without(p);
+        (q.map_or(data, |q| data.without(q)), p, q)
     }
 
     /// The rows in work, as sectors of the members.
@@ -76,20 +80,6 @@ impl Controller {
         }
         let bytes = u64::from(count) * u64::from(op.row_bytes());
         self.take_work(index, bytes)
-    }
-
-    fn read_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let (lba, _) = self.member_rows(op);
-        let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
-        self.issue_read(index, range, SlotSet::EMPTY, actions);
-    }
-
-    fn write_slot(&mut self, index: u32, slot: Slot, at: PoolOffset, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let (lba, _) = self.member_rows(op);
-        let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
-        self.issue_write(index, range, actions);
     }
 
     /// The rows in work cannot be had as a whole: try half of them, down to one block. False where that is
@@ -205,9 +195,10 @@ impl Controller {
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
             self.tell_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
+        let (lba, to) = self.member_rows(&op);
         for slot in read {
             let at = self.row_address(&op, slot);
-            self.read_slot(index, slot, at, actions);
+            self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
         }
     }
 
@@ -249,7 +240,10 @@ impl Controller {
 
     /// The exponent with which a data slot counts in Q.
     pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
-        let row = self.parity_of(op).row(op.stripe);
+        Self::weight_in(self.parity_of(op).row(op.stripe), slot)
+    }
+
+    fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
         match row.role_of(slot) {
             crate::geometry::StripeRole::Data(column) => row.coefficient(column),
             _ => unreachable!("only data columns have a weight"),
@@ -312,23 +306,31 @@ impl Controller {
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
         let op = *op;
         if op.kind == OpKind::RowDestage {
-            self.stage_rows(index, actions);
+            self.stage_rows(index, &op, actions);
         }
-        if self.ops[index].pending == 0 && plan.read.is_empty() {
-            return self.old_data_read(index, actions);
+        if plan.read.is_empty() {
+            if self.ops[index].pending == 0 {
+                self.old_data_read(index, actions);
+            }
+            return;
         }
+        let (lba, to) = self.member_rows(&op);
         for slot in plan.read {
             let at = self.buffer(&op, slot);
-            self.read_slot(index, slot, at, actions);
+            self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
         }
     }
 
     /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
     /// have them recorded as bad. False where that cannot be recorded.
     fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet, actions: &mut Actions) -> bool {
+        let left_out = (view.parities() & view.writable).minus(written);
+        if left_out.is_empty() {
+            return true;
+        }
         let op = self.ops[index];
         let (at, to) = self.member_rows(&op);
-        for slot in (view.parities() & view.writable).minus(written) {
+        for slot in left_out {
             if view.filling.contains(slot) {
                 self.set_mut(op.set).leave_out(slot, at);
                 continue;
@@ -361,42 +363,45 @@ impl Controller {
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
         if op.kind == OpKind::RowDestage {
             op.phase = Phase::Computing(Step::Parity);
-            return self.stage_rows(index, actions);
+            let op = *op;
+            return self.stage_rows(index, &op, actions);
         }
         self.log_row_write(index, actions);
     }
 
     fn old_data_read(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        self.ops[index].fresh = false;
+        let op = &mut self.ops[index];
+        op.fresh = false;
         if op.read.intersects(op.excluded) {
+            op.phase = Phase::Planning;
             self.release_work(index);
-            self.ops[index].phase = Phase::Planning;
             return self.plan_row_write(index, actions);
         }
         if op.lost.is_empty() {
-            self.ops[index].phase = Phase::Computing(Step::Parity);
+            op.phase = Phase::Computing(Step::Parity);
             self.push_parity(index, actions);
         } else {
-            self.ops[index].phase = Phase::Computing(Step::Recover);
+            op.phase = Phase::Computing(Step::Recover);
             self.push_recover(index, actions);
         }
     }
 
     /// Make the new parity.
     fn push_parity(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        let view = self.stripe_view(&op);
-        let named = self.named_slots(&op);
-        if op.parity.is_empty() {
+        if self.ops[index].parity.is_empty() {
             return self.log_row_write(index, actions);
         }
+        let op = &self.ops[index];
+        let parity = self.parity_of(op);
+        let row = parity.row(op.stripe);
+        let (data, p, q) = Self::stripe_slots(parity, row);
+        let named = self.named_slots(op);
         let columns = actions.columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
-                    let (at, old) = (self.named_address(&op, slot), self.buffer(&op, slot));
-                    actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old });
+                    let (at, old) = (self.named_address(op, slot), self.buffer(op, slot));
+                    actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -404,17 +409,17 @@ impl Controller {
             | WriteMethod::ReconstructWrite
             | WriteMethod::RecoverThenWrite
             | WriteMethod::DataOnly => {
-                for slot in view.data {
-                    let named = named.contains(slot);
-                    let at = if named { self.named_address(&op, slot) } else { self.buffer(&op, slot) };
-                    actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+                for slot in data {
+                    let at = if named.contains(slot) { self.named_address(op, slot) } else { self.buffer(op, slot) };
+                    actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }
         };
-        let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
-        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
-        self.push_job(index, kind, op.row_bytes(), columns, p, q, actions);
+        let p = op.parity.contains(p).then(|| self.buffer(op, p));
+        let q = q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(op, q));
+        let bytes = op.row_bytes();
+        self.push_job(index, kind, bytes, columns, p, q, actions);
     }
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
@@ -431,9 +436,10 @@ impl Controller {
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
         let op = *op;
+        let (lba, to) = self.member_rows(&op);
         for slot in op.write {
             let at = if op.parity.contains(slot) { self.buffer(&op, slot) } else { self.named_address(&op, slot) };
-            self.write_slot(index, slot, at, actions);
+            self.issue_write(index, MemberRange { slot, lba, len: to - lba, at }, actions);
         }
         if self.ops[index].pending == 0 {
             self.row_written(index, actions);

@@ -62,27 +62,28 @@ impl Controller {
     }
 
     fn lock_op(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        self.ops[index].phase = Phase::Locking;
+        let op = &mut self.ops[index];
+        op.phase = Phase::Locking;
         if op.parent != NONE {
             // The parent holds the range.
             return self.on_locked(index, actions);
         }
-        self.ops[index].locked = true;
-        if self.locks.acquire(index, self.lock_range(&op)) {
+        op.locked = true;
+        let unit = op.stripe.0.max(op.at.get() / REGION_SECTORS);
+        if self.locks.acquire(index, self.lock_range(&self.ops[index])) {
             self.on_locked(index, actions);
         } else {
-            self.explain_op(index, Reason::WaitedForLock, op.stripe.0.max(op.at.get() / REGION_SECTORS), 0);
+            self.explain_op(index, Reason::WaitedForLock, unit, 0);
         }
     }
 
     fn on_locked(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
+        let op = &mut self.ops[index];
         if op.head_skip > 0 || op.tail_skip > 0 {
-            self.ops[index].phase = Phase::Edges;
+            op.phase = Phase::Edges;
             self.read_edges(index);
         } else {
-            self.ops[index].phase = Phase::Planning;
+            op.phase = Phase::Planning;
             self.step(index, actions);
         }
     }
@@ -135,7 +136,7 @@ impl Controller {
             child.at = if tail { op.at + (op.len - block) } else { op.at };
             child.len = block;
         }
-        let key = self.ops.insert(child).expect("asked for room");
+        let key = self.ops.put(child);
         self.set_mut(op.set).ops += 1;
         self.ops[index].pending += 1;
         self.tell_made(key.index);
@@ -305,13 +306,13 @@ impl Controller {
         self.unlog(index);
         self.end_record(index);
         self.release_work(index);
-        let op = self.ops[index];
-        self.tell_op(index, || What::Done { error: op.error });
+        let error = self.ops[index].error;
+        self.tell_op(index, || What::Done { error });
+        let op = self.ops.remove(index);
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push(granted));
         }
-        self.ops.remove(index);
         let set = self.set_mut(op.set);
         set.ops -= 1;
         if op.is_direct_write() {

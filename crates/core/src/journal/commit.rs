@@ -372,7 +372,7 @@ impl Controller {
         let hold = (work == JournalWork::Group && matches!(data, Data::Frames(_))).then_some(Hold::Journal(buffer));
         let class = if work == JournalWork::Join { IoClass::Rebuild } else { IoClass::Metadata };
         let command = Command { op, lba, len, data, class, hold, ..Self::journal_command(owner, member, drive) };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 
     pub(crate) fn journal_command(owner: Owner, member: u32, drive: openraid_units::DriveId) -> Command {

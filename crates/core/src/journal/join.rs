@@ -321,7 +321,7 @@ impl Controller {
             class: IoClass::Rebuild,
             ..Self::journal_command(Owner::Journal(JournalWork::JoinRead), member, journal.devices[number].drive)
         };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
         true
     }
 

@@ -116,7 +116,7 @@ impl Controller {
             class: IoClass::Metadata,
             ..Self::journal_command(Owner::Journal(JournalWork::KeepRead), member, journal.devices[number].drive)
         };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 
     /// A piece was read, or not: then the other device is asked.

@@ -159,9 +159,14 @@ impl Controller {
         let rows = Sectors(u64::from(op.rows()));
         let named = self.named_slots(&op) & op.write;
         let (mut inline, mut references) = (op.write & op.parity, 0);
+        // The last column that needs one reference only, which is that: of most writes the only column.
+        let mut known = None;
         for slot in named {
             match self.references_of(&op, slot) {
-                Some(count) if references + count <= REFERENCES_MAX => references += count,
+                Some((count, first)) if references + count <= REFERENCES_MAX => {
+                    references += count;
+                    known = (count == 1).then_some((slot, first));
+                }
                 _ => inline.insert(slot),
             }
         }
@@ -181,7 +186,10 @@ impl Controller {
             self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
         }
         for slot in named.minus(inline) {
-            self.refer(&op, array, slot, member_lba);
+            match known {
+                Some((single, logged)) if single == slot => self.append_reference(array, slot, member_lba, logged),
+                _ => self.refer(&op, array, slot, member_lba),
+            }
         }
         let columns = actions.columns.len();
         for slot in inline {
@@ -213,20 +221,21 @@ impl Controller {
         }
     }
 
-    /// How many references say what a destage writes to a slot; `None` where the journal does not have just that.
-    fn references_of(&self, op: &Op, slot: Slot) -> Option<usize> {
+    /// How many references say what a destage writes to a slot, and the first of them; `None` where the journal does
+    /// not have just that.
+    fn references_of(&self, op: &Op, slot: Slot) -> Option<(usize, Logged)> {
         if op.kind != OpKind::RowDestage {
             return None;
         }
         let (at, len) = self.band_extent(op, slot);
-        let mut count = 0;
-        let mut done = Sectors::ZERO;
+        let first = self.logged_at(op.set, at, len)?;
+        let mut count = 1;
+        let mut done = first.len;
         while done < len {
-            let logged = self.logged_at(op.set, at + done, len - done)?;
-            done += logged.len;
+            done += self.logged_at(op.set, at + done, len - done)?.len;
             count += 1;
         }
-        Some(count)
+        Some((count, first))
     }
 
     /// Where the journal has the first part of an extent that was staged.
@@ -255,17 +264,21 @@ impl Controller {
         let mut done = Sectors::ZERO;
         while done < len {
             let logged = self.logged_at(op.set, at + done, len - done).expect("counted before");
-            let (member_lba, sectors) = (member_lba + done, logged.len);
-            let record = if logged.sequence == self.journal.open.sequence {
-                JournalRecord::Redo { array, slot, member_lba, sectors, payload_at: logged.payload_at }
-            } else {
-                let entry = self.journal.log.get(logged.sequence);
-                let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
-                JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
-            };
-            self.append_record(record);
+            self.append_reference(array, slot, member_lba + done, logged);
             done += logged.len;
         }
+    }
+
+    fn append_reference(&mut self, array: u8, slot: Slot, member_lba: MemberLba, logged: Logged) {
+        let sectors = logged.len;
+        let record = if logged.sequence == self.journal.open.sequence {
+            JournalRecord::Redo { array, slot, member_lba, sectors, payload_at: logged.payload_at }
+        } else {
+            let entry = self.journal.log.get(logged.sequence);
+            let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
+            JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
+        };
+        self.append_record(record);
     }
 
     // ---- extents of sets without parity, past the cache

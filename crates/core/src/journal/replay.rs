@@ -356,7 +356,7 @@ impl Controller {
             class: IoClass::Metadata,
             ..Self::journal_command(Owner::Journal(JournalWork::Read), member, self.journal.devices[number].drive)
         };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 
     /// The window was read, or not: then the other device is asked.
@@ -502,7 +502,7 @@ impl Controller {
             payload: Payload::Host(run.at),
             ..Op::new(OpKind::Redo, set)
         };
-        let key = self.ops.insert(op).expect("asked for room");
+        let key = self.ops.put(op);
         self.set_mut(set).ops += 1;
         self.journal.replay.redos += 1;
         self.journal.counters.replayed_redos += 1;

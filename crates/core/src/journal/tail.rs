@@ -179,7 +179,7 @@ impl Controller {
                 continue;
             }
             let op = Op { piece: NONE, parent: NONE, ..Op::new(OpKind::Flush, id) };
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.set_mut(id).ops += 1;
             self.ready.push(key.index);
             self.journal.round.pending += 1;

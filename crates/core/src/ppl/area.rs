@@ -89,6 +89,6 @@ impl Controller {
             hold,
             ..Command::new(owner, id, member, slot, drive)
         };
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 }

@@ -141,7 +141,7 @@ impl Controller {
             ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive)
         };
         self.ops[index].pending += 1;
-        self.channels.push(self.now, command, actions);
+        self.channels.push(self.now, &command, actions);
     }
 
     /// A read of partial parity ended.

@@ -98,7 +98,7 @@ impl Controller {
                 phase: Phase::Start,
                 ..Op::new(OpKind::Reparity, id)
             };
-            let key = self.ops.insert(op).expect("asked for room");
+            let key = self.ops.put(op);
             self.set_mut(id).ops += 1;
             self.ready.push(key.index);
             return;

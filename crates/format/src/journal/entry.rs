@@ -148,8 +148,9 @@ impl EntryHeader {
         le::put(out, at::KIND, &[kind]);
         le::put(out, at::COUNT, &count.to_le_bytes());
         let (slots, _) = out[at::RECORDS..].as_chunks_mut::<RECORD_BYTES>();
+        let log = ring.distance(self.tail.position, self.position);
         for (index, (slot, record)) in slots.iter_mut().zip(records).enumerate() {
-            self.check_record(ring, record, index)
+            self.check_record(ring, log, record, index)
                 .unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
             record.encode(slot);
         }
@@ -222,8 +223,15 @@ impl EntryHeader {
         }
     }
 
-    fn check_record(&self, ring: &JournalRing, record: &JournalRecord, index: usize) -> Result<(), EntryFault> {
-        let log = ring.distance(self.tail.position, self.position);
+    /// `log` is how far the entry stands from its tail.
+    #[inline]
+    fn check_record(
+        &self,
+        ring: &JournalRing,
+        log: Sectors,
+        record: &JournalRecord,
+        index: usize,
+    ) -> Result<(), EntryFault> {
         record.check(index, self.payload, |at, len| {
             let inside = at.0 < ring.sectors.0 && len <= ring.to_end(at);
             inside && ring.distance(self.tail.position, at).checked_add(len).is_some_and(|end| end <= log)
@@ -332,9 +340,10 @@ impl<'a> Envelope<'a> {
         if !pad || !is_zero(unused.as_flattened()) {
             return Err(EntryFault::UnknownContent);
         }
+        let log = ring.distance(header.tail.position, position);
         for (index, bytes) in records.iter().enumerate() {
             let record = JournalRecord::decode(bytes, index)?;
-            header.check_record(ring, &record, index)?;
+            header.check_record(ring, log, &record, index)?;
         }
         Ok(JournalEntry { header, records })
     }

@@ -27,6 +27,8 @@ mod at {
     pub const RING_SECTOR: usize = 24;
 }
 const _: () = assert!(at::RING_SECTOR + 8 == RECORD_BYTES);
+/// [`JournalRecord::encode`] writes whole words.
+const _: () = assert!(at::LBA == 8 && at::SECTORS == 16 && at::RING_SECTOR == 24);
 
 /// What an entry says about one range. `array` is an index in the table of the journal's superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -160,15 +162,15 @@ impl JournalRecord {
     /// # Panics
     /// A place in the payload that no payload has.
     pub(super) fn encode(&self, out: &mut [u8; RECORD_BYTES]) {
-        let raw = self.raw();
-        out.fill(0);
-        le::put(out, at::KIND, &[raw.kind]);
-        le::put(out, at::ARRAY, &[raw.array]);
-        le::put(out, at::SLOT, &raw.slot.to_le_bytes());
-        le::put(out, at::PAYLOAD_AT, &raw.payload_at.to_le_bytes());
-        le::put(out, at::LBA, &raw.lba.to_le_bytes());
-        le::put(out, at::SECTORS, &raw.sectors.to_le_bytes());
-        le::put(out, at::RING_SECTOR, &raw.ring_sector.to_le_bytes());
+        let Raw { kind, array, slot, payload_at, lba, sectors, ring_sector } = self.raw();
+        let first = u64::from(kind) << (8 * at::KIND)
+            | u64::from(array) << (8 * at::ARRAY)
+            | u64::from(slot) << (8 * at::SLOT)
+            | u64::from(payload_at) << (8 * at::PAYLOAD_AT);
+        let (words, _) = out.as_chunks_mut::<8>();
+        for (word, number) in words.iter_mut().zip([first, lba, sectors, ring_sector]) {
+            *word = number.to_le_bytes();
+        }
     }
 
     /// Read the record with this index of an entry. Whether its ranges fit the entry is [`Self::check`]'s.

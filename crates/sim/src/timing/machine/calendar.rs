@@ -1,9 +1,9 @@
 //! When which part of the machine has something to do.
 //!
-//! Every part is a station with its next moment. Stations are few (drives, ways, processors, workers) and each
-//! hands out its events in order, so the calendar is a row of numbers whose least is looked for, and not a heap:
-//! that is faster by a factor of three up to some fifty stations. What happens at the same moment happens in the
-//! order of the stations, and within one in the order in which it was handed in.
+//! Every part is a station with its next moment. Each hands out its events in order, so only the first of each station
+//! is looked at: they play a tournament in a tree of fixed places, whose root is the next. A new moment plays again as
+//! far as it changes who wins, which is most often a game or two. What happens at the same moment happens in the order
+//! of the stations, and within one in the order in which it was handed in.
 
 use std::collections::VecDeque;
 
@@ -12,20 +12,20 @@ use openraid_units::Instant;
 /// Bits of an entry that name the station; the time stands above them. 2^54 ns are 208 days.
 const STATION_BITS: u32 = 10;
 const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
-/// Entries that are looked through side by side.
-const LANES: usize = 4;
-
 /// The next moments of all stations.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// Time and station in one number, the least of which is the next; filled up to whole rows of lanes.
-    next: Vec<[u64; LANES]>,
+    /// Time and station in one number, the least of which is the next. The games: place 1 is the root, the places of
+    /// game `n` are `2n` and `2n + 1`, and the stations come last.
+    games: Vec<u64>,
+    /// Places for stations, a power of two, and stations.
+    places: usize,
     stations: usize,
 }
 
 impl Calendar {
     pub fn new() -> Self {
-        Self { next: Vec::new(), stations: 0 }
+        Self { games: vec![u64::MAX; 2], places: 1, stations: 0 }
     }
 
     /// One more station that has nothing to do yet: its number.
@@ -34,30 +34,42 @@ impl Calendar {
     /// More than 1024 stations.
     pub fn add(&mut self) -> usize {
         assert!(self.stations < 1 << STATION_BITS, "a machine has few parts");
-        if self.stations == self.next.len() * LANES {
-            self.next.push([u64::MAX; LANES]);
+        if self.stations == self.places {
+            let leaves = self.games.split_off(self.places);
+            self.places *= 2;
+            self.games = vec![u64::MAX; self.places];
+            self.games.extend(leaves);
+            self.games.resize(2 * self.places, u64::MAX);
+            for game in (1..self.places).rev() {
+                self.games[game] = self.games[2 * game].min(self.games[2 * game + 1]);
+            }
         }
         self.stations += 1;
         self.stations - 1
     }
 
     /// This is when a station has something to do next.
+    #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
         // Later than the calendar reaches is never.
         let entry = if at.0 >> (64 - STATION_BITS) == 0 { at.0 << STATION_BITS | station as u64 } else { u64::MAX };
-        self.next[station / LANES][station % LANES] = entry;
+        let mut place = self.places + station;
+        let mut winner = entry;
+        while self.games[place] != winner {
+            self.games[place] = winner;
+            if place == 1 {
+                return;
+            }
+            winner = winner.min(self.games[place ^ 1]);
+            place /= 2;
+        }
     }
 
     /// The station that is next, and when that is.
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // ten bits
     pub fn earliest(&self) -> (Instant, usize) {
-        let mut least = [u64::MAX; LANES];
-        for row in &self.next {
-            for (lane, entry) in row.iter().enumerate() {
-                least[lane] = least[lane].min(*entry);
-            }
-        }
-        let entry = least.into_iter().fold(u64::MAX, u64::min);
+        let entry = self.games[1];
         let at = if entry == u64::MAX { Instant::NEVER } else { Instant(entry >> STATION_BITS) };
         (at, (entry & STATION_MASK) as usize)
     }
@@ -133,5 +145,25 @@ mod tests {
         assert_eq!(calendar.earliest(), (Instant(11), 6));
         calendar.set(6, Instant(1 << 60));
         assert_eq!(calendar.earliest(), (Instant(11), 8));
+    }
+
+    #[test]
+    fn the_root_is_the_least_of_all_whatever_changes() {
+        let mut random = crate::random::Random::new(5);
+        let (mut calendar, mut plain) = (Calendar::new(), Vec::new());
+        for _ in 0..20_000 {
+            if plain.len() < 2 || (plain.len() < 37 && random.chance(1, 100)) {
+                calendar.add();
+                plain.push(Instant::NEVER);
+            }
+            let station = random.index(plain.len());
+            let at = if random.chance(1, 5) { Instant::NEVER } else { Instant(random.below(50)) };
+            calendar.set(station, at);
+            plain[station] = at;
+            let first = plain.iter().enumerate().min_by_key(|(station, at)| (**at, *station)).unwrap();
+            let (at, station) = calendar.earliest();
+            assert_eq!(at, *first.1);
+            assert!(at == Instant::NEVER || station == first.0);
+        }
     }
 }

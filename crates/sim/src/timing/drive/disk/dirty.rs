@@ -15,8 +15,6 @@ pub struct Extent {
     pub start: u64,
     /// Sector behind the last.
     pub end: u64,
-    /// Where it begins on the medium.
-    pub spot: Spot,
     /// When its first sector came.
     pub since: u64,
     /// Number of the write that its first sector came with.
@@ -35,12 +33,14 @@ struct Age {
 }
 
 /// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their beginnings and
-/// numbers, as most of the time goes into keeping that order.
+/// numbers, as most of the time goes into keeping that order. Where they begin on the medium stands apart: of most
+/// pieces that are looked at nothing else is wanted.
 #[derive(Clone, Debug)]
 pub struct Dirty {
     starts: Vec<u64>,
     slots: Vec<u16>,
     slab: Vec<Extent>,
+    spots: Vec<Spot>,
     free: Vec<u16>,
     ages: VecDeque<Age>,
     sectors: u64,
@@ -57,6 +57,7 @@ impl Dirty {
             starts: Vec::new(),
             slots: Vec::new(),
             slab: Vec::new(),
+            spots: Vec::new(),
             free: Vec::new(),
             ages: VecDeque::new(),
             sectors: 0,
@@ -85,6 +86,13 @@ impl Dirty {
     #[must_use]
     pub fn extent(&self, index: usize) -> &Extent {
         &self.slab[usize::from(self.slots[index])]
+    }
+
+    /// First sector of a piece, and where that is on the medium.
+    #[must_use]
+    #[inline]
+    pub fn spot(&self, index: usize) -> (u64, &Spot) {
+        (self.starts[index], &self.spots[usize::from(self.slots[index])])
     }
 
     fn extent_mut(&mut self, index: usize) -> &mut Extent {
@@ -118,12 +126,14 @@ impl Dirty {
     }
 
     #[allow(clippy::cast_possible_truncation)] // no more pieces than extents_max
-    fn insert(&mut self, index: usize, extent: Extent) -> u16 {
+    fn insert(&mut self, index: usize, extent: Extent, spot: Spot) -> u16 {
         let slot = self.free.pop().unwrap_or(self.slab.len() as u16);
         if usize::from(slot) == self.slab.len() {
             self.slab.push(extent);
+            self.spots.push(spot);
         } else {
             self.slab[usize::from(slot)] = extent;
+            self.spots[usize::from(slot)] = spot;
         }
         self.starts.insert(index, extent.start);
         self.slots.insert(index, slot);
@@ -155,7 +165,7 @@ impl Dirty {
             before
         } else {
             let spot = Spot::of(&geometry.place(lba));
-            let slot = self.insert(index, Extent { start: lba, end, spot, since: now, number: self.number });
+            let slot = self.insert(index, Extent { start: lba, end, since: now, number: self.number }, spot);
             self.ages.push_back(Age { since: now, start: lba, slot });
             self.sectors += len;
             index
@@ -209,7 +219,7 @@ impl Dirty {
         let start = extent.start + most;
         let rest = self.extent_mut(index);
         rest.start = start;
-        rest.spot = Spot::of(&geometry.place(start));
+        self.spots[usize::from(self.slots[index])] = Spot::of(&geometry.place(start));
         self.starts[index] = start;
         self.ages.push_front(Age { since: extent.since, start, slot: self.slots[index] });
         Extent { end: start, ..extent }

@@ -198,16 +198,16 @@ impl Disk {
         curve.time(distance)
     }
 
-    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves.
-    /// What follows the sector that was last under the head is done at once: a way that seems shorter would break a
+    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves, for
+    /// `travel`. What follows the sector that was last under the head is done at once: a way that seems shorter would break a
     /// stream for a turn or two.
     #[inline]
-    fn way(&self, angle: u32, delay: u32, to: &Spot, write: bool, follows: bool) -> u32 {
+    fn way(&self, angle: u32, delay: u32, travel: u32, to: &Spot, follows: bool) -> u32 {
         if follows {
             return delay;
         }
         let turn = self.tables.geometry.turn();
-        let travel = delay + self.travel(to, write);
+        let travel = delay + travel;
         let at = (angle + travel) % turn;
         let wait = if to.angle >= at { to.angle - at } else { to.angle + turn - at };
         if wait < self.tables.margin && travel > delay {
@@ -234,7 +234,13 @@ impl Disk {
             let ready = waiting.ready.max(waiting.data).saturating_sub(now);
             let delay = u32::try_from(ready).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
             let follows = waiting.lba == self.last;
-            let way = self.way(angle, delay, &Spot::of(&waiting.place), waiting.write, follows);
+            let spot = Spot::of(&waiting.place);
+            let travel = if follows { 0 } else { self.travel(&spot, waiting.write) };
+            // No way is shorter than the time until the arm is there.
+            if delay + travel >= best.0 {
+                continue;
+            }
+            let way = self.way(angle, delay, travel, &spot, follows);
             if way < best.0 {
                 best = (way, index);
             }
@@ -257,13 +263,14 @@ impl Disk {
         let (before, mut behind) = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut best, mut found) = (bound, None);
         let mut look = |index: usize| {
-            let extent = self.dirty.extent(index);
-            let follows = extent.start == self.last;
-            let far = extent.spot.cylinder != self.cylinder;
-            if far && !follows && self.travel(&extent.spot, true) >= best {
+            let (start, spot) = self.dirty.spot(index);
+            let follows = start == self.last;
+            let far = spot.cylinder != self.cylinder;
+            let travel = self.travel(spot, true);
+            if far && !follows && travel >= best {
                 return false;
             }
-            let way = self.way(angle, 0, &extent.spot, true, follows);
+            let way = self.way(angle, 0, travel, spot, follows);
             if way < best {
                 (best, found) = (way, Some(index));
             }

@@ -43,28 +43,86 @@ pub enum Lookup {
     },
 }
 
-/// The segments of one disk: beginnings, ends and last uses, one beside the other, as all of them are looked through
-/// again and again.
+/// Regions that are told apart, a power of two: many times the segments of any disk.
+const REGIONS: u64 = 1024;
+
+/// In how many segments there is something of each region of the disk. A region is as long as a segment at least, so
+/// that a segment touches two or three; regions that are [`REGIONS`] apart count as one. Where nothing is, no segment
+/// need be looked at, which is so for most requests that come at random.
+#[derive(Clone, Debug)]
+struct Regions {
+    counts: Vec<u16>,
+    shift: u32,
+}
+
+impl Regions {
+    fn new(segment_sectors: u64) -> Self {
+        let counts = vec![0; usize::try_from(REGIONS).unwrap_or_default()];
+        Self { counts, shift: segment_sectors.next_power_of_two().trailing_zeros() }
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // below the number of regions
+    fn place(region: u64) -> usize {
+        (region % REGIONS) as usize
+    }
+
+    /// Is anything there of `start..end`, perhaps? A no is certain.
+    #[inline]
+    fn may_have(&self, start: u64, end: u64) -> bool {
+        (start >> self.shift..=(end - 1) >> self.shift).any(|region| self.counts[Self::place(region)] > 0)
+    }
+
+    fn insert(&mut self, start: u64, end: u64) {
+        if start < end {
+            (start >> self.shift..=(end - 1) >> self.shift).for_each(|region| self.counts[Self::place(region)] += 1);
+        }
+    }
+
+    fn remove(&mut self, start: u64, end: u64) {
+        if start < end {
+            (start >> self.shift..=(end - 1) >> self.shift).for_each(|region| self.counts[Self::place(region)] -= 1);
+        }
+    }
+}
+
+/// Who was used before and after a segment; behind the last of them is the list's own place, which names the one that
+/// was used least recently and the one that was used last.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    before: usize,
+    after: usize,
+}
+
+/// The segments of one disk: beginnings and ends one beside the other, as all of them are looked through where there is
+/// something to be found; and the order of their last uses.
 #[derive(Clone, Debug)]
 pub struct Segments {
     starts: Vec<u64>,
     ends: Vec<u64>,
-    used: Vec<u64>,
+    regions: Regions,
+    uses: Vec<Neighbours>,
     segment_sectors: u64,
     ahead: u64,
     running: Option<Running>,
-    clock: u64,
 }
 
 impl Segments {
     /// `count` segments; reading on stops `ahead` sectors behind what was asked for.
     #[must_use]
     pub fn new(count: usize, ahead: u64) -> Self {
-        let empty = vec![0; count];
         // A segment also keeps some of what is behind the reader.
         let segment_sectors = ahead * 2;
-        let (ends, used) = (empty.clone(), empty.clone());
-        Self { starts: empty, ends, used, segment_sectors, ahead, running: None, clock: 0 }
+        let places = count + 1;
+        Self {
+            starts: vec![0; count],
+            ends: vec![0; count],
+            regions: Regions::new(segment_sectors),
+            uses: (0..places).map(|n| Neighbours { before: (n + count) % places, after: (n + 1) % places }).collect(),
+            segment_sectors,
+            ahead,
+            running: None,
+        }
     }
 
     /// What is there of a range, at a time at which the head is at rotation `rotation` (media time modulo a turn).
@@ -75,7 +133,9 @@ impl Segments {
                 return self.lookup_running(geometry, running, now, rotation, lba, end);
             }
         }
-        let Some(index) = self.find(|start, known| (start <= lba) & (lba < known)) else { return Lookup::Miss };
+        let Some(index) = self.find(lba, lba + 1, |start, known| (start <= lba) & (lba < known)) else {
+            return Lookup::Miss;
+        };
         self.touch(index);
         let known = self.ends[index];
         if end <= known {
@@ -118,42 +178,46 @@ impl Segments {
         Lookup::Hit { ready: ready.max(now) }
     }
 
-    /// The first segment of which something is true. Most often it is true of none: whether it is of any is found
-    /// out without a branch for each.
+    /// The first segment of which something is true that is so only of one with something of `from..to`. Most often it
+    /// is true of none.
     #[inline]
-    fn find(&self, what: impl Fn(u64, u64) -> bool) -> Option<usize> {
-        let segments = || self.starts.iter().zip(&self.ends);
-        let any = segments().fold(false, |any, (start, end)| any | what(*start, *end));
-        if any {
-            segments().position(|(start, end)| what(*start, *end))
-        } else {
-            None
+    fn find(&self, from: u64, to: u64, what: impl Fn(u64, u64) -> bool) -> Option<usize> {
+        if !self.regions.may_have(from, to) {
+            return None;
         }
+        self.starts.iter().zip(&self.ends).position(|(start, end)| what(*start, *end))
+    }
+
+    /// A segment has these sectors from now on.
+    fn put(&mut self, index: usize, start: u64, end: u64) {
+        self.regions.remove(self.starts[index], self.ends[index]);
+        self.regions.insert(start, end);
+        (self.starts[index], self.ends[index]) = (start, end);
     }
 
     /// The segment that was used least recently; of those never used, the first.
     fn oldest(&self) -> usize {
-        let mut oldest = (u64::MAX, 0);
-        for (index, used) in self.used.iter().enumerate() {
-            let this = (*used, index);
-            oldest = if this.0 < oldest.0 { this } else { oldest };
-        }
-        oldest.1
+        self.uses[self.starts.len()].after
     }
 
+    /// It was used now.
     fn touch(&mut self, index: usize) {
-        self.clock += 1;
-        self.used[index] = self.clock;
+        let own = self.starts.len();
+        let Neighbours { before, after } = self.uses[index];
+        (self.uses[before].after, self.uses[after].before) = (after, before);
+        let last = self.uses[own].before;
+        self.uses[index] = Neighbours { before: last, after: own };
+        (self.uses[last].after, self.uses[own].before) = (index, index);
     }
 
     /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, at media time `media`, and
     /// reading on begins.
     pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
-        let known = self.find(|begin, known| (known == start) & (begin < start));
+        let behind = |begin, known| (known == start) & (begin < start);
+        let known = if start == 0 { None } else { self.find(start - 1, start, behind) };
         let index = known.unwrap_or_else(|| self.oldest());
         let begin = if known.is_some() { self.starts[index] } else { start };
-        self.starts[index] = begin.max(end.saturating_sub(self.segment_sectors));
-        self.ends[index] = end;
+        self.put(index, begin.max(end.saturating_sub(self.segment_sectors)), end);
         self.touch(index);
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
@@ -187,8 +251,7 @@ impl Segments {
     pub fn stop(&mut self, geometry: &Geometry, now: u64) -> Option<u64> {
         let at = self.position(geometry, now)?;
         let index = self.running.take()?.segment;
-        self.ends[index] = at;
-        self.starts[index] = self.starts[index].max(at.saturating_sub(self.segment_sectors));
+        self.put(index, self.starts[index].max(at.saturating_sub(self.segment_sectors)), at);
         Some(at)
     }
 
@@ -198,17 +261,17 @@ impl Segments {
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
         }
-        if self.find(|start, known| (lba < known) & (end > start)).is_none() {
+        if !self.regions.may_have(lba, end) {
             return;
         }
-        for (start, known) in self.starts.iter_mut().zip(&mut self.ends) {
-            if lba < *known && end > *start {
-                if lba <= *start {
-                    (*start, *known) = (0, 0);
-                } else {
-                    *known = lba;
-                }
-            }
+        let mut from = 0;
+        let meets = |(start, known): (&u64, &u64)| (lba < *known) & (end > *start);
+        while let Some(ahead) = self.starts[from..].iter().zip(&self.ends[from..]).position(meets) {
+            let index = from + ahead;
+            let start = self.starts[index];
+            let kept = if lba <= start { (0, 0) } else { (start, lba) };
+            self.put(index, kept.0, kept.1);
+            from = index + 1;
         }
     }
 }
