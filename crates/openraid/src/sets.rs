@@ -5,7 +5,7 @@
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Verdict};
 use openraid_core::array::create::CreateError;
 use openraid_core::slots::SlotSet;
-use openraid_format::{Superblock, Uuid};
+use openraid_format::{FeatureMap, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
@@ -72,6 +72,12 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
     match error {
         AssembleError::OtherArray { drive, belongs_to, array } => format!(
             "{} belongs to array {belongs_to}, not to {array}; leave it out, or assemble that array",
+            name(*drive)
+        ),
+        AssembleError::Unsupported { drive, features } if features.contains(FeatureMap::JOURNAL) => format!(
+            "{} has Linux md's own journal ({features}), which may hold writes that the members do not have; start the array with \
+             Linux md and the journal's device, which plays it back, take the journal out of it there (docs/journal.md says how), \
+             and stop it; then it can be served here",
             name(*drive)
         ),
         AssembleError::Unsupported { drive, features } => {

@@ -244,3 +244,40 @@ fn beyond_its_share_a_failed_array_fills_the_ring_and_the_others_go_on_without_i
         machine.rig.rest();
     }
 }
+
+#[test]
+fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
+    for seed in seeds(2, 20) {
+        let (failing, living) = pairs()[0];
+        let _case = Case::new(seed, failing);
+        let mut machine = Machine::new(failing, living, seed, 1);
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..machine.load_of(machine.rig.session.capacity(), 128 << 10) };
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
+        machine.fail();
+        let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
+        for _ in 0..60 {
+            machine.other.session.run_on(&mut machine.rig.world, &load, 20);
+        }
+        machine.other.session.drain(&mut machine.rig.world);
+        assert!(matches!(machine.journal().state, JournalState::Lost(_)), "{:?}", machine.journal());
+        machine.rig.world.run_for(Nanos::from_secs(20));
+        // The failed array is stopped, the journal opened anew, and the array started with its members.
+        let array = machine.rig.array;
+        machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
+        machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+        machine.attach();
+        machine.bring_back();
+        machine.other.session.run_on(&mut machine.rig.world, &load, 20);
+        machine.other.session.drain(&mut machine.rig.world);
+        for array in [machine.rig.array, machine.other.session.array] {
+            assert_eq!(machine.rig.world.controller().journal_protection(array), Ok(()), "{failing}");
+        }
+        // It is as long as ever: the ring goes round.
+        machine.write_rings(2);
+        machine.cut();
+        machine.bring_back();
+        machine.start_other();
+        machine.rig.rest();
+        machine.rig.judge_members();
+    }
+}

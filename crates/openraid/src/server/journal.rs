@@ -221,6 +221,21 @@ impl Server {
         }
     }
 
+    /// A journal that was full is opened again: what fills it is about to be brought to members, or given up.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn open_full_journal(&self) -> Result<(), Failure> {
+        let Some(own) = self.journal.get() else { return Ok(()) };
+        let state = self.status()?.journal.map(|journal| journal.state);
+        if state == Some(JournalState::Lost(JournalLoss::Full)) {
+            self.handle.release_journal().map_err(Failure::failed)?;
+            self.handle.attach_journal(&own.keeper.request()).map_err(Failure::failed)?;
+            self.handle.wait_for_journal().map_err(Failure::failed)?;
+        }
+        Ok(())
+    }
+
     /// Give up what the journal holds for an array that does not run; without `lost` only say what that is.
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
@@ -257,12 +272,8 @@ impl Server {
                 "the journal holds {what}; bring the missing members back to get it, or add --lost to give it up for good"
             )));
         }
-        if matches!(journal.state, JournalState::Lost(JournalLoss::Full)) {
-            // What is given up has to be written down, and a journal that is lost writes nothing.
-            self.handle.release_journal().map_err(Failure::failed)?;
-            self.handle.attach_journal(&own.keeper.request()).map_err(Failure::failed)?;
-            self.handle.wait_for_journal().map_err(Failure::failed)?;
-        }
+        // What is given up has to be written down, and a journal that is lost writes nothing.
+        self.open_full_journal()?;
         for known in known {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
             self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;

@@ -192,6 +192,8 @@ impl Server {
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, failed) = open_some(&specs, options);
+        // It may be the array that filled it.
+        self.open_full_journal()?;
         let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: false };
         let taken = self.take(opened, how)?;
         let mut lines: Vec<String> = failed.into_iter().map(|(_, failure)| failure.text).collect();
