@@ -12,7 +12,7 @@ use support::seeds;
 const SLICE: u64 = 1_000;
 const WHOLE: u64 = 20_000;
 /// Runs that lost something once, by what it was.
-const ONCE_LOST: [(&str, &[u64]); 10] = [
+const ONCE_LOST: [(&str, &[u64]); 12] = [
     // A redo whose bytes the tail had passed; an older one was done after it.
     ("older bytes over newer ones", &[1567, 4590]),
     // A slot was left out while it had no member, and had one again at the replay.
@@ -20,7 +20,7 @@ const ONCE_LOST: [(&str, &[u64]); 10] = [
     // The power went between the two waves that make a spare a member.
     ("a spare is taken for a member", &[1925, 5587, 6122]),
     // What no member takes was tried again and again, before what was not tried yet.
-    ("a flush that never ends", &[1890, 5059, 7926]),
+    ("a flush that never ends", &[1890, 5059, 7019, 7926]),
     // Of several flushes that waited for what could not be written only the first was told.
     ("a flush that failed and ends well", &[5463]),
     // A set was taken away while something of it was under way, or with a dirty unit in which nothing was dirty.
@@ -31,6 +31,10 @@ const ONCE_LOST: [(&str, &[u64]); 10] = [
     ("a resync of what the journal had", &[11415]),
     // A stripe went to the members in several turns, each with a record of its own.
     ("partial parity of several turns", &[18, 95, 195, 618, 762, 2145]),
+    // Rows that a rebuild had filled were not put right from the log, and not filled again.
+    ("partial parity of rows that a rebuild had filled", &[4876]),
+    // The members of the first wave failed, and the others were taken for written.
+    ("superblocks that nobody wrote", &[23091]),
     // Writes of an array whose member with large blocks was missing, and is the only one that is back.
     ("writes in blocks that the drive does not take", &[3351]),
 ];

@@ -113,7 +113,7 @@ fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) {
 
 fn cut(rig: &mut Rig, single: bool) {
     if !single {
-        rig.session.versions_mut().give_up_in_flight();
+        rig.session.versions_mut().give_up_in_flight(512);
     }
     rig.session.cut_power(&mut rig.world);
 }
@@ -238,7 +238,7 @@ fn legs_of_a_stripe_lose_nothing_either() {
             rig.world.step();
             rig.session.hear(&mut rig.world);
         }
-        rig.session.versions_mut().give_up_in_flight();
+        rig.session.versions_mut().give_up_in_flight(512);
         rig.session.cut_power(&mut rig.world);
         // One member of each leg is lost with the power.
         for number in 0..2 {

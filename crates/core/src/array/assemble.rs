@@ -450,14 +450,19 @@ fn take_stale(
 ) -> String {
     let all = SlotSet::first_n(geometry.members());
     let mut text = String::new();
+    let mut taken = None;
     for index in stale {
-        if geometry.survives(all.minus(*in_sync)) {
+        // Those that were lost at the same time as the last one missed the same: with all of them each column is what its
+        // member has. Without them it would be made from members that have seen more and such that have seen less.
+        let events = candidates[*index].superblock.events;
+        if geometry.survives(all.minus(*in_sync)) && taken != Some(events) {
             break;
         }
         let Role::Active(slot) = candidates[*index].superblock.role() else { continue };
         if in_sync.contains(slot) {
             continue;
         }
+        taken = Some(events);
         in_sync.insert(slot);
         // Whoever was being filled for this slot has newer pieces of it: one or the other.
         for verdict in verdicts.iter_mut() {
@@ -469,6 +474,12 @@ fn take_stale(
         let behind = candidates[*index].superblock.events;
         text.push_str(&alloc::format!(
             "slot {slot} is taken as it was at event {behind}: writes since then are lost in its chunks; "
+        ));
+    }
+    let left = all.minus(*in_sync);
+    if !left.is_empty() {
+        text.push_str(&alloc::format!(
+            "what slots {left:?} had is made from members of different times: where it was written since it may be anything; "
         ));
     }
     text

@@ -39,6 +39,8 @@ pub(crate) struct Metadata {
     pub wave: Wave,
     /// Member writes of this wave outstanding.
     pub pending: u32,
+    /// The members from this one on are written in the second wave.
+    pub second_from: usize,
     /// The generation that records the last failure of a member.
     pub failure: u64,
     /// The next generation comes in two, each of which raises `events` by one.
@@ -57,6 +59,7 @@ impl Metadata {
             durable: 0,
             wave: Wave::Idle,
             pending: 0,
+            second_from: 0,
             failure: 0,
             steps_twice: false,
             catch_up: false,

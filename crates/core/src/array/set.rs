@@ -210,8 +210,21 @@ impl Set {
     /// The slot that is being filled, where that is done in these sectors.
     #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
-        let done = self.task.as_ref().filter(|task| task.is_done(from.get(), to.get()));
+        let Some(task) = &self.task else { return self.filled_before(to) };
+        let done = Some(task).filter(|task| task.is_done(from.get(), to.get()));
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
+    }
+
+    /// Before it takes requests no task goes on where it was when the power went: the members say how far that is. Rows that
+    /// a partial parity log asks for may be among them, and nobody would fill them once more.
+    fn filled_before(&self, to: MemberLba) -> SlotSet {
+        if self.life != Life::Starting {
+            return SlotSet::EMPTY;
+        }
+        let filled = |member: &&Member| {
+            matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
+        };
+        self.members.iter().filter(filled).filter_map(|member| member.slot).collect()
     }
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?

@@ -129,20 +129,22 @@ impl Controller {
         moved | self.pump_bad_blocks(id, actions)
     }
 
-    /// Issue the superblocks of one wave: the members with even places first, the others after them.
+    /// Issue the superblocks of one wave: the first half of the members, then all others. Who is in which is decided with
+    /// the first: of those in it some may fail meanwhile, and the others must not be taken for written.
     fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
         let set = self.set_mut(id);
-        set.metadata.as_mut().expect("waves are of sets with metadata").wave = wave;
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
-        let first = count.div_ceil(2);
-        let mut place = 0;
+        let mut with_metadata = (0..).zip(&set.members).filter(|(_, m)| m.has_metadata()).map(|(index, _)| index);
+        let last_of_first = with_metadata.nth(count.div_ceil(2).saturating_sub(1));
+        let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
+        metadata.wave = wave;
+        if wave == Wave::First {
+            metadata.second_from = last_of_first.map_or(0, |index: usize| index + 1);
+        }
+        let second_from = metadata.second_from;
         for index in 0..self.set(id).members.len() {
-            if !self.set(id).members[index].has_metadata() {
-                continue;
-            }
-            let mine = (place < first) == (wave == Wave::First);
-            place += 1;
-            if mine {
+            let mine = (index < second_from) == (wave == Wave::First);
+            if mine && self.set(id).members[index].has_metadata() {
                 self.write_superblock(id, index, actions);
             }
         }

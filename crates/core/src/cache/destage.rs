@@ -302,6 +302,7 @@ impl Controller {
         self.wake_cache_waiters();
         self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();
+        self.cache.units.was_written(unit, failed);
         self.set_mut(op.set).journal.stuck = failed;
         if !failed {
             self.note_destaged(op);

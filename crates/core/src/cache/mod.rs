@@ -294,7 +294,7 @@ impl Cache {
     /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
     /// itself for some time.
     pub(crate) fn is_held(&self) -> bool {
-        self.writing == 0 && !self.units.is_any(UnitState::Ready) && !self.units.is_any(UnitState::Waiting)
+        self.units.is_all_refused()
     }
 
     /// A set is gone: its lines are free. Returns how many sectors were dirty.

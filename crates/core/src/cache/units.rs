@@ -52,6 +52,8 @@ pub(crate) struct DirtyUnit {
     pub epoch: u32,
     /// Somebody waits for it: it is written at once, and again if it was written to meanwhile.
     pub urgent: bool,
+    /// The members did not take it when it was written last.
+    pub refused: bool,
     /// First of the pieces that wait for it.
     pub waiters: u32,
     previous: u32,
@@ -98,6 +100,8 @@ pub(crate) struct Units {
     free: u32,
     /// Of each set: those that wait, the oldest first; those that are ready; those that rest, the longest first.
     lists: Vec<[UnitList; 3]>,
+    /// Those that are being written and were not refused before.
+    promising: u32,
 }
 
 impl Units {
@@ -118,6 +122,7 @@ impl Units {
             since: Instant::ZERO,
             epoch: 0,
             urgent: false,
+            refused: false,
             waiters: NONE,
             previous: NONE,
             next: NONE,
@@ -129,7 +134,7 @@ impl Units {
         let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
         let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
         let free = if count == 0 { NONE } else { 0 };
-        Self { units, names, heads, free, lists: Vec::new() }
+        Self { units, names, heads, free, lists: Vec::new(), promising: 0 }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -175,6 +180,7 @@ impl Units {
             since: now,
             epoch,
             urgent: false,
+            refused: false,
             waiters: NONE,
             previous: NONE,
             next: NONE,
@@ -213,6 +219,26 @@ impl Units {
         self.push(index, state);
     }
 
+    /// A unit that was being written has an end, and its state is to follow.
+    pub(crate) fn was_written(&mut self, index: u32, refused: bool) {
+        let unit = &mut self.units[index as usize];
+        self.promising -= u32::from(!unit.refused);
+        unit.refused = refused;
+    }
+
+    /// Is everything dirty of sets that have failed, or such that the members did not take? Whatever is tried again: lines
+    /// will not become clean by that for some time.
+    pub(crate) fn is_all_refused(&self) -> bool {
+        let refused = |head: u32| {
+            let mut index = head;
+            while index != NONE && self.units[index as usize].refused {
+                index = self.units[index as usize].next;
+            }
+            index == NONE
+        };
+        self.promising == 0 && self.lists.iter().all(|own| refused(own[READY].head) && refused(own[WAITING].head))
+    }
+
     /// There may be a set of this number.
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.lists.len() <= set.index() {
@@ -231,7 +257,9 @@ impl Units {
 
     fn push(&mut self, index: u32, state: UnitState) {
         self.units[index as usize].state = state;
-        let set = self.units[index as usize].set;
+        let unit = &self.units[index as usize];
+        let set = unit.set;
+        self.promising += u32::from(state == UnitState::Writing && !unit.refused);
         let Some(list) = self.list(set, state) else { return };
         let tail = core::mem::replace(&mut list.tail, index);
         if tail == NONE {

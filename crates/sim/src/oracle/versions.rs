@@ -97,14 +97,17 @@ impl Versions {
         self.end_write(id, range, false, true);
     }
 
-    /// Nothing is promised any more of what was being written, or may not be durable: for what a lost member takes along
-    /// where only the parity of the rest was logged.
-    pub fn give_up_in_flight(&mut self) {
+    /// Nothing is promised any more of what was being written, or may not be durable, in whole blocks of so many bytes: for
+    /// what a lost member takes along where only the parity of the rest was logged.
+    pub fn give_up_in_flight(&mut self, block: u64) {
         let known: BTreeSet<VersionId> =
             self.extents.values().flat_map(|extent| extent.versions.iter().copied()).collect();
         let open = known.into_iter().map(|id| self.version(id)).filter(|v| v.ended.is_none() || !v.durable);
         let open: Vec<_> = open.map(|version| version.range.clone()).collect();
-        open.into_iter().for_each(|range| self.give_up(range));
+        for range in open {
+            let end = range.end.next_multiple_of(block).min(self.capacity);
+            self.give_up(range.start / block * block..end);
+        }
     }
 
     /// Sectors read so far that hold what was not promised any more.

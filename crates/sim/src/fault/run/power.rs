@@ -33,7 +33,9 @@ impl Run<'_> {
         }
         if self.is_recorded(set) {
             // A log has the parity of what was not being written.
-            self.session.versions_mut().give_up_in_flight();
+            let shape = &self.scenario.shape;
+            let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
+            self.session.versions_mut().give_up_in_flight(block);
         }
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
