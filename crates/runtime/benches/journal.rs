@@ -346,7 +346,7 @@ fn main() {
     measure_restart(&folder, (64, 64, 512), "killed with 64 MiB dirty", Duration::from_secs(2));
     measure_restart(
         &folder,
-        (160, 8, 256),
+        (140, 8, 256),
         "killed with a journal of 256 MiB that is as full as it gets",
         Duration::from_secs(5),
     );
