@@ -100,7 +100,8 @@ pub struct Policy {
     pub split_above: Sectors,
     /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
     pub split_section: Sectors,
-    /// [`MirrorRead::TwinStor`]: do streams in order count as long, or long single requests only?
+    /// [`MirrorRead::TwinStor`]: do streams in order count from where they began? Otherwise only what hosts have asked for
+    /// at once counts, and counts with [`MirrorRead::LeastPending`] as well.
     pub split_streams: bool,
     /// Are read-ahead, the rule for mirrors and the time that dirty data waits chosen by what hosts do? The settings are
     /// where it begins. Of a nested array, the setting of its first leg counts.

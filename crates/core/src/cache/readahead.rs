@@ -71,6 +71,14 @@ impl Ahead {
     }
 }
 
+/// First sector of a request and first sector behind it, partial blocks counted whole.
+fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
+    let mask = block.get() - 1;
+    let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
+    let last = Bytes((request.offset.get() + request.len + mask) & !mask).sectors_floor().get();
+    (first, last)
+}
+
 impl Controller {
     /// A host reads: does it go on with a stream?
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
@@ -85,9 +93,7 @@ impl Controller {
         if limit < LINE_SECTORS {
             return;
         }
-        let mask = array.block.bytes().get() - 1;
-        let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
-        let last = Bytes((request.offset.get() + request.len + mask) & !mask).sectors_floor().get();
+        let (first, last) = covered(request, array.block.bytes());
         let event = array.streams.note((first, last), self.now, mode, limit);
         self.ahead.wanted = true;
         let (reason, window) = match event {
@@ -99,6 +105,16 @@ impl Controller {
         let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
         self.explain(set_id, reason, first, kib);
         self.ahead.active = self.arrays.iter().flatten().map(|array| array.streams.active(self.now)).sum();
+    }
+
+    /// A read of a host has ended. Only the rule for long reads of mirrors wants to know.
+    pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
+        let Some(array) = self.arrays[request.array.index()].as_mut() else { return };
+        let set = self.sets[array.volume.set(0).index()].as_ref();
+        if set.is_some_and(|set| !set.policy.split_streams) {
+            let (first, last) = covered(request, array.block.bytes());
+            array.streams.ended(first, last);
+        }
     }
 
     /// Ask for more of the stream whose turn it is; true where something was asked for.

@@ -28,12 +28,16 @@ const SILENT_AFTER: Nanos = Nanos::from_secs(2);
 /// Reads that come in order.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
+    /// Where it began.
+    begun: u64,
     /// Where the next read is expected, in sectors of the array.
     next: u64,
     /// Up to here it was asked for.
     ahead: u64,
     /// How far to go before `next`; zero while nothing is read ahead.
     window: u64,
+    /// Sectors before `next` whose reads have not ended; kept only where somebody tells of ends.
+    out: u64,
     /// Sectors read since the window grew.
     consumed: u64,
     reads: u32,
@@ -68,7 +72,17 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new() -> Self {
-        let none = Stream { next: 0, ahead: 0, window: 0, consumed: 0, reads: 0, used: 0, at: Instant::ZERO };
+        let none = Stream {
+            begun: 0,
+            next: 0,
+            ahead: 0,
+            window: 0,
+            out: 0,
+            consumed: 0,
+            reads: 0,
+            used: 0,
+            at: Instant::ZERO,
+        };
         Self { streams: [none; STREAMS_MAX], len: 0, clock: 0, wanting: 0, turn: 0 }
     }
 
@@ -101,6 +115,7 @@ impl Streams {
         };
         let stream = &mut self.streams[place];
         stream.reads = stream.reads.saturating_add(1);
+        stream.out = stream.out.saturating_add(last - first);
         (stream.used, stream.at) = (self.clock, now);
         if last > stream.next {
             stream.consumed += last - stream.next.max(first);
@@ -108,7 +123,13 @@ impl Streams {
         }
         stream.ahead = stream.ahead.max(stream.next);
         stream.window = stream.window.min(limit);
-        let starts = stream.window == 0 && (mode == ReadAhead::Always || stream.reads >= START_AFTER);
+        // A window shorter than a request brings none of them to its end: each would wait for its first part, and then
+        // for the rest of it.
+        let is_too_long = last - first > limit;
+        if is_too_long {
+            stream.window = 0;
+        }
+        let starts = !is_too_long && stream.window == 0 && (mode == ReadAhead::Always || stream.reads >= START_AFTER);
         let event = if starts {
             stream.window = ((last - first) * WINDOW_READS).max(WINDOW_MIN).min(limit);
             stream.consumed = 0;
@@ -126,6 +147,20 @@ impl Streams {
         event
     }
 
+    /// A read that was noted has ended.
+    pub(crate) fn ended(&mut self, first: u64, last: u64) {
+        let has = |s: &&mut Stream| s.begun <= first && last <= s.next;
+        if let Some(stream) = self.streams[..self.len].iter_mut().find(has) {
+            stream.out = stream.out.saturating_sub(last - first);
+        }
+    }
+
+    /// How much of the stream around a place hosts have asked for and not got, where ends are told.
+    pub(crate) fn asked_at_once(&self, at: u64) -> u64 {
+        let has = |s: &&Stream| at <= s.ahead.max(s.next) && at.saturating_add(s.out) >= s.next;
+        self.streams[..self.len].iter().filter(has).map(|stream| stream.out).max().unwrap_or(0)
+    }
+
     /// A place for a new stream: a free one, or that of the one that was used longest ago, those that nothing is read
     /// ahead of, or that are silent, first.
     fn begin(&mut self, first: u64, now: Instant) -> (usize, Event) {
@@ -140,7 +175,17 @@ impl Streams {
         };
         let stream = &mut self.streams[place];
         let event = if stream.window > 0 { Event::Stopped(stream.window) } else { Event::None };
-        *stream = Stream { next: first, ahead: first, window: 0, consumed: 0, reads: 0, used: 0, at: now };
+        *stream = Stream {
+            begun: first,
+            next: first,
+            ahead: first,
+            window: 0,
+            out: 0,
+            consumed: 0,
+            reads: 0,
+            used: 0,
+            at: now,
+        };
         self.wanting &= !(1 << place);
         (place, event)
     }
@@ -205,6 +250,33 @@ mod tests {
         assert_eq!([note(0), note(8), note(16)], [Event::None, Event::None, Event::Started(128)]);
         let events: alloc::vec::Vec<_> = (3..64).map(|n| note(n * 8)).filter(|e| *e != Event::None).collect();
         assert_eq!(events, [Event::Grown(256), Event::Grown(512), Event::Grown(1000)]);
+    }
+
+    #[test]
+    fn what_is_asked_for_at_once_is_what_has_not_ended() {
+        let mut streams = Streams::new();
+        for number in 0..4 {
+            streams.note((number * 256, number * 256 + 256), NOW, ReadAhead::Adaptive, 4096);
+        }
+        streams.note((1 << 30, (1 << 30) + 8), NOW, ReadAhead::Adaptive, 4096);
+        assert_eq!((streams.asked_at_once(256), streams.asked_at_once(1 << 30)), (1024, 8));
+        for (first, left) in [(256, 768), (0, 512), (512, 256), (768, 0)] {
+            streams.ended(first, first + 256);
+            assert_eq!(streams.asked_at_once(1024), left);
+        }
+        assert_eq!(streams.asked_at_once(1 << 29), 0);
+    }
+
+    #[test]
+    fn reads_longer_than_a_window_are_not_read_ahead() {
+        let mut streams = Streams::new();
+        for number in 0..10 {
+            let at = number * 256;
+            assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), Event::None);
+            assert_eq!(drain(&mut streams, 1 << 30), []);
+        }
+        // Shorter ones that go on with them are.
+        assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), Event::Started(128));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! and .161 of it after a while, because each keeps to a part of its own.
 
 use alloc::vec::Vec;
-use openraid_units::{Sectors, SetLba, Slot};
+use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
 
 use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
@@ -15,6 +15,7 @@ use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::op::Op;
 use crate::reason::Reason;
+use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// Streams of a mirrored set that are told apart.
@@ -116,6 +117,8 @@ impl Controller {
     ) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
         let rule = set.heads.tuning.mirror_read;
+        let parts = rule == MirrorRead::LeastPending && !set.policy.split_streams;
+        let is_long = parts && self.wanted_at_once(op, at, left) > set.policy.split_above.get();
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
             let len = copy.len.min(left);
@@ -134,7 +137,7 @@ impl Controller {
                 MirrorRead::RoundRobin | MirrorRead::Primary => {
                     ((SPINS, set.heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
                 }
-                MirrorRead::LeastPending if spins && set.heads.at[copy.slot.index()] == copy.lba.get() => {
+                MirrorRead::LeastPending if spins && !is_long && set.heads.at[copy.slot.index()] == copy.lba.get() => {
                     return Some((copy, Reason::ReadSequential));
                 }
                 MirrorRead::LeastPending => ((SPINS, u64::from(channel.pending())), Reason::ReadLeastPending),
@@ -154,6 +157,7 @@ impl Controller {
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
+                MirrorRead::LeastPending if is_long => self.section(op, mirror, at, left),
                 MirrorRead::LeastPending => self.stay_with_run(op, mirror, (at, left), true),
                 _ => None,
             };
@@ -188,12 +192,31 @@ impl Controller {
     /// What the 3ware manner makes of a read that goes on with a stream, or is long by itself.
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
-        let run = set.heads.run_at(at);
-        let begun = if set.policy.split_streams { run.map_or(at.get(), |run| run.begun) } else { op.at.get() };
-        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
-        if at.get() + left.get() - begun <= set.policy.split_above.get() {
+        if self.wanted_at_once(op, at, left) <= set.policy.split_above.get() {
             return self.stay_with_run(op, mirror, (at, left), false);
         }
+        self.section(op, mirror, at, left)
+    }
+
+    /// How long a read counts: all of its stream up to here; or, where streams are not to count, what hosts have asked for
+    /// at once, in one request or in those of its stream that have not ended.
+    fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
+        let set = self.set(op.set);
+        if set.policy.split_streams {
+            return at.get() + left.get() - set.heads.run_at(at).map_or(at.get(), |run| run.begun);
+        }
+        if op.piece == NONE {
+            return left.get();
+        }
+        let request = &self.requests[self.pieces[op.piece].request].request;
+        let array = self.arrays[request.array.index()].as_ref().expect("requests belong to arrays");
+        array.streams.asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
+    }
+
+    /// The part up to the end of its section, from the copy whose turn it is.
+    fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let set = self.set(op.set);
+        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         let section = set.policy.split_section.get();
         let count = mirror.copies(at).filter(readable).count() as u64;
         let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");

@@ -578,6 +578,9 @@ impl Controller {
             let array = self.arrays[entry.request.array.index()].as_mut().expect("it waits for its requests");
             array.inside.leave(self.now);
         }
+        if entry.request.kind == RequestKind::Read {
+            self.note_read_ended(&entry.request);
+        }
         let answered_by_transfer =
             matches!(entry.request.kind, RequestKind::Read) && status == ReplyStatus::Ok && entry.request.len > 0;
         if !answered_by_transfer {

@@ -44,6 +44,8 @@ const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
 const APPLICATION_REQUESTS_MAX: u64 = 20_000;
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
+/// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
+const ORDER_PAUSE: Nanos = Nanos::from_secs(120);
 /// Requests that it takes at most.
 const ORDER_REQUESTS_MAX: u64 = 60_000;
 
@@ -98,6 +100,12 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(ORDER_SECONDS) };
     let ended = closed.run(target, &mut source, stop, None)?;
     closed.drain(target, None)?;
+    if target.facts().simulated {
+        let until = target.now() + ORDER_PAUSE;
+        while target.now() < until {
+            target.wait(until, &mut Vec::new())?;
+        }
+    }
     notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
     Ok(())
 }
@@ -362,7 +370,7 @@ fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>
         let mut place = Graph::place(number, capacity);
         let at = place.start();
         let mut closed = ClosedLoop::new(options(cell, 1, cell.axes.qd.unwrap_or(4)));
-        let pieces = PLACE_BYTES / u64::from(crate::imitation::PIECE_BYTES);
+        let pieces = PLACE_BYTES / u64::from(crate::imitation::GRAPH_REQUEST_BYTES);
         closed.run(target, &mut place, Stop { requests: pieces / 4, at: Instant::NEVER }, None)?;
         let from = target.now();
         let mut recorder = Recorder::new(1);
@@ -512,7 +520,9 @@ pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError
     match cell.pattern {
         Pattern::FcTest | Pattern::TransferGraph | Pattern::Application | Pattern::Trace(_) => {
             let users = u32::from(cell.axes.users.unwrap_or(1));
-            Ok((crate::imitation::PIECE_BYTES, users.max(cell.axes.qd.unwrap_or(4))))
+            let graph = cell.pattern == Pattern::TransferGraph;
+            let bytes = if graph { crate::imitation::GRAPH_REQUEST_BYTES } else { crate::imitation::PIECE_BYTES };
+            Ok((bytes, users.max(cell.axes.qd.unwrap_or(4))))
         }
         _ => {
             let plan = Plan::of(cell, capacity, 512)?;

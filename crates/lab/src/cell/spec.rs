@@ -110,11 +110,13 @@ impl CellSpec {
         digest(&self.identity())
     }
 
-    /// The seed of the cell's load: from the run's seed, the system, the subject and the pattern with its axes, so
-    /// that the order in which cells run, and on which thread, is of no account.
+    /// The seed of the cell's load: from the run's seed, the pattern and the repetition alone. Cells that are to be
+    /// compared get the same requests at the same places, whatever they are measured on and with which axes, so that
+    /// their differences come from what was changed and hardly from chance.
     #[must_use]
     pub fn load_seed(&self) -> u64 {
-        mix(self.seed ^ self.digest())
+        let rep = u64::from(self.axes.rep.unwrap_or(0)).rotate_left(32);
+        mix(self.seed ^ digest(self.pattern.name()) ^ rep)
     }
 }
 
@@ -141,7 +143,11 @@ mod tests {
         let mut other = cell.clone();
         other.axes.qd = Some(17);
         assert_ne!(cell.digest(), other.digest());
+        assert_eq!(cell.load_seed(), other.load_seed(), "the same requests for both");
         assert_ne!(cell.load_seed(), CellSpec { seed: 2, ..cell.clone() }.load_seed());
+        assert_ne!(cell.load_seed(), CellSpec { pattern: Pattern::WebServer, ..cell.clone() }.load_seed());
+        other.axes.rep = Some(1);
+        assert_ne!(cell.load_seed(), other.load_seed());
         assert!(CellSpec { system: String::new(), ..cell }.check().is_err());
     }
 }

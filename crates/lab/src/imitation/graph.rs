@@ -3,7 +3,6 @@
 //! WinBench reads everything; here a stretch is read at each of a hundred places, which gives the same curve (zones of a
 //! disk are far longer than the distance of two places) in a hundredth of the time.
 
-use super::PIECE_BYTES;
 use crate::load::{Request, Source, Step};
 use crate::target::IoKind;
 
@@ -11,6 +10,9 @@ use crate::target::IoKind;
 pub const PLACES: u64 = 100;
 /// Bytes that are read at each. The first quarter is not counted: reading ahead has to find its pace.
 pub const PLACE_BYTES: u64 = 32 << 20;
+
+/// Bytes of a request: long stretches, as the largest blocks of the sequential pattern.
+pub const GRAPH_REQUEST_BYTES: u32 = 1 << 20;
 
 /// Reads one place in sequence.
 pub struct Graph {
@@ -22,9 +24,9 @@ impl Graph {
     /// The `number`th place of a target of that size.
     #[must_use]
     pub fn place(number: u64, capacity: u64) -> Self {
-        let stretch = PLACE_BYTES.min(capacity / u64::from(PIECE_BYTES) * u64::from(PIECE_BYTES));
+        let stretch = PLACE_BYTES.min(capacity / u64::from(GRAPH_REQUEST_BYTES) * u64::from(GRAPH_REQUEST_BYTES));
         let room = capacity - stretch;
-        let unit = u64::from(PIECE_BYTES);
+        let unit = u64::from(GRAPH_REQUEST_BYTES);
         let at = if number == PLACES - 1 { room } else { room / (PLACES - 1) * number } / unit * unit;
         Self { at, end: at + stretch }
     }
@@ -38,11 +40,11 @@ impl Graph {
 
 impl Source for Graph {
     fn next(&mut self, _worker: u16) -> Step {
-        if self.at + u64::from(PIECE_BYTES) > self.end {
+        if self.at + u64::from(GRAPH_REQUEST_BYTES) > self.end {
             return Step::End;
         }
-        let request = Request { kind: IoKind::Read, offset: self.at, len: PIECE_BYTES };
-        self.at += u64::from(PIECE_BYTES);
+        let request = Request { kind: IoKind::Read, offset: self.at, len: GRAPH_REQUEST_BYTES };
+        self.at += u64::from(GRAPH_REQUEST_BYTES);
         Step::Ask(request)
     }
 }
@@ -56,13 +58,13 @@ mod tests {
         let capacity = 74_355_769_344;
         assert_eq!(Graph::place(0, capacity).start(), 0);
         let last = Graph::place(PLACES - 1, capacity);
-        assert!(last.end <= capacity && capacity - last.end < u64::from(PIECE_BYTES));
+        assert!(last.end <= capacity && capacity - last.end < u64::from(GRAPH_REQUEST_BYTES));
         let mut reads = 0;
         let mut graph = Graph::place(50, capacity);
         while let Step::Ask(request) = graph.next(0) {
             assert!(request.offset + u64::from(request.len) <= capacity);
             reads += 1;
         }
-        assert_eq!(reads, PLACE_BYTES / u64::from(PIECE_BYTES));
+        assert_eq!(reads, PLACE_BYTES / u64::from(GRAPH_REQUEST_BYTES));
     }
 }

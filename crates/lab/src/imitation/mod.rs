@@ -10,7 +10,7 @@ mod volume;
 
 pub use apps::{AppModel, Session};
 pub use files::{bytes_of, file_sizes, FileCopy};
-pub use graph::{Graph, PLACES, PLACE_BYTES};
+pub use graph::{Graph, GRAPH_REQUEST_BYTES, PLACES, PLACE_BYTES};
 pub use volume::{Volume, PARTITION_BYTES};
 
 /// Bytes of the pieces in which programs read and write files.

@@ -135,3 +135,45 @@ fn parts_of_stripes_without_a_stream_are_not_cached() {
     assert!(rate(999_424) < 1_000.0 && rate(999_424) > 600.0, "{}", rate(999_424));
     assert!(rate(8_192) > 3_000.0, "{}", rate(8_192));
 }
+
+#[test]
+fn a_mirror_is_read_from_both_halves_where_enough_is_asked_for_at_once() {
+    let library = Library::builtin();
+    let rate = |kib: u64| {
+        let spec = spec(&library, "9650se", ArrayLevel::Raid1, 2);
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let (len, mut place) = (kib << 10, 0);
+        let next = |id: u64| {
+            place += len;
+            HostIo { id, kind: IoKind::Read, offset: place - len, len: u32::try_from(len).expect("short"), worker: 0 }
+        };
+        closed_loop(&mut machine, 4, 200, next);
+        let members = machine.counters().members;
+        (members[0].sectors_read, members[1].sectors_read)
+    };
+    // Four of 128 KiB are not more than 1 MiB at once: one half. Four of 512 KiB are, and are read evenly from both.
+    assert_eq!(rate(128).1, 0);
+    let (one, other) = rate(512);
+    assert!(one.abs_diff(other) < (one + other) / 10, "{one} {other}");
+}
+
+#[test]
+fn hosts_go_before_a_rebuild() {
+    let library = Library::builtin();
+    let rate = |rebuilding: bool| {
+        let controller = library.controller("openraid").unwrap_or_else(|error| panic!("{error}")).clone();
+        let drive = library.drive("exos_x18_18tb").unwrap_or_else(|error| panic!("{error}")).clone();
+        let array = ArraySpec { degraded: u16::from(rebuilding), rebuilding, ..ArraySpec::new(ArrayLevel::Raid5, 4) };
+        let spec = MachineSpec::new(controller, drive, array);
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let blocks = machine.capacity().get() / 4096;
+        let mut random = openraid_sim::Random::new(5);
+        let next =
+            |id: u64| HostIo { id, kind: IoKind::Read, offset: random.below(blocks) * 4096, len: 4096, worker: 0 };
+        let (time, _) = closed_loop(&mut machine, 1, 500, next);
+        500.0 * 1e9 / time.0 as f64
+    };
+    // A quarter of the reads takes three drives, and each finds its drive at one command of the rebuild, of a chunk.
+    let (healthy, rebuilding) = (rate(false), rate(true));
+    assert!(rebuilding > 0.35 * healthy && rebuilding < healthy, "{rebuilding} {healthy}");
+}

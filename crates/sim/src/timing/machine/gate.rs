@@ -17,7 +17,7 @@ use super::{HostIo, IoKind};
 /// A write of so many bytes is long: two chunks of the usual size.
 const LONG_BYTES: u32 = 128 << 10;
 /// Bytes in order that make a stream long: files of a few megabytes are none.
-const LONG_STREAM_BYTES: u64 = 16 << 20;
+const LONG_STREAM_BYTES: u64 = 32 << 20;
 /// Requests in order, the first included, that make a stream.
 const STREAM_AFTER: u32 = 4;
 /// A stream that has been silent for so long is not long any more.
@@ -198,21 +198,21 @@ mod tests {
         let mut gate = Gate::new(100, true, Bytes::ZERO);
         let mut now = Instant::ZERO;
         assert_eq!(gate.look(&write(1 << 30, LONG_BYTES), now), Passage::Held);
-        // 256 requests of 64 KiB are 16 MiB: the last of them is held, and what follows it.
+        // 512 requests of 64 KiB are 32 MiB: the last of them is held, and what follows it.
         let mut held = Vec::new();
-        for number in 0..260 {
+        for number in 0..516 {
             now = now + SOON;
             held.push(gate.look(&write(number << 16, 64 << 10), now) == Passage::Held);
         }
-        assert_eq!(held.iter().position(|held| *held), Some(255));
-        assert!(held[255..].iter().all(|held| *held));
+        assert_eq!(held.iter().position(|held| *held), Some(511));
+        assert!(held[511..].iter().all(|held| *held));
         // Silence ends a stream, unless it was at the gate all the time.
         let later = now + Nanos::from_millis(50);
         assert!(gate.arrive(1) && !gate.arrive(2));
-        gate.went_in(64 << 10, 260 << 16);
+        gate.went_in(64 << 10, 516 << 16);
         gate.leave(later);
-        assert_eq!(gate.look(&write(260 << 16, 64 << 10), later), Passage::Held);
-        assert_eq!(gate.look(&write(261 << 16, 64 << 10), later + Nanos::from_millis(3)), Passage::Free);
+        assert_eq!(gate.look(&write(516 << 16, 64 << 10), later), Passage::Held);
+        assert_eq!(gate.look(&write(517 << 16, 64 << 10), later + Nanos::from_millis(3)), Passage::Free);
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl MachineSpec {
             let columns = self.array.members / self.array.legs() - self.array.parities();
             plant.through_below = self.chunk() * u64::from(columns);
         }
-        if let Some(depth) = quirk(controller, "write_pipeline_depth") {
+        if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
             plant.destage_units = self.destage_units(depth);
         }
         // A drive by itself keeps its order anyway.
@@ -343,9 +343,9 @@ impl MachineSpec {
             mirror_read: mirror_read(&self.controller),
             split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
             split_streams: split.is_none(),
-            // Sections are long on each member, so that skipping those of the other half costs less than a turn.
+            // Half of what is long is read from each half, whatever the number of pairs that it is spread over.
             split_section: split.map_or(Policy::default().split_section, |kib| {
-                Sectors::kib((2 * kib).max(8).into()) * u64::from((self.array.members / 2).max(1))
+                Sectors::kib((kib / 2).max(4).into()) * u64::from((self.array.members / 2).max(1))
             }),
             ..Policy::default()
         }
@@ -367,14 +367,16 @@ impl MachineSpec {
         }
     }
 
-    /// Dirty units in work for so many commands to each member: a unit of a parity set is a command for each, one of
-    /// another set is 128 KiB.
+    /// Dirty units in work for so many commands to each member: one of a parity set that is written in part takes a
+    /// member of data and those of its redundancy, one of another set is 128 KiB of each copy.
     fn destage_units(&self, depth: f64) -> u32 {
-        let members = f64::from(self.array.members);
-        let chunk = self.chunk().get().min(DIRTY_STRETCH);
+        let ArraySpec { level, members, .. } = self.array;
+        let copies = if matches!(level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10) { 2 } else { 1 };
+        let chunk = if level.has_chunks() { self.chunk().get().min(DIRTY_STRETCH) } else { DIRTY_STRETCH };
         #[allow(clippy::cast_precision_loss)] // a power of two
-        let members_of_unit = if self.array.level.has_parity() { members } else { (DIRTY_STRETCH / chunk) as f64 };
-        whole((depth * members / members_of_unit).ceil()).max(1)
+        let stretch = (DIRTY_STRETCH / chunk * copies) as f64;
+        let commands = if level.has_parity() { f64::from(1 + self.array.parities()) } else { stretch };
+        whole((depth * f64::from(members) / commands).ceil()).max(1)
     }
 }
 
@@ -382,6 +384,9 @@ impl MachineSpec {
 /// time flushed within seconds, and its queues had deadlines of tenths of a second. Estimates for all of them.
 const CARD_DESTAGE_DELAY: Nanos = Nanos::from_secs(1);
 const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
+/// Commands of destage that a member has at once, in the card and in the drive: what there is to sort. An estimate for
+/// all cards alike.
+const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
 /// The engine collects what is dirty of sets without parity in stretches of this many bytes.

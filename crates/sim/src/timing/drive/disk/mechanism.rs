@@ -59,8 +59,9 @@ impl Disk {
             return false;
         }
         let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
-        // Who goes on with the stream itself is not to wait for it.
-        if self.window.iter().any(|waiting| !waiting.write && waiting.lba == self.last) {
+        // Who goes on with the stream itself is not to wait for it, nor who skips a part of it.
+        let goes_on = |lba: u64| lba >= self.last && self.segments.continues(lba);
+        if self.window.iter().any(|waiting| !waiting.write && goes_on(waiting.lba)) {
             return false;
         }
         if hold > now {
@@ -80,6 +81,7 @@ impl Disk {
             let there = self.segments.continues(waiting.lba) && waiting.lba + waiting.len <= reached;
             if !waiting.write && there {
                 self.window.remove(index);
+                self.segments.reached_by(&self.tables.geometry, waiting.lba + waiting.len);
                 let end = self.answer(now, now, waiting.len);
                 self.outbox.push(openraid_units::Instant(end), waiting.tag);
             } else {

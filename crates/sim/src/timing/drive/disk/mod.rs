@@ -433,7 +433,7 @@ impl DriveModel for Disk {
     }
 
     fn busy(&self) -> Nanos {
-        Nanos(self.busy)
+        Nanos(self.busy + self.segments.worked())
     }
 }
 

@@ -105,6 +105,9 @@ pub struct Segments {
     segment_sectors: u64,
     ahead: u64,
     running: Option<Running>,
+    /// Up to where the host has asked for what a segment has, and the medium's time of all that it got from reading on.
+    asked: Vec<u64>,
+    worked: u64,
 }
 
 impl Segments {
@@ -117,6 +120,8 @@ impl Segments {
         Self {
             starts: vec![0; count],
             ends: vec![0; count],
+            asked: vec![0; count],
+            worked: 0,
             regions: Regions::new(segment_sectors),
             uses: (0..places).map(|n| Neighbours { before: (n + count) % places, after: (n + 1) % places }).collect(),
             segment_sectors,
@@ -129,7 +134,12 @@ impl Segments {
     pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
         if let Some(running) = self.running {
-            if lba >= self.starts[running.segment] && lba <= running.limit {
+            // What reading on will not have for a turn and more is sought: the head is there sooner.
+            let is_near = lba <= running.asked || {
+                let soon = running.media + now.saturating_sub(running.from) + u64::from(geometry.turn());
+                geometry.place(lba).media <= soon
+            };
+            if lba >= self.starts[running.segment] && lba <= running.limit && is_near {
                 return self.lookup_running(geometry, running, now, rotation, lba, end);
             }
         }
@@ -138,6 +148,7 @@ impl Segments {
         };
         self.touch(index);
         let known = self.ends[index];
+        self.got(geometry, index, end.min(known));
         if end <= known {
             Lookup::Hit { ready: now }
         } else {
@@ -156,9 +167,11 @@ impl Segments {
     ) -> Lookup {
         let stopped = now >= running.until(geometry);
         if stopped && end > running.limit {
+            self.got(geometry, running.segment, running.limit);
             return if lba < running.limit { Lookup::Part { from: running.limit } } else { Lookup::Miss };
         }
         self.touch(running.segment);
+        self.got(geometry, running.segment, end);
         let ready = if end <= running.at { now } else { running.from + geometry.media_end(end) - running.media };
         let wanted = (end + self.ahead).min(geometry.sectors());
         if stopped {
@@ -218,6 +231,7 @@ impl Segments {
         let index = known.unwrap_or_else(|| self.oldest());
         let begin = if known.is_some() { self.starts[index] } else { start };
         self.put(index, begin.max(end.saturating_sub(self.segment_sectors)), end);
+        self.asked[index] = end;
         self.touch(index);
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
@@ -240,11 +254,34 @@ impl Segments {
         self.running.is_some_and(|running| lba >= self.starts[running.segment] && lba <= running.limit)
     }
 
+    /// A command that waited gets what reading on has brought up to `end`.
+    pub fn reached_by(&mut self, geometry: &Geometry, end: u64) {
+        if let Some(segment) = self.running.map(|running| running.segment) {
+            self.got(geometry, segment, end);
+        }
+    }
+
     /// How far reading on has come, if it goes on.
     #[must_use]
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
         let running = self.running?;
         Some(geometry.reached(running.media + now.saturating_sub(running.from)).clamp(running.at, running.limit))
+    }
+
+    /// The medium's time of what reading on brought and the host asked for later; what it asks for is counted at once, as
+    /// work that was promised. What is only kept ready is no work.
+    #[must_use]
+    pub const fn worked(&self) -> u64 {
+        self.worked
+    }
+
+    /// The host gets what a segment has of it up to `end`.
+    fn got(&mut self, geometry: &Geometry, index: usize, end: u64) {
+        let before = self.asked[index];
+        if end > before {
+            self.worked += geometry.media_end(end) - geometry.media_end(before);
+            self.asked[index] = end;
+        }
     }
 
     /// The mechanism is needed elsewhere: reading on ends. Gives where it was.

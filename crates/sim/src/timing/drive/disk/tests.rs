@@ -470,3 +470,33 @@ fn every_command_ends_exactly_once_and_a_seed_is_a_run() {
     assert_eq!(log, run(11));
     assert_ne!(log, run(12));
 }
+
+#[test]
+fn a_stream_that_is_read_on_keeps_the_disk_busy_as_far_as_somebody_asks_for_it() {
+    let DriveProfile { kind, capacity, .. } = Library::builtin().drive("wd740gd").unwrap().clone();
+    let DriveKind::Disk(profile) = kind else { panic!("it is a disk") };
+    for (think, least, most) in [(0, 0.97, 1.0), (2_000_000, 0.0, 0.0)] {
+        let mut disk = disk(&profile, capacity.value, 1);
+        let (len, rounds) = (128, 2_000);
+        let (mut now, mut done) = (Instant::ZERO, Vec::new());
+        for number in 0..rounds {
+            disk.submit(now, &command(number, DriveOp::Read, u64::from(number) * len, len));
+            while done.is_empty() {
+                now = disk.next().expect("a command is in it");
+                disk.advance(now, &mut done);
+            }
+            done.clear();
+            now = now + Nanos(think);
+        }
+        let share = disk.busy().0 as f64 / now.0 as f64;
+        if think == 0 {
+            assert!((least..=most).contains(&share), "{share}");
+        } else {
+            // The medium's time of what was asked for, and no more although it was read far ahead.
+            let geometry = &disk.tables.geometry;
+            let medium = geometry.media_end(u64::from(rounds) * len);
+            close(disk.busy().0 as f64, medium as f64, 0.02);
+            assert!(share < 0.5, "{share}");
+        }
+    }
+}
