@@ -40,16 +40,17 @@ pub struct Quirk {
     pub source: String,
 }
 
-/// Every quirk that a profile may have, with its kind and meaning. A machine reads what it knows of them.
+/// Every quirk that a profile may have, with its kind and meaning. Each has an effect in the machine: a name that does
+/// nothing would be taken for a cause.
 pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ("ra_window_kib", QuirkKind::Number, "how far a stream is read ahead"),
     ("ra_restart_on_stripe_hop", QuirkKind::Truth, "read-ahead begins anew on each member"),
-    ("mirror_split_min_kib", QuirkKind::Number, "request size from which one stream is read from both halves"),
-    ("mirror_bind_early", QuirkKind::Truth, "the half is chosen on arrival, not when a drive is free"),
-    ("mirror_write_pipelining", QuirkKind::Truth, "the halves of a mirror are written independently"),
+    (
+        "mirror_split_min_kib",
+        QuirkKind::Number,
+        "reads of a mirror longer than this, in one or side by side, are split",
+    ),
     ("parity_open_stripes", QuirkKind::Number, "stripes that are put together at once"),
-    ("r5_merge_window", QuirkKind::Number, "requests that are looked through for neighbours"),
-    ("write_coalesce_kib", QuirkKind::Number, "longest write that neighbours are merged into"),
     (
         "partial_stripes_through",
         QuirkKind::Truth,
@@ -66,21 +67,13 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ),
     ("nested_level_overhead_us", QuirkKind::Number, "cost of a request on a nested level"),
     ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
-    ("stream_affinity_nested", QuirkKind::Truth, "a nested array keeps a stream on one leg"),
-    ("streamfusion_levels", QuirkKind::Text, "levels on which several streams are told apart"),
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
     ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),
     ("adapt_after_requests", QuirkKind::Number, "requests after which it changes"),
     ("adapt_persist_across_arrays", QuirkKind::Truth, "it outlives the array, until power is cut"),
-    (
-        "drive_write_flush_threshold",
-        QuirkKind::Number,
-        "writes in the mix, in percent, below which drives do not gather",
-    ),
     ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request beside the host's own"),
     ("hba_fc_write_penalty", QuirkKind::Truth, "it turns the write caches of its drives off"),
     ("command_slots", QuirkKind::Number, "requests that the controller works on at once"),
-    ("write_through_serial", QuirkKind::Truth, "writes that are not cached are done one after the other"),
 ];
 
 impl Quirk {

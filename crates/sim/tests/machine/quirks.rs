@@ -29,8 +29,9 @@ fn random_loads_teach_one_controller_to_distrust_streams() {
     let fresh = spec(&library, "9260-8i", ArrayLevel::Raid5, 8);
     let taught = MachineSpec { history: LoadHistory::Random, ..fresh.clone() };
     let rate = |spec: &MachineSpec| stream(spec, &library, IoKind::Write, 4);
-    // One chunk at a time: two reads, then two writes, each 500 us, and what the controller itself takes.
-    assert!(rate(&taught) < 65.6 && rate(&taught) > 40.0, "{}", rate(&taught));
+    // One chunk at a time: two reads, then two writes, each 500 us, and what the controller itself takes; but for the
+    // first 32 of 125 MiB, which are no long stream yet.
+    assert!(rate(&taught) < 65.6 * 125.0 / 93.0 && rate(&taught) > 40.0, "{}", rate(&taught));
     assert!(rate(&fresh) > 5.0 * rate(&taught), "{}", rate(&fresh));
     // Its own first requests teach it as well.
     let mut machine = Machine::in_library(&fresh, &library).unwrap_or_else(|error| panic!("{error}"));
