@@ -343,9 +343,11 @@ impl MachineSpec {
             mirror_read: mirror_read(&self.controller),
             split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
             split_streams: split.is_none(),
-            // Half of what is long is read from each half, whatever the number of pairs that it is spread over.
+            // Half of what is long is read from each half, whatever the number of pairs that it is spread over; but no less
+            // than a chunk of each.
             split_section: split.map_or(Policy::default().split_section, |kib| {
-                Sectors::kib((kib / 2).max(4).into()) * u64::from((self.array.members / 2).max(1))
+                let chunk = self.chunk().sectors_floor();
+                Sectors::kib((kib / 2).into()).max(chunk) * u64::from((self.array.members / 2).max(1))
             }),
             ..Policy::default()
         }
