@@ -1,5 +1,7 @@
 //! Queueing networks with known answers.
 
+use openraid_models::Library;
+use openraid_sim::timing::drive::{DriveKit, DriveModel, DriveOptions};
 use openraid_sim::timing::machine::plant::{HostCost, ProcessorCost};
 use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, Plant};
 use openraid_sim::Random;
@@ -8,6 +10,8 @@ use openraid_units::{Instant, Nanos};
 use crate::support::{closed_loop, constant, exponential, machine, ExponentialDrive};
 
 const SERVICE: Nanos = Nanos::from_millis(5);
+/// Blocks that open loads go through one after another: so many that no two requests inside meet at one.
+const PLACES: u64 = 1 << 20;
 
 fn read(id: u64, offset: u64) -> HostIo {
     HostIo { id, kind: IoKind::Read, offset, len: 4096, worker: 0 }
@@ -38,7 +42,7 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
 }
 
 /// Requests that come by themselves, with exponential times between them: the mean response.
-fn open_loop<D: openraid_sim::timing::drive::DriveModel>(machine: &mut Machine<D>, load: f64, requests: u64) -> f64 {
+fn open_loop<D: DriveModel>(machine: &mut Machine<D>, load: f64, kind: IoKind, requests: u64) -> f64 {
     let mut random = Random::derived(9, 9);
     let mut at = Instant::ZERO;
     let mut begun = Vec::new();
@@ -59,7 +63,7 @@ fn open_loop<D: openraid_sim::timing::drive::DriveModel>(machine: &mut Machine<D
             }
         }
         begun.push(at);
-        machine.submit(read(id, id % 1000 * 4096));
+        machine.submit(HostIo { kind, ..read(id, id % PLACES * 4096) });
     }
     response / ended as f64
 }
@@ -74,7 +78,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         // M/M/1: s / (1 - rho).
         let service = SERVICE.0 as f64;
         let requests = 2_000_000;
-        let mean = open_loop(&mut machine, load, requests);
+        let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service / (1.0 - load);
         // Waiting times hang together: the asymptotic variance of their mean (Daley 1968; Whitt 1989).
         let rho = load;
@@ -83,7 +87,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/M/1 at {load}: {mean} is not {expected}");
         // M/D/1: s (1 + rho / (2 (1 - rho))).
         let mut machine = Machine::with_drives(plant, &array, constant(1, SERVICE), true).expect("it can run");
-        let mean = open_loop(&mut machine, load, requests);
+        let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service * (1.0 + load / (2.0 * (1.0 - load)));
         // Its waiting times vary less than those above.
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/D/1 at {load}: {mean} is not {expected}");
@@ -103,6 +107,54 @@ fn a_mirror_is_written_as_fast_as_the_slower_half() {
     // Standard deviation of the larger one: sqrt(5)/2 means.
     let error = 3.0 * (5.0f64).sqrt() / 2.0 / (requests as f64).sqrt();
     assert!((mean - 1.5).abs() < error, "{mean}");
+}
+
+#[test]
+fn writes_that_come_by_themselves_wait_for_both_halves_of_a_mirror_as_long_as_theory_says() {
+    // Fork and join over two M/M/1 servers (Flatto and Hahn 1984; Nelson and Tantawi 1988): (12 - rho) / 8 of the response
+    // of one, s / (1 - rho).
+    for (load, seed) in [(0.3, 60), (0.6, 70), (0.8, 80)] {
+        let models = (0..2).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
+        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let array = ArraySpec::new(ArrayLevel::Raid1, 2);
+        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let requests = 1_000_000;
+        let mean = open_loop(&mut machine, load, IoKind::Write, requests);
+        let expected = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
+        // As for one queue, which varies no less: see above.
+        let variance = load * (2.0 + 5.0 * load - 4.0 * load * load + load * load * load) / (1.0 - load).powi(4);
+        let error = 3.0 * (variance / requests as f64).sqrt() * SERVICE.0 as f64 / expected;
+        assert!((mean / expected - 1.0).abs() < error.max(0.01), "at {load}: {mean} is not {expected}");
+    }
+}
+
+#[test]
+fn a_small_write_of_raid_5_takes_two_reads_and_a_turn() {
+    // Write-through, depth 1: the later of two reads, then both sectors come by again, the later one after a whole turn.
+    // Arm and turn alone: 7.49 and 5.4 ms for one read, 15.0 and 10.6 for the write; the drives' own time for a command
+    // comes on top of both once, for that of the write passes while its sector comes round.
+    for (name, read_ms, write_ms) in [("wd740gd", 7.49, 15.0), ("mba3073rc", 5.4, 10.6)] {
+        let library = Library::builtin();
+        let kit = DriveKit::new(library.drive(name).expect("a profile of the project"));
+        let mean_ms = |level, members: u16, kind: IoKind| {
+            let drive = |index| {
+                kit.build(&DriveOptions { write_cache: Some(false), index, seed: 5, ..DriveOptions::default() })
+            };
+            let models = (0..u64::from(members)).map(drive).collect();
+            let mut machine = Machine::with_drives(Plant::default(), &ArraySpec::new(level, members), models, true)
+                .expect("it can run");
+            let capacity = machine.capacity().get();
+            let mut random = Random::derived(1, 6);
+            let next = |id| HostIo { kind, ..read(id, random.below(capacity / 4096) * 4096) };
+            let requests = 20_000;
+            let (time, _) = closed_loop(&mut machine, 1, requests, next);
+            time.0 as f64 / requests as f64 / 1e6
+        };
+        let written = mean_ms(ArrayLevel::Raid5, 8, IoKind::Write);
+        let alone = mean_ms(ArrayLevel::Single, 1, IoKind::Read);
+        let expected = write_ms + alone - read_ms;
+        assert!((written / expected - 1.0).abs() < 0.01, "{name}: {written} ms are not {expected} ms");
+    }
 }
 
 #[test]
