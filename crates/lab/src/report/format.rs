@@ -158,6 +158,8 @@ fn where_exact(value: f64) -> String {
 #[must_use]
 pub fn place(axis: &Axis, value: f64) -> String {
     match &axis.unit {
+        // Of one thing there is one: `1 client`.
+        Unit::None if value == 1.0 => format!("1 {}", axis.name.strip_suffix('s').unwrap_or(&axis.name)),
         Unit::None => format!("{} {}", where_exact(value), axis.name),
         Unit::Bytes => bytes(value),
         Unit::Percent if axis.scale == Scale::Nines && value >= 100.0 => "the slowest request".into(),
@@ -240,6 +242,8 @@ mod tests {
     fn places_and_units_read_as_in_a_sentence() {
         let depth = Axis::new("outstanding", Unit::None, Scale::Log2);
         assert_eq!(place(&depth, 16.0), "16 outstanding");
+        let clients = Axis::new("clients", Unit::None, Scale::Linear);
+        assert_eq!((place(&clients, 1.0), place(&clients, 2.0)), ("1 client".into(), "2 clients".into()));
         let block = Axis::new("block size", Unit::Bytes, Scale::Log2);
         assert_eq!(place(&block, 65536.0), "64 KiB");
         assert_eq!(bytes(1536.0), "1.50 KiB");

@@ -153,7 +153,7 @@ pub fn axes_words(spec: &CellSpec, names: &[String]) -> String {
                 "qd" => format!("depth {value}"),
                 "oio" => format!("{value} outstanding"),
                 "bs" => value.parse().map_or_else(|_| value.clone(), super::super::format::bytes),
-                "th" => format!("{value} clients"),
+                "th" => format!("{value} client{}", if value == "1" { "" } else { "s" }),
                 "op" | "step" | "set" | "fs" | "app" | "ctl" | "bus" | "drive" => value.replace('_', " "),
                 "cache" => if value == "wb" { "write-back" } else { "write-through" }.into(),
                 "cache_mib" => format!("{value} MiB of cache"),
