@@ -18,7 +18,7 @@ use openraid_units::{ArrayId, ArrayOffset, DriveId, DriveLba, Instant, Sectors, 
 use crate::actions::{DriveOp, JobKind, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::RequestKind;
-use crate::io::channel::Command;
+use crate::io::command::Command;
 use crate::io::op::{Op, OpKind};
 use crate::limits::STEPS_MAX;
 use crate::reason::Reason;

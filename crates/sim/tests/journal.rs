@@ -5,11 +5,10 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
-use openraid_core::limits::Limits;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
-use support::{seeds, Case};
+use support::{attach_journal, limits_with_journal, seeds, Case};
 
 const CACHE: u64 = 1 << 20;
 const JOURNAL: Sectors = Sectors::mib(8);
@@ -18,12 +17,6 @@ const JOURNAL: Sectors = Sectors::mib(8);
 struct Journalled {
     rig: Rig,
     devices: Vec<DriveId>,
-}
-
-fn limits(cache: u64) -> Limits {
-    let small = Limits::small();
-    let journal = Bytes::kib(256);
-    Limits { pool: small.pool + Bytes(cache) + journal, cache: Bytes(cache), journal, ..small }
 }
 
 impl Journalled {
@@ -38,7 +31,7 @@ impl Journalled {
     /// Everything that is acknowledged has to survive a cut.
     fn made(shape: Shape, seed: u64, bitmap: bool, mirrors: u8, cache: u64) -> Self {
         let mut options = RigOptions { cuts: false, bitmap, ..RigOptions::new(seed) };
-        options.world.limits = limits(cache);
+        options.world.limits = limits_with_journal(Bytes(cache));
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let devices = rig.world.make_journal(mirrors, JOURNAL);
@@ -49,9 +42,7 @@ impl Journalled {
     }
 
     fn attach(&mut self) {
-        self.rig.world.attach_journal(&self.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-        self.rig.world.run_for(Nanos::from_millis(50));
-        assert_eq!(self.rig.world.journal().unwrap().state, JournalState::Live);
+        attach_journal(&mut self.rig.world, &self.devices);
     }
 
     fn set_policy(&mut self) {

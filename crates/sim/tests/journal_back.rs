@@ -4,11 +4,10 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, Session, WriteCache};
-use openraid_core::limits::Limits;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
-use support::{seeds, Case};
+use support::{attach_journal, limits_with_journal, seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
@@ -24,9 +23,7 @@ struct Machine {
 impl Machine {
     fn new(shape: Shape, seed: u64) -> Self {
         let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
-        let small = Limits::small();
-        let (cache, journal) = (Bytes::mib(1), Bytes::kib(256));
-        options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+        options.world.limits = limits_with_journal(Bytes::mib(1));
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let devices = rig.world.make_journal(1, Sectors::mib(8));
@@ -37,9 +34,7 @@ impl Machine {
     }
 
     fn attach(&mut self) {
-        self.rig.world.attach_journal(&self.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-        self.rig.world.run_for(Nanos::from_millis(50));
-        assert_eq!(self.rig.world.journal().map(|own| own.state), Some(JournalState::Live));
+        attach_journal(&mut self.rig.world, &self.devices);
     }
 
     fn protect(&mut self) {

@@ -7,14 +7,13 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus, Policy, WriteCache};
 use openraid_core::events::DriveError;
 use openraid_core::journal::find::FindError;
-use openraid_core::limits::Limits;
 use openraid_format::JournalError;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::JournalFault;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors};
-use support::{seeds, soak, Case};
+use support::{attach_journal, limits_with_journal, seeds, soak, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 const JOURNAL: Sectors = Sectors::mib(8);
@@ -32,9 +31,7 @@ impl Machine {
     /// One device has been dropped, and the other one has gone on alone.
     fn degraded(shape: Shape, seed: u64) -> Self {
         let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
-        let small = Limits::small();
-        let (cache, journal) = (Bytes::mib(1), Bytes::kib(256));
-        options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+        options.world.limits = limits_with_journal(Bytes::mib(1));
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let devices = rig.world.make_journal(2, JOURNAL);
@@ -60,9 +57,7 @@ impl Machine {
     }
 
     fn attach(&mut self, devices: &[DriveId]) {
-        self.rig.world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
-        self.rig.world.run_for(Nanos::from_millis(50));
-        assert_eq!(self.journal().state, JournalState::Live);
+        attach_journal(&mut self.rig.world, devices);
     }
 
     fn protect(&mut self) {

@@ -6,14 +6,13 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{
     AdminCommand, Health, JournalState, JournalStatus, Policy, Session as Protection, WriteCache,
 };
-use openraid_core::limits::Limits;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
-use support::{seeds, Case};
+use support::{attach_journal, limits_with_journal, seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 /// 7 MiB of ring, and 1020 KiB before it.
@@ -35,9 +34,7 @@ struct Machine {
 impl Machine {
     fn new(failing: Shape, living: Shape, seed: u64, mirrors: u8) -> Self {
         let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
-        let small = Limits::small();
-        let (cache, journal) = (Bytes::mib(4), Bytes::kib(256));
-        options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+        options.world.limits = limits_with_journal(Bytes::mib(4));
         let mut rig = Rig::new(failing, options.clone());
         rig.rest();
         let drive = |slot| DriveSpec::new(BEFORE_DATA + living.member_data(slot));
@@ -58,9 +55,7 @@ impl Machine {
     }
 
     fn attach(&mut self) {
-        self.rig.world.attach_journal(&self.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-        self.rig.world.run_for(Nanos::from_millis(50));
-        assert_eq!(self.journal().state, JournalState::Live);
+        attach_journal(&mut self.rig.world, &self.devices);
     }
 
     fn protect(&mut self, array: ArrayId) {

@@ -5,14 +5,14 @@ mod support;
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
-use openraid_core::limits::Limits;
 use openraid_format::{
     journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_ARRAYS_MAX,
     JOURNAL_BLOCK_BYTES,
 };
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{Bytes, DriveId, Nanos, Sectors};
+use openraid_units::{Bytes, DriveId, Sectors};
+use support::{attach_journal, limits_with_journal};
 
 const CAPACITY: Sectors = Sectors::mib(8);
 
@@ -42,14 +42,12 @@ fn told(rig: &mut Rig) -> usize {
 #[test]
 fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(1) };
-    let (small, cache, journal) = (Limits::small(), Bytes::mib(1), Bytes::kib(256));
-    options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
+    options.world.limits = limits_with_journal(Bytes::mib(1));
     let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
     rig.rest();
     let devices = rig.world.make_journal(1, CAPACITY);
     fill_table(&mut rig, devices[0]);
-    rig.world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-    rig.world.run_for(Nanos::from_millis(50));
+    attach_journal(&mut rig.world, &devices);
     rig.world.take_notices();
     let array = rig.array;
     let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
@@ -74,8 +72,7 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     // And they are there after a cut.
     rig.session.cut_power(&mut rig.world);
     rig.world.boot();
-    rig.world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-    rig.world.run_for(Nanos::from_millis(50));
+    attach_journal(&mut rig.world, &devices);
     rig.array = rig.world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
     rig.session.array = rig.array;
     rig.session.look_at_all(&mut rig.world);

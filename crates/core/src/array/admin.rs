@@ -16,7 +16,7 @@ use crate::admin::{
 };
 use crate::controller::Controller;
 use crate::events::DriveInfo;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 use crate::journal::session::Session;
 use crate::reason::FailReason;
 use crate::slab::NONE;

@@ -19,7 +19,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 use crate::reason::FailReason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;

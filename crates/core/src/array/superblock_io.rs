@@ -13,7 +13,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
-use crate::io::channel::{Command, Owner};
+use crate::io::command::{Command, Owner};
 use crate::reason::FailReason;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.

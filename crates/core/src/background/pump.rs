@@ -7,7 +7,7 @@ use crate::admin::{Health, MemberState, TaskKind, WriteCache};
 use crate::array::set::{Intent, Life, Set};
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 use crate::io::op::{Op, OpKind};
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::slots::SlotSet;

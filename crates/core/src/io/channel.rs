@@ -20,122 +20,15 @@
 //! the driver reports its end after all.
 
 use alloc::vec::Vec;
-use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Tag, TagKind};
+use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag, TagKind};
 
 use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
-use crate::frames::Run;
+use crate::io::command::{Command, Owner};
 use crate::io::elevator::{Elevator, Node};
 use crate::limits::{Limits, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
 use crate::slab::{Slab, NONE};
-use crate::slots::SlotSet;
-
-/// Who asked for a command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owner {
-    /// An operation.
-    Op(u32),
-    /// The superblocks of a set.
-    Superblock,
-    /// A page of a set's bitmap.
-    BitmapPage(u32),
-    /// A member's bad-block log.
-    BadBlocks,
-    /// A flush before the clean mark.
-    CleanFlush,
-    /// A flush before bitmap bits are cleared.
-    BitmapFlush,
-    /// A flush before a task's progress is stored.
-    CheckpointFlush,
-    /// A flush before a set begins or ends to use the journal.
-    SessionFlush,
-    /// The write of a partial parity log.
-    PplLog,
-    /// A flush before partial parity logs are written over.
-    PplFlush,
-    /// A write to the area of a partial parity log that is being prepared.
-    PplSetup,
-    /// A read of partial parity for an operation.
-    PplRead(u32),
-    /// The journal.
-    Journal(crate::journal::commit::JournalWork),
-    /// Nobody any more.
-    Quarantined,
-}
-
-/// A command known to the controller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
-    pub owner: Owner,
-    pub drive: DriveId,
-    pub op: DriveOp,
-    pub lba: DriveLba,
-    pub len: Sectors,
-    pub data: Data,
-    pub class: IoClass,
-    pub set: SetId,
-    /// Index of the member in its set.
-    pub member: u32,
-    pub slot: Slot,
-    /// Copies that were tried before (reads of mirrors).
-    pub tried: SlotSet,
-    /// Held while the command is out.
-    pub hold: Option<Hold>,
-    /// Metadata of a command that waits.
-    pub parked: u32,
-    // The channel's own bookkeeping.
-    /// When it came here.
-    pub asked: Instant,
-    /// When it is overdue; while it waits, since when it does.
-    pub deadline: Instant,
-    pub issued: bool,
-    pub previous: u32,
-    pub next: u32,
-}
-
-/// Frames that a quarantined command points at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Hold {
-    /// Of the host area.
-    Host(Run),
-    /// Of the work area.
-    Work(Run),
-    /// A buffer of the journal.
-    Journal(usize),
-}
-
-impl Command {
-    pub(crate) fn new(owner: Owner, set: SetId, member: u32, slot: Slot, drive: DriveId) -> Self {
-        Self {
-            owner,
-            drive,
-            op: DriveOp::Flush,
-            lba: DriveLba::ZERO,
-            len: Sectors::ZERO,
-            data: Data::None,
-            class: IoClass::Foreground,
-            set,
-            member,
-            slot,
-            tried: SlotSet::EMPTY,
-            hold: None,
-            parked: NONE,
-            asked: Instant::ZERO,
-            deadline: Instant::NEVER,
-            issued: false,
-            previous: NONE,
-            next: NONE,
-        }
-    }
-}
-
-impl Command {
-    /// Does a host wait for what it reads?
-    fn is_awaited_read(&self) -> bool {
-        self.class == IoClass::Foreground && self.op == DriveOp::Read
-    }
-}
 
 /// A list linked through the command table.
 #[derive(Clone, Copy, Debug)]
@@ -269,8 +162,8 @@ fn queue_of(op: DriveOp, class: IoClass) -> usize {
         _ if op == DriveOp::Flush => 0,
         IoClass::Foreground | IoClass::ReadAhead => HOSTS,
         IoClass::Destage => DESTAGE,
-        IoClass::Rebuild => 3,
-        IoClass::Scrub => 4,
+        IoClass::Rebuild => BACKGROUND_QUEUES_FROM,
+        IoClass::Scrub => BACKGROUND_QUEUES_FROM + 1,
     }
 }
 
@@ -675,7 +568,7 @@ impl Channels {
 mod tests {
     use super::*;
     use alloc::vec;
-    use openraid_units::BlockSize;
+    use openraid_units::{BlockSize, Sectors, Slot};
 
     const AGE: Nanos = Nanos::from_millis(100);
 

@@ -7,7 +7,7 @@ use crate::admin::MemberState;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::Geometry;
-use crate::io::channel::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold, Owner};
 use crate::io::op::{Op, OpKind};
 use crate::reason::{FailReason, Reason};
 use crate::slab::NONE;

@@ -1,6 +1,7 @@
 //! From host requests to drive commands.
 
 pub(crate) mod channel;
+pub(crate) mod command;
 pub(crate) mod elevator;
 pub(crate) mod heads;
 pub mod lock;

@@ -18,7 +18,7 @@ use openraid_units::{DriveLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, Ta
 use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
 use crate::controller::{CommandError, Controller};
-use crate::io::channel::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold, Owner};
 use crate::io::split::narrow;
 use crate::reason::Reason;
 use crate::steps::What;

@@ -30,7 +30,7 @@ use super::{Device, DeviceState};
 use crate::actions::{Actions, Data, DriveOp, IoClass, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::controller::{CommandError, Controller};
-use crate::io::channel::{Command, Owner};
+use crate::io::command::{Command, Owner};
 
 /// Commands that a step may need at once.
 const COMMANDS: u32 = 16;

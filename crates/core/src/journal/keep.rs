@@ -24,7 +24,7 @@ use super::commit::JournalWork;
 use super::tail::RoundState;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::controller::{CommandError, Controller};
-use crate::io::channel::{Command, Owner};
+use crate::io::command::{Command, Owner};
 
 /// Entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;

@@ -12,7 +12,7 @@ use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 
 impl Controller {
     /// Tell the administrator something about the journal.

@@ -17,7 +17,7 @@ use crate::array::set::{Life, Set};
 use crate::cache::lines::{lines_of, Mask};
 use crate::cache::{unit_at, unit_extent};
 use crate::controller::{CommandError, Controller};
-use crate::io::channel::{Command, Owner};
+use crate::io::command::{Command, Owner};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};

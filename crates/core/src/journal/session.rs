@@ -23,7 +23,7 @@ use crate::admin::WriteCache;
 use crate::array::set::{Intent, Life, Set};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 
 /// How far the journal's protection of a set is; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

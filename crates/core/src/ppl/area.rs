@@ -8,7 +8,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::{Member, Set};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::channel::{Command, Owner};
+use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, OpKind};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -71,7 +71,7 @@ impl Controller {
         owner: Owner,
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,
-        hold: Option<crate::io::channel::Hold>,
+        hold: Option<crate::io::command::Hold>,
         actions: &mut Actions,
     ) {
         let member = &mut self.set_mut(id).members[index];

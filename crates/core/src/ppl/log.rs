@@ -9,7 +9,7 @@ use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::StripeRole;
-use crate::io::channel::{Hold, Owner};
+use crate::io::command::{Hold, Owner};
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::WriteMethod;
 use crate::reason::Reason;

@@ -22,7 +22,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
-use crate::io::channel::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold, Owner};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, Phase, Step};
 use crate::reason::FailReason;

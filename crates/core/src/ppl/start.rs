@@ -12,7 +12,7 @@ use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
-use crate::io::channel::Owner;
+use crate::io::command::Owner;
 use crate::io::op::{Op, OpKind, Phase};
 use crate::limits::ZERO_REGION_BYTES;
 use crate::slots::SlotSet;

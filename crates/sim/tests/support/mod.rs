@@ -1,7 +1,11 @@
-//! What the model tests share: how many seeds, and a word about the case that failed.
+//! What the model tests share: how many seeds, a word about the case that failed, and a machine's journal.
 
 #![allow(dead_code)] // each test binary uses a part
 
+use openraid_core::admin::JournalState;
+use openraid_core::limits::Limits;
+use openraid_sim::World;
+use openraid_units::{Bytes, DriveId, Nanos};
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -32,4 +36,17 @@ impl Drop for Case {
             println!("the case that failed: {}", self.0);
         }
     }
+}
+
+/// Small limits with room for a cache of that size and for the buffers of a journal.
+pub fn limits_with_journal(cache: Bytes) -> Limits {
+    let (small, journal) = (Limits::small(), Bytes::kib(256));
+    Limits { pool: small.pool + cache + journal, cache, journal, ..small }
+}
+
+/// Attach these devices as the journal and wait until it takes writes.
+pub fn attach_journal(world: &mut World, devices: &[DriveId]) {
+    world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
+    world.run_for(Nanos::from_millis(50));
+    assert_eq!(world.journal().map(|own| own.state), Some(JournalState::Live));
 }

@@ -1,0 +1,114 @@
+//! Commands to drives, as the controller knows them: who asked, for what, and which frames are held meanwhile.
+//!
+//! Where they wait and when they are issued is the business of their [`super::channel`].
+
+use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot};
+
+use crate::actions::{Data, DriveOp, IoClass};
+use crate::frames::Run;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// Who asked for a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// An operation.
+    Op(u32),
+    /// The superblocks of a set.
+    Superblock,
+    /// A page of a set's bitmap.
+    BitmapPage(u32),
+    /// A member's bad-block log.
+    BadBlocks,
+    /// A flush before the clean mark.
+    CleanFlush,
+    /// A flush before bitmap bits are cleared.
+    BitmapFlush,
+    /// A flush before a task's progress is stored.
+    CheckpointFlush,
+    /// A flush before a set begins or ends to use the journal.
+    SessionFlush,
+    /// The write of a partial parity log.
+    PplLog,
+    /// A flush before partial parity logs are written over.
+    PplFlush,
+    /// A write to the area of a partial parity log that is being prepared.
+    PplSetup,
+    /// A read of partial parity for an operation.
+    PplRead(u32),
+    /// The journal.
+    Journal(crate::journal::commit::JournalWork),
+    /// Nobody any more.
+    Quarantined,
+}
+
+/// A command known to the controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    pub owner: Owner,
+    pub drive: DriveId,
+    pub op: DriveOp,
+    pub lba: DriveLba,
+    pub len: Sectors,
+    pub data: Data,
+    pub class: IoClass,
+    pub set: SetId,
+    /// Index of the member in its set.
+    pub member: u32,
+    pub slot: Slot,
+    /// Copies that were tried before (reads of mirrors).
+    pub tried: SlotSet,
+    /// Held while the command is out.
+    pub hold: Option<Hold>,
+    /// Metadata of a command that waits.
+    pub parked: u32,
+    // The channel's own bookkeeping.
+    /// When it came here.
+    pub asked: Instant,
+    /// When it is overdue; while it waits, since when it does.
+    pub deadline: Instant,
+    pub issued: bool,
+    pub previous: u32,
+    pub next: u32,
+}
+
+/// Frames that a quarantined command points at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    /// Of the host area.
+    Host(Run),
+    /// Of the work area.
+    Work(Run),
+    /// A buffer of the journal.
+    Journal(usize),
+}
+
+impl Command {
+    pub(crate) fn new(owner: Owner, set: SetId, member: u32, slot: Slot, drive: DriveId) -> Self {
+        Self {
+            owner,
+            drive,
+            op: DriveOp::Flush,
+            lba: DriveLba::ZERO,
+            len: Sectors::ZERO,
+            data: Data::None,
+            class: IoClass::Foreground,
+            set,
+            member,
+            slot,
+            tried: SlotSet::EMPTY,
+            hold: None,
+            parked: NONE,
+            asked: Instant::ZERO,
+            deadline: Instant::NEVER,
+            issued: false,
+            previous: NONE,
+            next: NONE,
+        }
+    }
+
+    /// Does a host wait for what it reads?
+    pub(super) fn is_awaited_read(&self) -> bool {
+        self.class == IoClass::Foreground && self.op == DriveOp::Read
+    }
+}
