@@ -14,9 +14,11 @@ use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::streams::Event;
 use super::write::Cached;
 use crate::admin::ReadAhead;
+use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Run;
+use crate::geometry::Geometry;
 use crate::io::request::{Piece, Request};
 use crate::limits::Limits;
 use crate::reason::Reason;
@@ -111,7 +113,8 @@ impl Controller {
     pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
         let Some(array) = self.arrays[request.array.index()].as_mut() else { return };
         let set = self.sets[array.volume.set(0).index()].as_ref();
-        if set.is_some_and(|set| !set.policy.split_streams) {
+        let asks = |set: &Set| matches!(set.geometry, Geometry::Mirror(_)) && !set.policy.split_streams;
+        if set.is_some_and(asks) {
             let (first, last) = covered(request, array.block.bytes());
             array.streams.ended(first, last);
         }
