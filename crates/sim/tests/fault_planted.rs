@@ -1,12 +1,11 @@
 //! Bugs that are planted in the driver loop are found by the swarm, each within so many seeds as it says.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod support;
+
 use std::sync::Mutex;
 
 use openraid_sim::fault::{report, Bug, Scenario, Verdict};
-
-/// Runs at once.
-const THREADS: usize = 2;
+use support::two_at_a_time;
 
 /// The first seed with which a bug is found.
 fn found_at(bug: Bug) -> Option<u64> {
@@ -19,16 +18,10 @@ fn every_planted_bug_is_found() {
     assert!(Bug::ALL.len() >= 10);
     // Panics are what is looked for: their words are in the report.
     std::panic::set_hook(Box::new(|_| {}));
-    let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                while let Some(bug) = Bug::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    found.lock().unwrap().push((*bug, found_at(*bug)));
-                }
-            });
-        }
+    two_at_a_time(Bug::ALL.iter(), |bug| {
+        let seed = found_at(*bug);
+        found.lock().unwrap().push((*bug, seed));
     });
     let _ = std::panic::take_hook();
     let found = found.into_inner().unwrap();

@@ -2,11 +2,10 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
-use support::seeds;
+use support::{seeds, two_at_a_time};
 
 /// Runs of the slice, and of the long run.
 const SLICE: u64 = 1_000;
@@ -38,30 +37,19 @@ const ONCE_LOST: [(&str, &[u64]); 12] = [
     // Writes of an array whose member with large blocks was missing, and is the only one that is back.
     ("writes in blocks that the drive does not take", &[3351]),
 ];
-/// Runs at once.
-const THREADS: usize = 2;
 
 #[test]
 fn nothing_promised_is_lost_in_any_run() {
     let seeds = seeds(SLICE, WHOLE);
-    let next = AtomicU64::new(seeds.start);
     let tally = Mutex::new(Tally::default());
     let stories = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    break;
-                }
-                let scenario = Scenario::draw(seed);
-                let report = report(&scenario, None);
-                if let Verdict::Lost(text) = &report.verdict {
-                    stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
-                }
-                tally.lock().unwrap().count(&scenario, &report);
-            });
+    two_at_a_time(seeds, |seed| {
+        let scenario = Scenario::draw(seed);
+        let report = report(&scenario, None);
+        if let Verdict::Lost(text) = &report.verdict {
+            stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
         }
+        tally.lock().unwrap().count(&scenario, &report);
     });
     let stories = stories.into_inner().unwrap();
     assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);

@@ -6,65 +6,10 @@ mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
-use support::{attach_journal, limits_with_journal, seeds, Case};
-
-const CACHE: u64 = 1 << 20;
-const JOURNAL: Sectors = Sectors::mib(8);
-
-/// A machine with a journal.
-struct Journalled {
-    rig: Rig,
-    devices: Vec<DriveId>,
-}
-
-impl Journalled {
-    fn with_cache(shape: Shape, seed: u64, cache: u64) -> Self {
-        Self::made(shape, seed, false, 1, cache)
-    }
-
-    fn new(shape: Shape, seed: u64, bitmap: bool, mirrors: u8) -> Self {
-        Self::made(shape, seed, bitmap, mirrors, CACHE)
-    }
-
-    /// Everything that is acknowledged has to survive a cut.
-    fn made(shape: Shape, seed: u64, bitmap: bool, mirrors: u8, cache: u64) -> Self {
-        let mut options = RigOptions { cuts: false, bitmap, ..RigOptions::new(seed) };
-        options.world.limits = limits_with_journal(Bytes(cache));
-        let mut rig = Rig::new(shape, options);
-        rig.rest();
-        let devices = rig.world.make_journal(mirrors, JOURNAL);
-        let mut journalled = Self { rig, devices };
-        journalled.attach();
-        journalled.set_policy();
-        journalled
-    }
-
-    fn attach(&mut self) {
-        attach_journal(&mut self.rig.world, &self.devices);
-    }
-
-    fn set_policy(&mut self) {
-        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
-        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
-        assert_eq!(self.rig.world.controller().journal_protection(array), Ok(()), "{}", self.rig.shape);
-    }
-
-    /// The power goes and comes back.
-    fn cut(&mut self) {
-        self.rig.session.cut_power(&mut self.rig.world);
-        self.boot();
-    }
-
-    fn boot(&mut self) {
-        self.rig.world.boot();
-        self.attach();
-        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
-        self.rig.session.array = self.rig.array;
-        self.set_policy();
-    }
-}
+use openraid_sim::{Loss, Shape};
+use openraid_units::{Bytes, Nanos, Sectors, Slot};
+use support::journalled::Journalled;
+use support::{seeds, Case};
 
 fn protectable() -> Vec<Shape> {
     Shape::all().into_iter().filter(|shape| !shape.is_passthrough() && is_whole_lines(shape)).collect()
@@ -279,7 +224,7 @@ fn writes_in_order_of_any_size_become_whole_stripes_behind_the_journal() {
     for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
         let sizes = [4096, 24 << 10, 64 << 10, 200 << 10];
         for (depth, size) in sizes.into_iter().flat_map(|size| [(1, size), (32, size)]) {
-            let mut machine = Journalled::with_cache(shape, 1, 4 << 20);
+            let mut machine = Journalled::with_cache(shape, 1, Bytes::mib(4));
             let ([reads, _, sectors], _) = counts(&machine);
             let total = 4 << 20;
             let mut begun = 0;
@@ -311,7 +256,7 @@ struct Cost {
 }
 
 fn cost_of_small_writes(shape: Shape) -> Cost {
-    let mut machine = Journalled::with_cache(shape, 3, 4 << 20);
+    let mut machine = Journalled::with_cache(shape, 3, Bytes::mib(4));
     let ([_, writes, sectors], [entries, logged]) = counts(&machine);
     let flushes = |machine: &Journalled| machine.rig.status().members.iter().map(|m| m.flushes).sum::<u64>();
     let superblocks = |machine: &Journalled| machine.rig.world.journal().expect("it is there").counters.superblocks;
@@ -357,7 +302,7 @@ fn small_writes_at_depth_32_cost_less_than_a_partial_parity_log() {
 #[test]
 fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
     for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(16))] {
-        let mut machine = Journalled::with_cache(shape, 5, 1 << 20);
+        let mut machine = Journalled::with_cache(shape, 5, Bytes::mib(1));
         let hot = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 2 };
         let all = Workload {
             len_max: 64 << 10,

@@ -3,11 +3,12 @@
 
 mod support;
 
-use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, Session, WriteCache};
+use openraid_core::admin::{AdminCommand, Health, JournalState, Session};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
-use support::{attach_journal, limits_with_journal, seeds, Case};
+use openraid_sim::{Loss, Shape};
+use openraid_units::{Nanos, Sectors, Slot};
+use support::journalled::Journalled;
+use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
@@ -15,55 +16,18 @@ fn shapes() -> [Shape; 4] {
     [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2), Shape::raid10(0x102, 4, CHUNK)]
 }
 
-struct Machine {
-    rig: Rig,
-    devices: Vec<DriveId>,
+fn machine(shape: Shape, seed: u64) -> Journalled {
+    Journalled::new(shape, seed, false, 1)
 }
 
-impl Machine {
-    fn new(shape: Shape, seed: u64) -> Self {
-        let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
-        options.world.limits = limits_with_journal(Bytes::mib(1));
-        let mut rig = Rig::new(shape, options);
-        rig.rest();
-        let devices = rig.world.make_journal(1, Sectors::mib(8));
-        let mut machine = Self { rig, devices };
-        machine.attach();
-        machine.protect();
-        machine
-    }
-
-    fn attach(&mut self) {
-        attach_journal(&mut self.rig.world, &self.devices);
-    }
-
-    fn protect(&mut self) {
-        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
-        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a cache and a journal");
-        assert_eq!(self.rig.world.controller().journal_protection(array), Ok(()));
-    }
-
-    fn load(&self) -> Workload {
-        Workload {
-            len_max: 32 << 10,
-            align: 4096,
-            mix: [1, 6, 1, 1, 1],
-            ..Workload::mixed(self.rig.session.capacity())
-        }
-    }
-
-    fn run(&mut self, requests: u64) {
-        let load = self.load();
-        self.rig.session.run_on(&mut self.rig.world, &load, requests);
-    }
-
-    fn boot(&mut self) {
-        self.rig.world.boot();
-        self.attach();
-        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
-        self.rig.session.array = self.rig.array;
-        self.protect();
-    }
+fn run(machine: &mut Journalled, requests: u64) {
+    let load = Workload {
+        len_max: 32 << 10,
+        align: 4096,
+        mix: [1, 6, 1, 1, 1],
+        ..Workload::mixed(machine.rig.session.capacity())
+    };
+    machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
 }
 
 #[test]
@@ -71,11 +35,11 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
     for seed in seeds(4, 60) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
-            let mut machine = Machine::new(shape, seed);
+            let mut machine = machine(shape, seed);
             for _ in 0..3 {
-                machine.run(60);
+                run(&mut machine, 60);
                 machine.rig.world.pull(machine.devices[0]);
-                machine.run(60);
+                run(&mut machine, 60);
                 machine.rig.session.drain(&mut machine.rig.world);
                 machine.rig.rest();
                 assert_eq!(machine.rig.status().session, Session::Off, "{shape}");
@@ -83,7 +47,7 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
                 machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
                 machine.attach();
                 assert_eq!(machine.rig.world.controller().journal_protection(machine.rig.array), Ok(()));
-                machine.run(80);
+                run(&mut machine, 80);
                 machine.rig.session.cut_power(&mut machine.rig.world);
                 machine.boot();
                 machine.rig.session.look_at_all(&mut machine.rig.world);
@@ -99,8 +63,8 @@ fn a_journal_that_is_detached_is_empty_and_knows_no_arrays() {
     for seed in seeds(2, 20) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
-            let mut machine = Machine::new(shape, seed);
-            machine.run(40);
+            let mut machine = machine(shape, seed);
+            run(&mut machine, 40);
             machine.rig.world.admin(AdminCommand::DetachJournal).expect_err("it holds promises");
             machine.rig.session.drain(&mut machine.rig.world);
             let array = machine.rig.array;
@@ -124,8 +88,8 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
     for seed in seeds(4, 60) {
         let shape = Shape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
-        let mut machine = Machine::new(shape, seed);
-        machine.run(60);
+        let mut machine = machine(shape, seed);
+        run(&mut machine, 60);
         machine.rig.session.drain(&mut machine.rig.world);
         for slot in [Slot(0), Slot(1)] {
             machine.rig.lose(slot, Loss::Pulled);
@@ -153,7 +117,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
 #[test]
 fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
-        let mut machine = Machine::new(shape, 3);
+        let mut machine = machine(shape, 3);
         let load = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 1 };
         let mut longest = Nanos::ZERO;
         for _ in 0..3_000 {
@@ -182,14 +146,13 @@ fn power_that_goes_again_and_again_while_promises_are_kept_takes_none_of_them() 
     for seed in seeds(4, 80) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
-            let mut machine = Machine::new(shape, seed);
-            machine.run(80);
+            let mut machine = machine(shape, seed);
+            run(&mut machine, 80);
             machine.rig.session.cut_power(&mut machine.rig.world);
             for _ in 0..6 {
                 machine.rig.world.boot();
                 machine.rig.world.attach_journal(&machine.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-                machine.rig.array = machine.rig.world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
-                machine.rig.session.array = machine.rig.array;
+                machine.assemble();
                 let steps = u32::try_from(machine.rig.random.below(300)).expect("few");
                 machine.rig.rest_or(steps);
                 inside += u32::from(machine.rig.world.journal().is_some_and(|journal| journal.entries > 0));
@@ -211,11 +174,11 @@ fn a_journal_that_does_not_answer_any_more_is_given_up() {
     for seed in seeds(2, 20) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
-            let mut machine = Machine::new(shape, seed);
-            machine.run(60);
+            let mut machine = machine(shape, seed);
+            run(&mut machine, 60);
             let start = machine.rig.world.now();
             machine.rig.world.drive_mut(machine.devices[0]).faults.hang = true;
-            machine.run(60);
+            run(&mut machine, 60);
             machine.rig.session.drain(&mut machine.rig.world);
             let waited = machine.rig.world.now().since(start);
             assert!(waited < Nanos::from_secs(120), "{shape}: writes waited for {waited:?}");

@@ -4,24 +4,24 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, JournalState, JournalStatus, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_core::events::DriveError;
 use openraid_core::journal::find::FindError;
 use openraid_format::JournalError;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::JournalFault;
-use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{Bytes, DriveId, Nanos, Sectors};
-use support::{attach_journal, limits_with_journal, seeds, soak, Case};
+use openraid_sim::Shape;
+use openraid_units::{DriveId, Nanos, Sectors};
+use support::journalled::{Journalled, JOURNAL};
+use support::{seeds, soak, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
-const JOURNAL: Sectors = Sectors::mib(8);
 /// More steps than a device takes to join while hosts write, without pauses.
 const STEPS_MAX: u64 = 400;
 
 struct Machine {
-    rig: Rig,
+    own: Journalled,
     /// The device that stays, and the one that goes and comes back.
     stays: DriveId,
     joins: DriveId,
@@ -30,39 +30,24 @@ struct Machine {
 impl Machine {
     /// One device has been dropped, and the other one has gone on alone.
     fn degraded(shape: Shape, seed: u64) -> Self {
-        let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
-        options.world.limits = limits_with_journal(Bytes::mib(1));
-        let mut rig = Rig::new(shape, options);
-        rig.rest();
-        let devices = rig.world.make_journal(2, JOURNAL);
+        let own = Journalled::new(shape, seed, false, 2);
         let gone = usize::from(seed.is_multiple_of(2));
-        let mut machine = Self { rig, stays: devices[1 - gone], joins: devices[gone] };
-        machine.attach(&devices);
-        machine.protect();
+        let mut machine = Self { stays: own.devices[1 - gone], joins: own.devices[gone], own };
         machine.run(40);
-        machine.rig.world.pull(machine.joins);
+        machine.own.rig.world.pull(machine.joins);
         machine.run(40);
         assert_eq!(machine.works(), [true]);
-        machine.rig.world.drive_mut(machine.joins).put_back();
+        machine.own.rig.world.drive_mut(machine.joins).put_back();
         machine
     }
 
     fn journal(&self) -> JournalStatus {
-        self.rig.world.journal().expect("it was attached")
+        self.own.rig.world.journal().expect("it was attached")
     }
 
     /// The devices that work.
     fn works(&self) -> Vec<bool> {
         self.journal().devices.iter().map(|(_, works)| *works).filter(|works| *works).collect()
-    }
-
-    fn attach(&mut self, devices: &[DriveId]) {
-        attach_journal(&mut self.rig.world, devices);
-    }
-
-    fn protect(&mut self) {
-        let (array, policy) = (self.rig.array, Policy { write_cache: WriteCache::Journal, ..Policy::default() });
-        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a journal");
     }
 
     fn load(&self) -> Workload {
@@ -71,17 +56,17 @@ impl Machine {
             align: 4096,
             mix: [1, 8, 1, 1, 1],
             depth: 6,
-            ..Workload::mixed(self.rig.session.capacity())
+            ..Workload::mixed(self.own.rig.session.capacity())
         }
     }
 
     fn run(&mut self, requests: u64) {
         let load = self.load();
-        self.rig.session.run_on(&mut self.rig.world, &load, requests);
+        self.own.rig.session.run_on(&mut self.own.rig.world, &load, requests);
     }
 
     fn join(&mut self) {
-        self.rig.world.join_journal(self.joins).expect("it may");
+        self.own.rig.world.join_journal(self.joins).expect("it may");
     }
 
     /// Hosts write for so many steps, or until the device has joined; how many steps that took.
@@ -91,28 +76,25 @@ impl Machine {
             if self.journal().joining.is_none() {
                 return step;
             }
-            while self.rig.session.outstanding() < 4 {
-                self.rig.session.ask_random(&mut self.rig.world, &load);
+            while self.own.rig.session.outstanding() < 4 {
+                self.own.rig.session.ask_random(&mut self.own.rig.world, &load);
             }
-            self.rig.session.step(&mut self.rig.world);
+            self.own.rig.session.step(&mut self.own.rig.world);
         }
         steps
     }
 
     /// The power has gone: these devices are there at the next start.
     fn boot_with(&mut self, devices: &[DriveId]) {
-        self.rig.world.boot();
-        self.attach(devices);
-        self.rig.array = self.rig.world.assemble(false).unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
-        self.rig.session.array = self.rig.array;
-        self.protect();
-        self.rig.session.look_at_all(&mut self.rig.world);
+        self.own.devices = devices.to_vec();
+        self.own.boot();
+        self.own.rig.session.look_at_all(&mut self.own.rig.world);
     }
 
     fn finish(mut self) {
-        self.rig.session.drain(&mut self.rig.world);
-        self.rig.rest();
-        self.rig.judge();
+        self.own.rig.session.drain(&mut self.own.rig.world);
+        self.own.rig.rest();
+        self.own.rig.judge();
     }
 }
 
@@ -132,19 +114,19 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             let mut machine = Machine::degraded(shape, seed);
-            machine.rig.world.take_notices();
+            machine.own.rig.world.take_notices();
             machine.join();
             assert!(machine.journal().joining.is_some());
             let steps = machine.step_on(100_000);
             assert!((40..STEPS_MAX).contains(&steps), "{shape}: {steps} steps");
             assert_eq!(machine.works(), [true, true], "{shape}");
-            let told = machine.rig.world.take_notices();
+            let told = machine.own.rig.world.take_notices();
             let mirrored = told.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
             assert_eq!((mirrored, told.iter().any(|n| n.kind == NoticeKind::JournalDegraded)), (1, false), "{told:?}");
             machine.run(60);
             // Now the one that has stayed all the time is lost with the power.
-            machine.rig.session.cut_power(&mut machine.rig.world);
-            machine.rig.world.pull(machine.stays);
+            machine.own.rig.session.cut_power(&mut machine.own.rig.world);
+            machine.own.rig.world.pull(machine.stays);
             let joins = machine.joins;
             machine.boot_with(&[joins]);
             machine.finish();
@@ -159,14 +141,14 @@ fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
         let shape = shapes()[usize::try_from(at % 3).expect("few")];
         let _case = Case::new(at, shape);
         let mut machine = Machine::degraded(shape, 1 + at);
-        let before = machine.rig.world.find_journal(&[machine.joins]).expect("it was dropped").superblock;
+        let before = machine.own.rig.world.find_journal(&[machine.joins]).expect("it was dropped").superblock;
         machine.join();
         machine.step_on(at);
-        machine.rig.session.cut_power(&mut machine.rig.world);
-        machine.rig.world.boot();
+        machine.own.rig.session.cut_power(&mut machine.own.rig.world);
+        machine.own.rig.world.boot();
         let (stays, joins) = (machine.stays, machine.joins);
         // The one that joins, alone: as it was dropped, nothing at all, or everything.
-        let alone = match machine.rig.world.find_journal(&[joins]) {
+        let alone = match machine.own.rig.world.find_journal(&[joins]) {
             Err(JournalFault::Found(FindError::Journal(_, JournalError::Unfinished))) => {
                 unfinished += 1;
                 false
@@ -208,37 +190,37 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
         inside += u64::from(machine.journal().joining.is_some());
         let (joins, stays) = (machine.joins, machine.stays);
         match at % 4 {
-            0 => machine.rig.world.pull(joins),
-            1 => machine.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly),
-            2 => machine.rig.world.drive_mut(joins).faults.hang = true,
-            _ => machine.rig.world.pull(stays),
+            0 => machine.own.rig.world.pull(joins),
+            1 => machine.own.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly),
+            2 => machine.own.rig.world.drive_mut(joins).faults.hang = true,
+            _ => machine.own.rig.world.pull(stays),
         }
         machine.run(30);
-        machine.rig.session.drain(&mut machine.rig.world);
+        machine.own.rig.session.drain(&mut machine.own.rig.world);
         if at % 4 == 2 {
             // Before it is written to by hosts nobody waits for it.
-            machine.rig.run_for(Nanos::from_secs(40));
+            machine.own.rig.run_for(Nanos::from_secs(40));
         }
         if at % 4 < 3 {
             assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]), "{shape}");
             assert!(machine.journal().joining.is_none());
             // It comes back once more, and has everything then.
-            machine.rig.world.release(joins);
-            let drive = machine.rig.world.drive_mut(joins);
+            machine.own.rig.world.release(joins);
+            let drive = machine.own.rig.world.drive_mut(joins);
             drive.put_back();
             drive.faults.writes = None;
-            machine.rig.run_for(Nanos::from_millis(100));
-            machine.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+            machine.own.rig.run_for(Nanos::from_millis(100));
+            machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
             machine.join();
             machine.step_on(100_000);
             assert_eq!(machine.works(), [true, true], "{shape}");
             machine.run(20);
-            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.own.rig.session.cut_power(&mut machine.own.rig.world);
             let alone = if at.is_multiple_of(2) { joins } else { stays };
             machine.boot_with(&[alone]);
         } else {
             // Before it has everything nothing is promised by what is left; afterwards everything is.
-            machine.rig.rest();
+            machine.own.rig.rest();
             let state = machine.journal().state;
             assert!(state == JournalState::Live || matches!(state, JournalState::Lost(_)));
         }
@@ -253,7 +235,7 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
         let shape = Shape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut machine = Machine::degraded(shape, seed);
-        let world = &mut machine.rig.world;
+        let world = &mut machine.own.rig.world;
         let small = world.add_drive(DriveSpec::new(JOURNAL - Sectors::mib(1)));
         let new = world.add_drive(DriveSpec::new(JOURNAL));
         world.join_journal(new).expect_err("the old one has to go first");
@@ -261,12 +243,12 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
         world.join_journal(small).expect_err("it is too small");
         machine.joins = new;
         machine.join();
-        machine.rig.world.join_journal(small).expect_err("one at a time");
+        machine.own.rig.world.join_journal(small).expect_err("one at a time");
         machine.step_on(100_000);
-        machine.rig.world.join_journal(small).expect_err("there are two");
+        machine.own.rig.world.join_journal(small).expect_err("there are two");
         assert_eq!(machine.works(), [true, true]);
         machine.run(40);
-        machine.rig.session.cut_power(&mut machine.rig.world);
+        machine.own.rig.session.cut_power(&mut machine.own.rig.world);
         machine.boot_with(&[new]);
         machine.finish();
     }
@@ -276,15 +258,15 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
 fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
     let shape = Shape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 4);
-    machine.rig.world.take_notices();
-    machine.rig.world.drive_mut(machine.stays).faults.reads = true;
+    machine.own.rig.world.take_notices();
+    machine.own.rig.world.drive_mut(machine.stays).faults.reads = true;
     machine.join();
     machine.step_on(100_000);
     assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]));
-    let told = machine.rig.world.take_notices();
+    let told = machine.own.rig.world.take_notices();
     assert!(told.iter().any(|notice| notice.kind == NoticeKind::JournalUnreadable), "{told:?}");
-    machine.rig.world.drive_mut(machine.stays).faults.reads = false;
-    machine.rig.run_for(Nanos::from_millis(100));
+    machine.own.rig.world.drive_mut(machine.stays).faults.reads = false;
+    machine.own.rig.run_for(Nanos::from_millis(100));
     machine.join();
     machine.step_on(100_000);
     assert_eq!(machine.works(), [true, true]);
@@ -302,20 +284,20 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
         let load = Workload { len_max: 64 << 10, mix: [0, 1, 0, 0, 0], ..machine.load() };
         for turn in 0..6 {
             let rounds = machine.journal().counters.rounds;
-            machine.rig.session.run_on(&mut machine.rig.world, &load, 30 + 10 * turn);
+            machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 30 + 10 * turn);
             machine.join();
             while machine.journal().joining.is_some() {
-                machine.rig.session.run_on(&mut machine.rig.world, &load, 1);
+                machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 1);
             }
             inside += machine.journal().counters.rounds - rounds;
-            machine.rig.session.run_on(&mut machine.rig.world, &load, 20);
+            machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 20);
             if turn % 2 == 0 {
-                machine.rig.world.pull(machine.joins);
-                machine.rig.session.run_on(&mut machine.rig.world, &load, 20);
-                machine.rig.world.drive_mut(machine.joins).put_back();
-                machine.rig.run_for(Nanos::from_millis(20));
+                machine.own.rig.world.pull(machine.joins);
+                machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 20);
+                machine.own.rig.world.drive_mut(machine.joins).put_back();
+                machine.own.rig.run_for(Nanos::from_millis(20));
             } else {
-                machine.rig.session.cut_power(&mut machine.rig.world);
+                machine.own.rig.session.cut_power(&mut machine.own.rig.world);
                 let joins = machine.joins;
                 machine.boot_with(&[joins]);
                 std::mem::swap(&mut machine.joins, &mut machine.stays);

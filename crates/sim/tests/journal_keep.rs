@@ -3,20 +3,17 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{
-    AdminCommand, Health, JournalState, JournalStatus, Policy, Session as Protection, WriteCache,
-};
+use openraid_core::admin::{AdminCommand, Health, JournalState, JournalStatus, Session as Protection};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
-use support::{attach_journal, limits_with_journal, seeds, Case};
+use support::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
+use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
-/// 7 MiB of ring, and 1020 KiB before it.
-const JOURNAL: Sectors = Sectors::mib(8);
 
 /// An array beside the one of the rig.
 struct Other {
@@ -45,8 +42,9 @@ impl Machine {
         let devices = rig.world.make_journal(mirrors, JOURNAL);
         let mut machine = Self { rig, other: Other { session, drives }, devices };
         machine.attach();
-        machine.protect(machine.rig.array);
-        machine.protect(array);
+        for array in [machine.rig.array, array] {
+            protect(&mut machine.rig.world, array);
+        }
         machine
     }
 
@@ -56,11 +54,6 @@ impl Machine {
 
     fn attach(&mut self) {
         attach_journal(&mut self.rig.world, &self.devices);
-    }
-
-    fn protect(&mut self, array: ArrayId) {
-        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
-        self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("the policy is taken");
     }
 
     /// The first array loses a member, goes on without it, and loses one more, both with what they had not made durable.
@@ -107,7 +100,7 @@ impl Machine {
     fn start(&mut self, drives: &[DriveId]) -> ArrayId {
         let started = self.rig.world.assemble_of(drives, false);
         let array = started.unwrap_or_else(|error| panic!("{}: {error}", self.rig.shape));
-        self.protect(array);
+        protect(&mut self.rig.world, array);
         array
     }
 

@@ -12,7 +12,7 @@ use openraid_format::{
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Sectors};
-use support::{attach_journal, limits_with_journal};
+use support::journalled::{attach_journal, limits_with_journal};
 
 const CAPACITY: Sectors = Sectors::mib(8);
 

@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use openraid_core::admin::{Policy, WriteCache};
@@ -13,14 +12,12 @@ use openraid_sim::fault::{report, Fault, Mode, Scenario, Verdict};
 use openraid_sim::random::Random;
 use openraid_sim::Shape;
 use openraid_units::{BlockSize, Bytes, Sectors};
-use support::{seeds, soak};
+use support::{seeds, soak, two_at_a_time};
 
 /// Runs of each level, in the slice and in the long run, and how many of them lose a member at the least: in the others
 /// the first promise was still on its way.
 const SLICE: (u64, u64) = (12, 9);
 const WHOLE: (u64, u64) = (1_200, 1_000);
-/// Runs at once.
-const THREADS: usize = 2;
 /// Sectors of a member of a leg: the outer superblock and what stands in front of the data need room.
 const LEG_DATA: Sectors = Sectors::mib(1);
 
@@ -97,27 +94,18 @@ struct Figures {
 
 fn run_all(level: Level) -> Figures {
     let seeds = seeds(SLICE.0, WHOLE.0);
-    let next = AtomicU64::new(seeds.start);
     let figures = Mutex::new(Figures::default());
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    break;
-                }
-                let scenario = scenario(level, seed);
-                let report = report(&scenario, None);
-                let mut figures = figures.lock().unwrap();
-                figures.runs += 1;
-                figures.with_loss += u64::from(report.counts.faults.contains_key(&Fault::CutAndLoss));
-                figures.cuts += report.counts.cuts;
-                figures.requests += report.counts.requests;
-                if report.verdict != Verdict::Survived {
-                    let story = report.story.join("\n");
-                    figures.lost.push(format!("{scenario}\n{story}\n{:?}", report.verdict));
-                }
-            });
+    two_at_a_time(seeds, |seed| {
+        let scenario = scenario(level, seed);
+        let report = report(&scenario, None);
+        let mut figures = figures.lock().unwrap();
+        figures.runs += 1;
+        figures.with_loss += u64::from(report.counts.faults.contains_key(&Fault::CutAndLoss));
+        figures.cuts += report.counts.cuts;
+        figures.requests += report.counts.requests;
+        if report.verdict != Verdict::Survived {
+            let story = report.story.join("\n");
+            figures.lost.push(format!("{scenario}\n{story}\n{:?}", report.verdict));
         }
     });
     figures.into_inner().unwrap()

@@ -1,13 +1,13 @@
-//! What the model tests share: how many seeds, a word about the case that failed, and a machine's journal.
+//! What the model tests share: how many seeds, two threads for them, a word about the case that failed, and a machine
+//! with a journal.
 
 #![allow(dead_code)] // each test binary uses a part
 
-use openraid_core::admin::JournalState;
-use openraid_core::limits::Limits;
-use openraid_sim::World;
-use openraid_units::{Bytes, DriveId, Nanos};
+pub mod journalled;
+
 use std::fmt::Display;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Is this the long run?
 pub fn soak() -> bool {
@@ -38,15 +38,17 @@ impl Drop for Case {
     }
 }
 
-/// Small limits with room for a cache of that size and for the buffers of a journal.
-pub fn limits_with_journal(cache: Bytes) -> Limits {
-    let (small, journal) = (Limits::small(), Bytes::kib(256));
-    Limits { pool: small.pool + cache + journal, cache, journal, ..small }
-}
-
-/// Attach these devices as the journal and wait until it takes writes.
-pub fn attach_journal(world: &mut World, devices: &[DriveId]) {
-    world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
-    world.run_for(Nanos::from_millis(50));
-    assert_eq!(world.journal().map(|own| own.state), Some(JournalState::Live));
+/// Do this with each of many things, two at a time: as many as the machine that a change is tested on has processors.
+pub fn two_at_a_time<T: Send>(things: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync) {
+    let things = Mutex::new(things);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| loop {
+                // A statement of its own: the next one must not wait until this one is done.
+                let next = things.lock().expect("the iterator does not panic").next();
+                let Some(thing) = next else { break };
+                each(thing);
+            });
+        }
+    });
 }
