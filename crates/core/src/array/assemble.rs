@@ -407,6 +407,16 @@ fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
             Role::Faulty | Role::Journal => Verdict::Failed,
         };
     }
+    // One that is complete is a member where the one that it replaces is not there, or was called faulty already.
+    for verdict in &mut verdicts {
+        match *verdict {
+            Verdict::Replacement(slot, Sectors::MAX) if !taken.contains(slot) => {
+                taken.insert(slot);
+                *verdict = Verdict::Member(slot);
+            }
+            _ => {}
+        }
+    }
     verdicts
 }
 

@@ -373,12 +373,17 @@ impl Controller {
 /// If the superblocks call somebody a member who is not there, what is recorded next says so.
 fn note_absence(set: &mut Set, assembly: &Assembly) {
     let missing = |role: Role| matches!(role, Role::Active(slot) if assembly.missing.contains(slot));
-    if assembly.fresh || !assembly.common.roles.iter().any(missing) {
+    // A replacement that was complete has taken the place of a member that may come back.
+    let replaced = |member: &PlannedMember| {
+        matches!(member.verdict, Verdict::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
+    };
+    let replaced = assembly.members.iter().any(replaced);
+    if assembly.fresh || !(replaced || assembly.common.roles.iter().any(missing)) {
         return;
     }
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
     metadata.note_absence();
-    if assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
+    if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // It is marked as active already: nothing else would be recorded before the first write is answered.
         metadata.request_failure();
     }

@@ -71,7 +71,8 @@ impl Set {
             }
             own.features.set(FeatureMap::REPLACEMENT, member.replacement);
             own.set_recovery_offset(match member.state {
-                MemberState::Rebuilding { to } => Some(openraid_units::MemberLba(to.get())),
+                // A replacement that is complete has no place up to which it is.
+                MemberState::Rebuilding { to } if to != Sectors::MAX => Some(openraid_units::MemberLba(to.get())),
                 _ => None,
             });
         }

@@ -44,6 +44,8 @@ pub(crate) struct Task {
     pub flushed: u64,
     /// Everything is done; the members are being flushed before that is recorded.
     pub finishing: bool,
+    /// A replacement is complete, which this generation of superblocks says; 0 is none.
+    pub complete: u64,
     pub mismatches: u64,
 }
 

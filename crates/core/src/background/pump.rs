@@ -161,8 +161,8 @@ impl Controller {
             let set = self.set(id);
             let task = set.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
-            let op =
-                if task.only_marked && !is_marked(set, task.kind, from, to) { None } else { unit_op(set, id, unit) };
+            let passes = task.only_marked && !is_marked(set, task.kind, from, to);
+            let op = unit_op(set, id, unit).filter(|op| !passes || self.is_in_work(op));
             let now = self.now;
             let set = self.set_mut(id);
             let rate = match set.task.as_ref().expect("just seen").kind {
@@ -195,6 +195,12 @@ impl Controller {
         self.checkpoint_task(id, actions) | moved
     }
 
+    /// Is somebody at work in the range of a unit? A write may have been planned when the unit was not done, without the
+    /// parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
+    fn is_in_work(&self, op: &Op) -> bool {
+        self.locks.conflicting(self.lock_range(op)).next().is_some()
+    }
+
     /// The next unit of a set's task, if it may begin now.
     fn next_unit(&mut self, id: SetId) -> Option<u64> {
         if !self.may_make_background_op() {
@@ -215,7 +221,12 @@ impl Controller {
         if set.checkpoint_flushes > 0 {
             return false;
         }
+        let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);
         let Some(task) = &mut set.task else { return false };
+        if task.complete > 0 && durable >= task.complete {
+            self.task_finished(id);
+            return true;
+        }
         let finished = task.position >= task.end && task.in_flight == 0;
         if task.finishing || !(finished || (now >= task.next_checkpoint && task.position > task.flushed)) {
             return false;
@@ -237,7 +248,10 @@ impl Controller {
         let set = self.set_mut(id);
         let Some(task) = &set.task else { return };
         if task.finishing {
-            return self.task_finished(id);
+            return match task.kind {
+                TaskKind::Replace => set.replacement_complete(),
+                _ => self.task_finished(id),
+            };
         }
         let to = Sectors((task.flushed * task.unit).min(task.total));
         match task.kind {

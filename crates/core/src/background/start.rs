@@ -132,6 +132,7 @@ impl Controller {
             next_checkpoint: now + interval,
             flushed: position,
             finishing: false,
+            complete: 0,
             mismatches: 0,
         });
         self.set_changed = true;
@@ -200,7 +201,20 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request();
     }
 
-    /// The replacement in this slot is complete: it takes over.
+    /// The replacement that was filled is complete. Its superblock says so before the old member is called faulty: the
+    /// power may go between the two, and one of them must be a full member then.
+    pub(super) fn replacement_complete(&mut self) {
+        let task = self.task.as_mut().expect("it was filled by a task");
+        let place = self.places[task.slot.expect("it fills a slot").index()];
+        if task.complete > 0 {
+            return;
+        }
+        let Some(member) = self.members.get_mut(place.replacement as usize) else { return };
+        member.state = MemberState::Rebuilding { to: Sectors::MAX };
+        task.complete = self.metadata.as_mut().expect("redundant sets have metadata").request();
+    }
+
+    /// The replacement in this slot is complete, and its superblock says so: it takes over.
     fn slot_replaced(&mut self, slot: Slot) {
         let place = &mut self.places[slot.index()];
         let (old, new) = (place.member, place.replacement);

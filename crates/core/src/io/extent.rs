@@ -307,6 +307,12 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
+                let set = self.ops[index].set;
+                // The journal took over while it waited for its range: a replay would bring back what it takes away, in part.
+                if self.set(set).journal.session != Session::Off {
+                    self.explain_op(index, Reason::DiscardIgnored, self.ops[index].at.get(), 0);
+                    return self.finish_op(index, actions);
+                }
                 if !self.begin_write(index, actions) || !self.is_discard_recorded(index) {
                     return;
                 }

@@ -175,11 +175,13 @@ impl Controller {
         self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, actions);
     }
 
-    /// A member joins: whatever stands in its area is not of its new slot.
+    /// A member joins: whatever stands in its area is not of its new slot. It says what the others do of parity: when it
+    /// has been filled it may be the only one that is left to say so.
     pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, actions: &mut Actions) {
         if self.set(id).ppl.is_some() {
+            let generation = self.set_mut(id).next_log_generation();
             self.zero_area(id, index, actions);
-            self.write_empty_header(id, index, 0, actions);
+            self.write_empty_header(id, index, generation, actions);
         }
     }
 
