@@ -32,7 +32,7 @@ impl Controller {
         let waited = !self.cache_waiters.is_empty() || self.journal.short;
         self.channels.destage_hurries =
             waited || self.cache.draining || self.cache.syncs > 0 || self.journal.presses > 0;
-        if self.journal.replay.is_active() {
+        if !self.cache.is_on() || self.journal.replay.is_active() {
             // No entry may depend on a stripe that replay has not made whole.
             return false;
         }

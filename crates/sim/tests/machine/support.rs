@@ -62,7 +62,7 @@ impl DriveModel for ExponentialDrive {
             done.push(tag);
         }
     }
-    fn busy(&self) -> Nanos {
+    fn busy(&self, _: Instant) -> Nanos {
         self.busy
     }
 }

@@ -98,7 +98,7 @@ impl DriveModel for ConstantDrive {
             done.push(tag);
         }
     }
-    fn busy(&self) -> Nanos {
+    fn busy(&self, _: Instant) -> Nanos {
         self.busy
     }
 }

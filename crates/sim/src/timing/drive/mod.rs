@@ -28,12 +28,13 @@ pub trait DriveModel {
     fn sectors(&self) -> u64;
     /// A command arrives. Its range must be within the drive; its payload is not looked at.
     fn submit(&mut self, now: Instant, command: &DriveCommand);
-    /// When `advance` has something to do.
+    /// When `advance` has something to do; none if nothing will complete before more is submitted.
     fn next(&self) -> Option<Instant>;
     /// Time passes until `now`; commands that end by then, at the drive's interface, are added to `done` in order.
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
-    /// Time for which the mechanism or the dies have worked; for a drive with dies, their sum over the number of dies.
-    fn busy(&self) -> Nanos;
+    /// Time for which the mechanism or the dies have worked by `now`; for a drive with dies, their sum over the number of
+    /// dies.
+    fn busy(&self, now: Instant) -> Nanos;
 }
 
 /// How full an SSD has been before.
@@ -144,11 +145,11 @@ impl DriveModel for AnyDrive {
             Self::Constant(drive) => drive.advance(now, done),
         }
     }
-    fn busy(&self) -> Nanos {
+    fn busy(&self, now: Instant) -> Nanos {
         match self {
-            Self::Disk(drive) => drive.busy(),
-            Self::Ssd(drive) => drive.busy(),
-            Self::Constant(drive) => drive.busy(),
+            Self::Disk(drive) => drive.busy(now),
+            Self::Ssd(drive) => drive.busy(now),
+            Self::Constant(drive) => drive.busy(now),
         }
     }
 }

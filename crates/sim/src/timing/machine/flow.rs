@@ -251,7 +251,9 @@ impl<D: DriveModel> Machine<D> {
         if writes && !self.member_ways.is_free() {
             at = self.member_ways.write(at, bytes);
         }
-        self.stations[drive].arrive(&mut self.calendar, at, *command);
+        // What has no payload with it comes in the order in which the processor lets it go.
+        let last = !writes || self.member_ways.is_free();
+        self.events += self.stations[drive].arrive(&mut self.calendar, at, command, last);
     }
 
     /// A drive has something to do: commands end, others begin.

@@ -445,7 +445,7 @@ impl<D: DriveModel> Machine<D> {
         }
         let cache = self.controller.cache_counters();
         MachineCounters {
-            members: self.stations.iter().map(Station::counters).collect(),
+            members: self.stations.iter().map(|station| station.counters(self.now)).collect(),
             requests: self.requests,
             bytes: self.bytes,
             host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),

@@ -72,6 +72,8 @@ pub(super) struct Station<D> {
     coming: VecDeque<(Instant, DriveCommand)>,
     /// On their way through the channel.
     wire: VecDeque<(Instant, DriveCommand)>,
+    /// When the drive has something to do.
+    due: Instant,
     counters: MemberCounters,
 }
 
@@ -83,6 +85,7 @@ impl<D: DriveModel> Station<D> {
             channel,
             coming: VecDeque::new(),
             wire: VecDeque::new(),
+            due: Instant::NEVER,
             counters: MemberCounters::default(),
         }
     }
@@ -92,8 +95,8 @@ impl<D: DriveModel> Station<D> {
     pub fn channel(&self) -> Option<usize> {
         self.channel
     }
-    pub fn counters(&self) -> MemberCounters {
-        MemberCounters { busy: self.drive.busy(), ..self.counters }
+    pub fn counters(&self, now: Instant) -> MemberCounters {
+        MemberCounters { busy: self.drive.busy(now), ..self.counters }
     }
 
     pub fn count(&mut self, command: &DriveCommand) {
@@ -113,19 +116,29 @@ impl<D: DriveModel> Station<D> {
         }
     }
 
-    /// A command will be here at `at`. One without payload may overtake one that waits for the way.
-    pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: DriveCommand) {
+    /// A command will be here at `at`. One without payload may overtake one that waits for the way; `last` says that none
+    /// that comes later can be here sooner. Returns how much happened.
+    pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: &DriveCommand, last: bool) -> u64 {
+        let alone = self.coming.is_empty() && self.channel.is_none();
+        if last && alone && self.due > at {
+            // The drive does nothing until then that anybody sees: it may have the command now.
+            self.give(at, command);
+            self.schedule(calendar);
+            return 1;
+        }
         if self.coming.back().is_none_or(|(last, _)| *last <= at) {
-            self.coming.push_back((at, command));
+            self.coming.push_back((at, *command));
         } else {
             let behind = self.coming.iter().rev().take_while(|(other, _)| *other > at).count();
-            self.coming.insert(self.coming.len() - behind, (at, command));
+            self.coming.insert(self.coming.len() - behind, (at, *command));
         }
         self.schedule(calendar);
+        0
     }
 
-    fn schedule(&self, calendar: &mut Calendar) {
-        let mut next = self.drive.next().unwrap_or(Instant::NEVER);
+    fn schedule(&mut self, calendar: &mut Calendar) {
+        self.due = self.drive.next().unwrap_or(Instant::NEVER);
+        let mut next = self.due;
         if let Some((at, _)) = self.coming.front() {
             next = next.min(*at);
         }
@@ -138,7 +151,7 @@ impl<D: DriveModel> Station<D> {
     /// The time is `now`: commands of the drive that ended. Returns how much happened.
     pub fn moves(&mut self, calendar: &mut Calendar, channels: &mut [Ways], now: Instant, ended: &mut Vec<Tag>) -> u64 {
         let mut moved = 0;
-        if self.drive.next().is_some_and(|at| at <= now) {
+        if self.due <= now {
             self.drive.advance(now, ended);
             moved += 1;
         }

@@ -4,7 +4,7 @@
 //! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
 //! reach to be a turn away.
 
-use super::{Disk, Place, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
+use super::{Disk, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -94,7 +94,7 @@ impl Disk {
         let wanted = self.destage_wanted(now);
         if self.window.is_empty() {
             return if wanted || self.destage_time().is_some_and(|time| time <= now) {
-                self.nearest_extent(now, u32::MAX).map(|(_, index)| Choice::Extent(index))
+                self.nearest_extent(now, u32::MAX).map(Choice::Extent)
             } else {
                 None
             };
@@ -104,7 +104,7 @@ impl Disk {
         }
         let (way, command) = self.nearest_command(now);
         if wanted {
-            if let Some((_, extent)) = self.nearest_extent(now, self.worth(now, way, command)) {
+            if let Some(extent) = self.nearest_extent(now, self.worth(now, way, command)) {
                 return Some(Choice::Extent(extent));
             }
         }
@@ -144,6 +144,7 @@ impl Disk {
         let in_order = self.tables.sorting_window < self.tables.queue_depth;
         let waiting = if in_order { self.window.remove(index) } else { self.window.swap_remove(index) };
         let Waiting { tag, write, lba, len, .. } = waiting;
+        self.window_writes -= u32::from(write);
         let kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, len } };
         let begin = waiting.ready.max(now);
         let times = Times { now, begin, data: waiting.data };
@@ -165,7 +166,7 @@ impl Disk {
         let geometry = &self.tables.geometry;
         let span = geometry.span(place, lba, len);
         let turn = u64::from(geometry.turn());
-        let arrival = (begin + u64::from(self.travel(&Spot::of(place), write))).max(data);
+        let arrival = (begin + u64::from(self.view(0, write).travel(&Spot::of(place)))).max(data);
         let at = self.rotation(arrival) % turn;
         let angle = u64::from(place.angle);
         let wait = if angle >= at { angle - at } else { angle + turn - at };
@@ -189,44 +190,30 @@ impl Disk {
         }
     }
 
-    /// Time of the arm and of the heads.
-    #[inline]
-    fn travel(&self, to: &Spot, write: bool) -> u32 {
-        let distance = self.cylinder.abs_diff(to.cylinder);
-        if distance == 0 {
-            return if self.head == to.head { 0 } else { self.tables.head_switch };
-        }
-        let curve = if write { &self.tables.seek_write } else { &self.tables.seek_read };
-        curve.time(distance)
-    }
-
-    /// Time to a sector, as the firmware sees it. `angle` is the spindle's now, `delay` passes before the arm moves, for
-    /// `travel`. What follows the sector that was last under the head is done at once: a way that seems shorter would break a
-    /// stream for a turn or two.
-    #[inline]
-    fn way(&self, angle: u32, delay: u32, travel: u32, to: &Spot, follows: bool) -> u32 {
-        if follows {
-            return delay;
-        }
-        let turn = self.tables.geometry.turn();
-        let travel = delay + travel;
-        let at = (angle + travel) % turn;
-        let wait = if to.angle >= at { to.angle - at } else { to.angle + turn - at };
-        if wait < self.tables.margin && travel > delay {
-            travel + wait + turn
-        } else {
-            travel + wait
-        }
-    }
-
     #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
     fn angle(&self, now: u64) -> u32 {
         (self.rotation(now) % u64::from(self.tables.geometry.turn())) as u32
     }
 
+    /// What ways from here depend on.
+    #[inline]
+    fn view(&self, angle: u32, write: bool) -> View<'_> {
+        let tables = &*self.tables;
+        View {
+            curve: if write { &tables.seek_write } else { &tables.seek_read },
+            head_switch: tables.head_switch,
+            turn: tables.geometry.turn(),
+            margin: tables.margin,
+            cylinder: self.cylinder,
+            head: self.head,
+            angle,
+        }
+    }
+
     /// The command that is next, and its way; none at all for one that has waited for too long.
     fn nearest_command(&self, now: u64) -> (u32, usize) {
-        let angle = self.angle(now);
+        let reading = self.view(self.angle(now), false);
+        let writing = View { curve: &self.tables.seek_write, ..reading };
         let mut best = (u32::MAX, 0);
         let mut oldest = (u64::MAX, 0);
         for (index, waiting) in self.window.iter().take(self.tables.sorting_window).enumerate() {
@@ -237,12 +224,13 @@ impl Disk {
             let delay = u32::try_from(ready).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
             let follows = waiting.lba == self.last;
             let spot = Spot::of(&waiting.place);
-            let travel = if follows { 0 } else { self.travel(&spot, waiting.write) };
+            let view = if waiting.write { &writing } else { &reading };
+            let travel = if follows { 0 } else { view.travel(&spot) };
             // No way is shorter than the time until the arm is there.
             if delay + travel >= best.0 {
                 continue;
             }
-            let way = self.way(angle, delay, travel, &spot, follows);
+            let way = view.way(delay, travel, &spot, follows);
             if way < best.0 {
                 best = (way, index);
             }
@@ -254,32 +242,86 @@ impl Disk {
         }
     }
 
-    /// The piece with the shortest way below `bound`, and that way; none at all for one that has waited for too long.
-    /// Pieces are looked at outwards from the head, as far as the arm alone is not too long.
-    fn nearest_extent(&mut self, now: u64, bound: u32) -> Option<(u32, usize)> {
+    /// The piece with the shortest way below `bound`; or the one that has waited for too long. Pieces are looked at
+    /// outwards from the head, in turns behind it and before it, each way as far as the arm alone is not too long. Of equal
+    /// ways that of the nearest piece behind the head is taken, before it only if there is none behind.
+    fn nearest_extent(&mut self, now: u64, bound: u32) -> Option<usize> {
         let (since, oldest) = self.dirty.oldest()?;
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
-            return Some((0, self.dirty.index(oldest) - 1));
+            return Some(self.dirty.index(oldest) - 1);
         }
-        let angle = self.angle(now);
-        let (before, mut behind) = self.dirty.near(self.last, NEAR_EXTENTS);
-        let (mut best, mut found) = (bound, None);
-        let mut look = |index: usize| {
+        let view = self.view(self.angle(now), true);
+        let (mut before, mut behind) = self.dirty.near(self.last, NEAR_EXTENTS);
+        let (mut best, mut found, mut is_before) = (bound, None, false);
+        // The way to a piece; none if the arm alone takes as long as `most`, or longer.
+        let way_to = |index: usize, most: u32| {
             let (start, spot) = self.dirty.spot(index);
             let follows = start == self.last;
-            let far = spot.cylinder != self.cylinder;
-            let travel = self.travel(spot, true);
-            if far && !follows && travel >= best {
-                return false;
-            }
-            let way = self.way(angle, 0, travel, spot, follows);
-            if way < best {
-                (best, found) = (way, Some(index));
-            }
-            true
+            let travel = view.travel(spot);
+            let too_far = spot.cylinder != view.cylinder && !follows && travel >= most;
+            (!too_far).then(|| view.way(0, travel, spot, follows))
         };
-        let _ = behind.all(&mut look);
-        let _ = before.rev().all(&mut look);
-        found.map(|index| (best, index))
+        while !(behind.is_empty() && before.is_empty()) {
+            if let Some(index) = behind.next() {
+                // It is taken before an equal one on the other side.
+                let most = best.saturating_add(u32::from(is_before));
+                match way_to(index, most) {
+                    Some(way) if way < most => (best, found, is_before) = (way, Some(index), false),
+                    Some(_) => {}
+                    None => behind = 0..0,
+                }
+            }
+            if let Some(index) = before.next_back() {
+                match way_to(index, best) {
+                    Some(way) if way < best => (best, found, is_before) = (way, Some(index), true),
+                    Some(_) => {}
+                    None => before = 0..0,
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What the time to a sector depends on besides the sector, once for all that are compared.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    curve: &'a SeekCurve,
+    head_switch: u32,
+    turn: u32,
+    margin: u32,
+    cylinder: u32,
+    head: u32,
+    /// The spindle's angle now.
+    angle: u32,
+}
+
+impl View<'_> {
+    /// Time of the arm and of the heads.
+    #[inline(always)]
+    fn travel(&self, to: &Spot) -> u32 {
+        let distance = self.cylinder.abs_diff(to.cylinder);
+        if distance == 0 {
+            return if self.head == to.head { 0 } else { self.head_switch };
+        }
+        self.curve.time(distance)
+    }
+
+    /// Time to a sector, as the firmware sees it. `delay` passes before the arm moves, for `travel`. What follows the
+    /// sector that was last under the head is done at once: a way that seems shorter would break a stream for a turn or
+    /// two.
+    #[inline(always)]
+    fn way(&self, delay: u32, travel: u32, to: &Spot, follows: bool) -> u32 {
+        if follows {
+            return delay;
+        }
+        let travel = delay + travel;
+        let at = (self.angle + travel) % self.turn;
+        let wait = if to.angle >= at { to.angle - at } else { to.angle + self.turn - at };
+        if wait < self.margin && travel > delay {
+            travel + wait + self.turn
+        } else {
+            travel + wait
+        }
     }
 }

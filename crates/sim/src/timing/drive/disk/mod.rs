@@ -33,6 +33,8 @@ use std::sync::Arc;
 /// How much slower than named a spindle may turn, in parts of 2^20: one in a thousand, as sheets promise 0.1 to 0.5
 /// percent.
 const SPINDLE_TOLERANCE: u64 = 1 << 10;
+/// Sectors of a transfer whose time is looked up; of longer ones it is computed.
+const SHORT_TRANSFER: u64 = 256;
 /// Data is written out in pieces of at most so many sectors, so that room comes free bit by bit.
 const DESTAGE_SECTORS: u64 = 512;
 
@@ -46,6 +48,8 @@ pub struct DiskTables {
     command: u64,
     cached_command: u64,
     link_rate: Rate,
+    /// Times of transfers by sectors, up to [`SHORT_TRANSFER`].
+    transfers: Vec<u64>,
     flush: u64,
     flush_queued: bool,
     margin: u32,
@@ -80,6 +84,7 @@ impl DiskTables {
             command: profile.command.value.0,
             cached_command: profile.cached_command.value.0,
             link_rate: profile.link_rate.value,
+            transfers: (0..=SHORT_TRANSFER).map(|n| profile.link_rate.value.time(Bytes(n * 512)).0).collect(),
             flush: profile.flush.value.0,
             flush_queued: profile.flush_queued,
             margin: short(profile.positioning_margin.value),
@@ -104,8 +109,12 @@ impl DiskTables {
         &self.geometry
     }
 
+    #[allow(clippy::cast_possible_truncation)] // an index of more than 32 bits is beyond the table anyway
     fn transfer(&self, sectors: u64) -> u64 {
-        self.link_rate.time(Bytes(sectors * 512)).0
+        match self.transfers.get(sectors as usize) {
+            Some(time) => *time,
+            None => self.link_rate.time(Bytes(sectors * 512)).0,
+        }
     }
 }
 
@@ -171,6 +180,8 @@ pub struct Disk {
     slowness: u64,
     write_cache: bool,
     window: Vec<Waiting>,
+    /// Writes among those.
+    window_writes: u32,
     /// Writes that wait for room in the write cache.
     blocked: VecDeque<Waiting>,
     /// Commands beyond the queue, or behind a flush.
@@ -203,6 +214,7 @@ impl Disk {
             slowness: random.below(SPINDLE_TOLERANCE),
             write_cache: options.write_cache.unwrap_or(tables.write_cache) && tables.dirty > 0,
             window: Vec::with_capacity(tables.queue_depth),
+            window_writes: 0,
             blocked: VecDeque::new(),
             beyond: VecDeque::new(),
             flushes: Vec::new(),
@@ -299,6 +311,7 @@ impl Disk {
         }
         self.link_free = self.link_free.max(now) + self.tables.transfer(sectors);
         waiting.data = self.link_free;
+        self.window_writes += 1;
         self.window.push(waiting);
     }
 
@@ -309,14 +322,44 @@ impl Disk {
         self.outbox.push(Instant(end), write.tag);
     }
 
+    /// When the mechanism's next step is due.
+    #[inline]
+    fn due(&self) -> Option<u64> {
+        self.work.as_ref().map(|work| work.end).or(self.timer)
+    }
+
+    /// When somebody has to look, so that no completion comes too late. What happens inside is made up for at the next
+    /// look, each step at its own time; nobody need come for a step that completes nothing and lets nothing of what waits
+    /// be completed before the end that is named here.
+    #[inline]
+    fn next_stir(&self) -> Option<u64> {
+        let due = self.due()?;
+        if !self.flushes.is_empty() || !self.beyond.is_empty() || self.window_writes > 0 {
+            return Some(due);
+        }
+        match &self.work {
+            // Whatever is answered behind a read comes over the link behind it.
+            Some(Work { kind: WorkKind::Read { len, .. }, .. }) => Some(self.read_end(due, *len)),
+            Some(Work { kind: WorkKind::Write { .. }, .. }) => Some(due),
+            // Only what is in the cache goes out.
+            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None
+                if self.window.is_empty() && self.blocked.is_empty() =>
+            {
+                None
+            }
+            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None => Some(due),
+        }
+    }
+
+    /// When the data of a read that the medium has given by `now` is with the host.
+    #[inline]
+    fn read_end(&self, now: u64, len: u64) -> u64 {
+        now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1)
+    }
+
     /// Everything that is due by `now`, except for giving out completions.
     fn settle(&mut self, now: u64) {
-        loop {
-            let due = match (&self.work, self.timer) {
-                (Some(work), _) => work.end,
-                (None, Some(timer)) => timer,
-                (None, None) => return,
-            };
+        while let Some(due) = self.due() {
             if due > now {
                 return;
             }
@@ -334,7 +377,7 @@ impl Disk {
         match work.kind {
             WorkKind::Read { tag, lba, len } => {
                 self.last_read = now;
-                let end = now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1);
+                let end = self.read_end(now, len);
                 self.link_free = end;
                 self.outbox.push(Instant(end), tag);
                 self.segments.filled(&self.tables.geometry, now, work.media, lba, lba + len);
@@ -418,10 +461,9 @@ impl DriveModel for Disk {
     }
 
     fn next(&self) -> Option<Instant> {
-        let inner = self.work.map(|work| work.end).or(self.timer).map(Instant);
-        match (inner, self.outbox.next()) {
-            (Some(inner), Some(outer)) => Some(inner.min(outer)),
-            (inner, outer) => inner.or(outer),
+        match (self.next_stir(), self.outbox.next()) {
+            (Some(inner), Some(outer)) => Some(outer.min(Instant(inner))),
+            (inner, outer) => inner.map(Instant).or(outer),
         }
     }
 
@@ -432,8 +474,13 @@ impl DriveModel for Disk {
         }
     }
 
-    fn busy(&self) -> Nanos {
-        Nanos(self.busy + self.segments.worked())
+    fn busy(&self, now: Instant) -> Nanos {
+        if self.due().is_none_or(|due| due > now.0) {
+            return Nanos(self.busy + self.segments.worked());
+        }
+        let mut settled = self.clone();
+        settled.settle(now.0);
+        Nanos(settled.busy + settled.segments.worked())
     }
 }
 

@@ -334,6 +334,52 @@ fn writing_in_order_without_a_cache_costs_a_turn_each_time() {
     close(trial.mean(), turn, 0.03);
 }
 
+/// What a disk does over some seconds: when which command ended, how long it worked, and how often somebody looked. It is
+/// looked at when it asks for that, or (`often`) whenever anything happens inside.
+fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Nanos>, u32) {
+    let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
+    let DriveKind::Disk(profile) = kind else { panic!("a disk") };
+    let mut disk = disk(&profile, capacity.value, seed);
+    let (mut random, mut now, mut looks) = (Random::new(seed), Instant::ZERO, 0);
+    let (mut log, mut busy, mut done) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..4000 {
+        let op = match random.below(200) {
+            0 => DriveOp::Flush,
+            1 => DriveOp::Discard,
+            2..=4 => DriveOp::Write { fua: true },
+            5..=80 => DriveOp::Write { fua: false },
+            _ => DriveOp::Read,
+        };
+        let sectors = if op == DriveOp::Flush { 0 } else { random.between(1, 64) };
+        let lba = if random.chance(1, 4) { disk.last_read % 4096 } else { random.below(capacity.value.0 - 64) };
+        disk.submit(now, &command(number, op, if op == DriveOp::Flush { 0 } else { lba }, sectors));
+        // Bursts, and pauses in which all is written out.
+        let pause = if random.chance(1, 50) { 3_000_000_000 } else { 9_000_000 };
+        let until = now + Nanos(random.below(pause));
+        loop {
+            let own = disk.next();
+            let inner = disk.due().map(Instant).filter(|_| often);
+            let Some(next) = own.into_iter().chain(inner).min().filter(|next| *next <= until) else { break };
+            (now, looks) = (next, looks + 1);
+            disk.advance(now, &mut done);
+            log.extend(done.drain(..).map(|tag| (now, tag.index())));
+        }
+        now = until;
+        busy.push(disk.busy(now));
+    }
+    (log, busy, looks)
+}
+
+#[test]
+fn who_looks_only_when_asked_to_sees_the_same() {
+    for (name, seed) in [("exos_x18_18tb", 1), ("mba3073rc", 2), ("wd740gd", 3), ("hus728t8", 4)] {
+        let (seldom, often) = (looked_at(name, seed, false), looked_at(name, seed, true));
+        assert_eq!(seldom.0, often.0, "{name}");
+        assert_eq!(seldom.1, often.1, "{name}");
+        assert!(seldom.2 * 10 < often.2 * 9, "{name}: {} of {} looks", seldom.2, often.2);
+    }
+}
+
 #[test]
 fn a_flush_ends_when_everything_before_it_is_on_the_medium() {
     let (profile, capacity) = bare("mba3073rc");
@@ -342,13 +388,13 @@ fn a_flush_ends_when_everything_before_it_is_on_the_medium() {
         disk.submit(Instant::ZERO, &command(number, DriveOp::Write { fua: false }, u64::from(number) * 5_000_000, 8));
     }
     disk.submit(Instant::ZERO, &command(99, DriveOp::Flush, 0, 0));
-    let mut done = Vec::new();
+    let (mut now, mut done) = (Instant::ZERO, Vec::new());
     while !done.iter().any(|tag: &Tag| tag.index() == 99) {
-        let next = disk.next().expect("the flush is not done");
-        disk.advance(next, &mut done);
+        now = disk.next().expect("the flush is not done");
+        disk.advance(now, &mut done);
     }
     assert_eq!(done.len(), 21);
-    assert!(disk.dirty.is_empty() && disk.busy() > Nanos::from_millis(20));
+    assert!(disk.dirty.is_empty() && disk.busy(now) > Nanos::from_millis(20));
 }
 
 #[test]
@@ -488,14 +534,14 @@ fn a_stream_that_is_read_on_keeps_the_disk_busy_as_far_as_somebody_asks_for_it()
             done.clear();
             now = now + Nanos(think);
         }
-        let share = disk.busy().0 as f64 / now.0 as f64;
+        let share = disk.busy(now).0 as f64 / now.0 as f64;
         if think == 0 {
             assert!((least..=most).contains(&share), "{share}");
         } else {
             // The medium's time of what was asked for, and no more although it was read far ahead.
             let geometry = &disk.tables.geometry;
             let medium = geometry.media_end(u64::from(rounds) * len);
-            close(disk.busy().0 as f64, medium as f64, 0.02);
+            close(disk.busy(now).0 as f64, medium as f64, 0.02);
             assert!(share < 0.5, "{share}");
         }
     }

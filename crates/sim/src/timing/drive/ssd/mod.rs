@@ -386,7 +386,7 @@ impl DriveModel for Ssd {
         }
     }
 
-    fn busy(&self) -> Nanos {
+    fn busy(&self, _: Instant) -> Nanos {
         Nanos(self.dies.busy())
     }
 }
