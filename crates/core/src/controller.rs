@@ -298,6 +298,10 @@ impl Controller {
             while let Some(command) = self.channels.give_up_issued(command.drive) {
                 self.give_up(&command, actions);
             }
+            // Nor are those that it was never given: of a member that has been replaced meanwhile nobody else ends them.
+            while let Some(queued) = self.channels.cancel_queued(command.drive) {
+                self.command_ended(&queued, Err(CommandError::Drive(DriveError::Gone)), actions);
+            }
         }
     }
 

@@ -29,6 +29,7 @@ pub mod reason;
 mod slab;
 pub mod slots;
 pub mod steps;
+mod waiting;
 
 pub use actions::Actions;
 pub use controller::{Controller, Wake};

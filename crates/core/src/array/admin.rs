@@ -206,13 +206,14 @@ impl Controller {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
         array.stopping = true;
-        if let Volume::Direct(set) = array.volume {
-            let set = self.set_mut(set);
+        if let Volume::Direct(set_id) = array.volume {
+            let set = self.set_mut(set_id);
             if set.life != Life::Failed {
                 set.life = Life::Stopping;
             }
             set.repairs.clear();
-            // What is dirty is written without delay from here on.
+            // What is dirty is written without delay from here on: what rests is tried once more.
+            self.cache.units.end_rest(set_id);
             self.cache.syncs += 1;
         }
         Ok(())
@@ -235,10 +236,8 @@ impl Controller {
         let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
         let set = self.set_mut(set_id);
         let failed = set.life == Life::Failed;
-        if !failed && !set.dirty.failed && set.dirty.all() > 0 {
-            return None;
-        }
-        if set.is_busy() {
+        let busy = set.is_busy() || (!failed && set.dirty.all() > 0 && !self.is_all_tried(set_id));
+        if busy {
             return None;
         }
         if !failed && !self.is_settled(set_id, actions) {
@@ -250,7 +249,7 @@ impl Controller {
         if lost > 0 && !preserved {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
-        self.cache.syncs -= 1;
+        self.cache.syncs -= 1 + u32::from(self.set(set_id).journal.hurried);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
         self.sets[set_id.index()] = None;

@@ -8,6 +8,7 @@ use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeI
 
 use super::bands::StripeRows;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::shares::Pace;
 use super::unit_extent;
 use super::units::UnitState;
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
@@ -21,9 +22,10 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// How long dirty data of a set may wait for more.
-fn delay_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Nanos {
-    sets[set.index()].as_ref().map_or(Nanos::ZERO, |set| set.heads.tuning.destage_delay)
+/// How long dirty data of a set may wait for more; of one that is being stopped each unit is tried once.
+fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Pace {
+    let Some(set) = &sets[set.index()] else { return Pace { delay: Nanos::ZERO, again: true } };
+    Pace { delay: set.heads.tuning.destage_delay, again: set.life != Life::Stopping }
 }
 
 impl Controller {
@@ -40,7 +42,7 @@ impl Controller {
         while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
             let (presses, places) = (self.journal.presses, self.limits.destage_units_max);
             let Self { cache, sets, .. } = self;
-            let Some(unit) = cache.pick(self.now, |set| delay_of(sets, set), presses, places) else { break };
+            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set), presses, places) else { break };
             moved = true;
             let entry = *self.cache.units.get(unit);
             if self.set(entry.set).life == Life::Failed {
@@ -67,7 +69,7 @@ impl Controller {
             return None;
         }
         let places = self.limits.destage_units_max;
-        self.cache.next_due(self.now, |set| delay_of(&self.sets, set), self.journal.presses, places)
+        self.cache.next_due(self.now, |set| pace_of(&self.sets, set), self.journal.presses, places)
     }
 
     /// Why a dirty unit of so many sectors is written now.
@@ -303,7 +305,7 @@ impl Controller {
         self.set_changed |= self.set(op.set).journal.wanted;
         let failed = op.error.is_some();
         self.cache.units.was_written(unit, failed);
-        self.set_mut(op.set).journal.stuck = failed;
+        self.set_mut(op.set).journal.stuck = self.cache.units.is_any_refused(op.set);
         if !failed {
             self.note_destaged(op);
         }
@@ -343,6 +345,11 @@ impl Controller {
             (false, false) => UnitState::Waiting,
         };
         self.cache.units.set_state(unit, state);
+    }
+
+    /// Of a set that is being stopped everything dirty was tried: what is left the members do not take.
+    pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
+        !self.cache.is_writing(set) && !self.cache.units.is_any_untried(set)
     }
 
     /// The pieces that wait for a dirty unit go on; with an error where it could not be written.

@@ -25,6 +25,15 @@ struct Share {
     collects: bool,
 }
 
+/// How a set's dirty units are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How long they may wait for more, and rest when the members did not take them.
+    pub delay: Nanos,
+    /// Those that the members did not take are tried again.
+    pub again: bool,
+}
+
 /// What all sets have.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
@@ -83,6 +92,11 @@ impl Cache {
         (share.writing, share.leaving) = (share.writing - 1, share.leaving - lines);
     }
 
+    /// Is a dirty unit of a set being written?
+    pub(crate) fn is_writing(&self, set: SetId) -> bool {
+        self.shares.sets[set.index()].writing > 0
+    }
+
     /// May one more unit of a set be written, of so many in all?
     fn has_place(&self, set: SetId, places: u32) -> bool {
         let own = (places / self.shares.collectors.max(1)).max(1);
@@ -128,7 +142,7 @@ impl Cache {
     pub(crate) fn pick(
         &mut self,
         now: Instant,
-        delay_of: impl Fn(SetId) -> Nanos,
+        pace_of: impl Fn(SetId) -> Pace,
         pressed: u64,
         places: u32,
     ) -> Option<u32> {
@@ -139,8 +153,8 @@ impl Cache {
             if self.units.is_idle(set) || !self.has_place(set, places) {
                 continue;
             }
-            let delay = delay_of(set);
-            if let Some(rested) = self.first_rested(set, now, delay) {
+            let pace = pace_of(set);
+            if let Some(rested) = self.first_rested(set, now, pace, pressed) {
                 self.counters.aged += 1;
                 self.units.set_state(rested, UnitState::Ready);
             }
@@ -150,7 +164,7 @@ impl Cache {
             }
             let Some(unit) = self.units.first_waiting(set) else { continue };
             let since = self.units.get(unit).since;
-            let due = self.is_hurried(set, unit, pressed) || since + delay <= now;
+            let due = self.is_hurried(set, unit, pressed) || since + pace.delay <= now;
             if due && oldest.is_none_or(|other| since < self.units.get(other).since) {
                 oldest = Some(unit);
             }
@@ -172,12 +186,16 @@ impl Cache {
         self.syncs > 0 || self.is_drained(set) || self.keeps_entry_below(unit, pressed)
     }
 
-    /// The dirty unit of a set whose turn it is to be tried once more. What somebody waits for and was not tried yet comes
-    /// first, if it waits since longer: else members that take no writes would keep everything from those that do.
-    fn first_rested(&self, set: SetId, now: Instant, delay: Nanos) -> Option<u32> {
-        let rested = self.units.first_resting(set)?;
-        let due = self.units.get(rested).since + delay;
-        let before = |unit: u32| self.syncs > 0 && self.units.get(unit).since <= due;
+    /// The dirty unit of a set whose turn it is to be tried once more. What was not tried yet and is to be written as well
+    /// comes first, if it waits since longer: else what members do not take, tried again and again, would keep everything
+    /// from them that they do take.
+    fn first_rested(&self, set: SetId, now: Instant, pace: Pace, pressed: u64) -> Option<u32> {
+        let rested = self.units.first_resting(set).filter(|_| pace.again)?;
+        let due = self.units.get(rested).since + pace.delay;
+        let before = |unit: u32| {
+            let since = self.units.get(unit).since;
+            since <= due && (since + pace.delay <= now || self.is_hurried(set, unit, pressed))
+        };
         (due <= now && !self.units.first_waiting(set).is_some_and(before)).then_some(rested)
     }
 
@@ -192,7 +210,7 @@ impl Cache {
     pub(crate) fn next_due(
         &self,
         now: Instant,
-        delay_of: impl Fn(SetId) -> Nanos,
+        pace_of: impl Fn(SetId) -> Pace,
         pressed: u64,
         places: u32,
     ) -> Option<Instant> {
@@ -204,10 +222,10 @@ impl Cache {
             if self.units.first_ready(set).is_some() {
                 return Some(now);
             }
-            let delay = delay_of(set);
-            let after_delay = |unit: u32| self.units.get(unit).since + delay;
+            let pace = pace_of(set);
+            let after_delay = |unit: u32| self.units.get(unit).since + pace.delay;
             let waited = |unit| if self.is_hurried(set, unit, pressed) { now } else { after_delay(unit) };
-            let rested = self.units.first_resting(set).map(after_delay);
+            let rested = self.units.first_resting(set).filter(|_| pace.again).map(after_delay);
             first = first.into_iter().chain(rested).chain(self.units.first_waiting(set).map(waited)).min();
         }
         first

@@ -102,6 +102,8 @@ pub(crate) struct Units {
     lists: Vec<[UnitList; 3]>,
     /// Those that are being written and were not refused before.
     promising: u32,
+    /// Of each set: those that the members did not take when they were written last.
+    refused: Vec<u32>,
 }
 
 impl Units {
@@ -134,7 +136,7 @@ impl Units {
         let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
         let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
         let free = if count == 0 { NONE } else { 0 };
-        Self { units, names, heads, free, lists: Vec::new(), promising: 0 }
+        Self { units, names, heads, free, lists: Vec::new(), promising: 0, refused: Vec::new() }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -195,6 +197,7 @@ impl Units {
     pub(crate) fn free(&mut self, index: u32) {
         let unit = &self.units[index as usize];
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
+        self.refused[unit.set.index()] -= u32::from(unit.refused);
         self.pull(index);
         let Name { set, number, chain } = self.names[index as usize];
         let head = self.head_of(set, number);
@@ -223,7 +226,14 @@ impl Units {
     pub(crate) fn was_written(&mut self, index: u32, refused: bool) {
         let unit = &mut self.units[index as usize];
         self.promising -= u32::from(!unit.refused);
+        let count = &mut self.refused[unit.set.index()];
+        *count = *count + u32::from(refused) - u32::from(unit.refused);
         unit.refused = refused;
+    }
+
+    /// Is there a unit of a set that the members did not take when it was written last?
+    pub(crate) fn is_any_refused(&self, set: SetId) -> bool {
+        self.refused[set.index()] > 0
     }
 
     /// Is everything dirty of sets that have failed, or such that the members did not take? Whatever is tried again: lines
@@ -243,6 +253,7 @@ impl Units {
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.lists.len() <= set.index() {
             self.lists.resize(set.index() + 1, [UnitList { head: NONE, tail: NONE }; 3]);
+            self.refused.resize(set.index() + 1, 0);
         }
     }
 
@@ -316,6 +327,11 @@ impl Units {
         lists.iter().all(|list| list.head == NONE)
     }
 
+    /// Is there a unit of a set that is to be written and was not tried since its rest was ended last?
+    pub(crate) fn is_any_untried(&self, set: SetId) -> bool {
+        self.first_ready(set).or(self.first_waiting(set)).is_some()
+    }
+
     /// Is any unit in this state, of those that wait for something?
     pub(crate) fn is_any(&self, state: UnitState) -> bool {
         list_of(state).is_some_and(|list| self.lists.iter().any(|lists| lists[list].head != NONE))
@@ -332,6 +348,16 @@ impl Units {
     /// The one that waits since longest.
     pub(crate) fn first_waiting(&self, set: SetId) -> Option<u32> {
         self.first(set, WAITING)
+    }
+
+    /// Those of a set that are in this state, of those that wait for something.
+    pub(crate) fn all(&self, set: SetId, state: UnitState) -> impl Iterator<Item = u32> + '_ {
+        let mut index = list_of(state).map_or(NONE, |list| self.lists[set.index()][list].head);
+        core::iter::from_fn(move || {
+            let here = index;
+            index = self.units.get(here as usize)?.next;
+            Some(here)
+        })
     }
 
     fn first(&self, set: SetId, list: usize) -> Option<u32> {

@@ -197,6 +197,7 @@ impl Controller {
         }
         for set in self.sets.iter_mut().flatten().filter(|set| set.life == Life::Failed) {
             set.journal.session = Session::Off;
+            self.cache.syncs -= u32::from(core::mem::take(&mut set.journal.hurried));
         }
         // What drives that are silent may still read is theirs as long as they are.
         let held = self.journal.held;

@@ -566,6 +566,9 @@ impl Controller {
         self.journal.replay.current = None;
         self.set_changed = true;
         let error = self.journal.replay.error.take();
+        if failed {
+            self.forget_loaded(current.set);
+        }
         let set = self.set_mut(current.set);
         set.journal.replaying = false;
         if failed {
@@ -576,6 +579,15 @@ impl Controller {
         self.journal.log.settle_array(current.array);
         self.mark_session(current.set);
         true
+    }
+
+    /// The set is not started: what was loaded for it stays in the journal alone. On the members it would be written
+    /// without a session, and what they do not take again and again.
+    fn forget_loaded(&mut self, id: SetId) {
+        let log = &mut self.journal.log;
+        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
+        let dirty = &mut self.set_mut(id).dirty;
+        (dirty.old, dirty.new) = (0, 0);
     }
 }
 

@@ -60,11 +60,11 @@ pub(crate) struct SetJournal {
     pub logged: u32,
     /// Flushes under way for a change of the session.
     pub flushes: u32,
-    /// Destage is in a hurry because the session is to end.
+    /// Destage is in a hurry because the session is to end, or to begin.
     pub hurried: bool,
     /// It was told of that the journal's table has no place for it.
     pub told_full: bool,
-    /// What was destaged last was not taken by the members: the session may never end.
+    /// Something dirty was not taken by the members when it was written last: a session may never end, or begin.
     pub stuck: bool,
     /// Its part of the log is not loaded yet.
     pub replaying: bool,
@@ -109,7 +109,7 @@ pub enum Unprotected {
     MetadataAtEnd,
     /// It has a partial parity log.
     PartialParityLog,
-    /// The set does not run, or a flush of it has failed.
+    /// The set does not run, a flush of it has failed, or its members do not take what was written without the journal.
     NotRunning,
     /// The journal knows as many arrays as its table has places.
     TableFull,
@@ -124,6 +124,9 @@ impl Controller {
         if !self.journal.is_live() {
             Some(Unprotected::NoJournal)
         } else if set.life != Life::Running || set.is_in_doubt() || set.is_lost() {
+            Some(Unprotected::NotRunning)
+        } else if set.journal.session == Session::Off && set.journal.stuck {
+            // It begins when nothing is dirty without it, which may be never.
             Some(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
             Some(Unprotected::PartialParityLog)
@@ -223,13 +226,16 @@ impl Controller {
         }
         if !self.wants_journal(id) {
             self.set_mut(id).journal.wanted = false;
+            self.end_hurry(id);
             self.tell_table_full(id, actions);
             self.wake_journal_waiters();
             return true;
         }
         if !set.is_settled() {
-            return false;
+            // Hosts wait for that.
+            return set.dirty.all() > 0 && self.hurry_destage(id);
         }
+        self.end_hurry(id);
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
         self.set_mut(id).journal.flushes = issued;
         self.set_session(id, Session::Settling)
@@ -290,16 +296,23 @@ impl Controller {
             return false;
         }
         if self.journal_holds(set) {
-            if !set.journal.hurried {
-                self.set_mut(id).journal.hurried = true;
-                self.cache.syncs += 1;
-                return true;
-            }
-            return false;
+            return self.hurry_destage(id);
         }
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
         self.set_mut(id).journal.flushes = issued;
         self.set_session(id, Session::Leaving)
+    }
+
+    /// Whatever is dirty is written without delay, because a session is to end or to begin; true where that is new.
+    fn hurry_destage(&mut self, id: SetId) -> bool {
+        let is_new = !core::mem::replace(&mut self.set_mut(id).journal.hurried, true);
+        self.cache.syncs += u32::from(is_new);
+        is_new
+    }
+
+    fn end_hurry(&mut self, id: SetId) {
+        let hurried = core::mem::take(&mut self.set_mut(id).journal.hurried);
+        self.cache.syncs -= u32::from(hurried);
     }
 
     fn unmark_session(&mut self, id: SetId) -> bool {
@@ -338,9 +351,7 @@ impl Controller {
         }
         let set = self.set_mut(id);
         set.journal.wanted = false;
-        if core::mem::take(&mut set.journal.hurried) {
-            self.cache.syncs -= 1;
-        }
+        self.end_hurry(id);
         self.set_session(id, Session::Off)
     }
 }

@@ -51,13 +51,14 @@ pub(crate) struct Round {
 }
 
 impl Controller {
-    /// The tail must not pass this entry, because nobody knows what the members of a set have of it.
+    /// The tail must not pass this entry, because nobody knows what the members of a set have of it: a flush of one has
+    /// failed, or one is lost with what it had not flushed.
     fn held_tail(&self) -> u64 {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
             set.journal.session != Session::Off
                 && set.life != Life::Failed
-                && set.is_in_doubt()
+                && (set.is_in_doubt() || set.is_lost())
                 && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
         };
         let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
@@ -173,7 +174,7 @@ impl Controller {
         for index in 0..self.sets.len() {
             let id = SetId(u16::try_from(index).expect("few sets"));
             let takes = |set: &crate::array::set::Set| {
-                set.journal.session != Session::Off && set.life != Life::Failed && !set.is_in_doubt()
+                set.journal.session != Session::Off && !set.is_lost() && !set.is_in_doubt()
             };
             if !self.sets[index].as_ref().is_some_and(takes) {
                 continue;

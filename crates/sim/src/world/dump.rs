@@ -17,7 +17,7 @@ impl World {
     pub fn dump(&self) -> String {
         let mut text = String::new();
         let mut line = |line: String| {
-            text.push_str(&line);
+            text.push_str(line.trim_end());
             text.push('\n');
         };
         line(format!("seed {}, at {:?}, {} actions so far", self.spec.seed, self.now, self.digest.actions));
@@ -28,6 +28,9 @@ impl World {
         for (token, since) in self.admin_waiting.iter().take(LINES_MAX) {
             line(format!("admin {token:?} since {since:?}"));
         }
+        let mut inside = String::new();
+        let _ = self.controller.tell_waiting(&mut inside);
+        line(inside);
         for action in self.in_flight.values().take(LINES_MAX) {
             line(format!("in flight {action:?}"));
         }

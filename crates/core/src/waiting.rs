@@ -1,0 +1,155 @@
+//! What is inside the engine and does not move: the end of a simulation that got stuck, in words.
+//!
+//! For whoever looks for the reason of a wait, not for administrators. It reads, and must never change anything.
+
+use core::fmt::{Result, Write};
+
+use openraid_units::SetId;
+
+use crate::array::set::Set;
+use crate::cache::units::UnitState;
+use crate::controller::Controller;
+use crate::io::op::Op;
+use crate::slab::Queue;
+
+/// Lines of one kind that are worth reading.
+const LINES_MAX: usize = 40;
+
+impl Controller {
+    /// Say of everything that is in work where it is and what it waits for.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn tell_waiting(&self, out: &mut dyn Write) -> Result {
+        for (token, waiting) in &self.admin_waiting {
+            writeln!(out, "command {token:?}: {waiting:?}")?;
+        }
+        for (number, set) in self.sets.iter().enumerate() {
+            if let Some(set) = set {
+                writeln!(out, "set {number}: {}", Told(set))?;
+            }
+        }
+        let cache = &self.cache;
+        writeln!(
+            out,
+            "cache: {} lines, {} dirty, {} held, {} leaving, {} units in work, draining {}, {} in a hurry, room {}",
+            cache.lines.len(),
+            cache.dirty,
+            cache.held,
+            cache.leaving,
+            cache.writing,
+            cache.draining,
+            cache.syncs,
+            cache.lines.room(),
+        )?;
+        self.tell_units(out)?;
+        let journal = &self.journal;
+        writeln!(
+            out,
+            "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays {}",
+            journal.state,
+            journal.short,
+            journal.presses,
+            journal.log.lines,
+            journal.round,
+            journal.writing,
+            journal.open.sequence,
+            journal.flying.sequence,
+            journal.replay.is_active(),
+        )?;
+        for (name, queue) in self.queues().into_iter().filter(|(_, queue)| !queue.is_empty()) {
+            writeln!(out, "{} wait: {name}", queue.len())?;
+        }
+        for (index, op) in self.ops.iter().take(LINES_MAX) {
+            writeln!(out, "operation {index}: {}", ToldOp(op))?;
+        }
+        for (index, piece) in self.pieces.iter().take(LINES_MAX) {
+            writeln!(
+                out,
+                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, restart {}, logged {}",
+                self.requests[piece.request].request.token,
+                piece.state,
+                piece.split,
+                piece.sectors(),
+                piece.ops,
+                piece.error,
+                piece.queued,
+                piece.restart,
+                piece.logged,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn tell_units(&self, out: &mut dyn Write) -> Result {
+        for set in (0..self.cache.units.sets()).map(SetId) {
+            for state in [UnitState::Waiting, UnitState::Ready, UnitState::Resting] {
+                let units = self.cache.units.all(set, state);
+                for unit in units.map(|index| self.cache.units.get(index)).take(LINES_MAX) {
+                    let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
+                    let (urgent, refused) = (unit.urgent, unit.refused);
+                    writeln!(
+                        out,
+                        "unit {number} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
+                         {urgent}, refused {refused}"
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn queues(&self) -> [(&'static str, &Queue); 9] {
+        [
+            ("for a turn", &self.ready),
+            ("for lines of the cache or the journal", &self.cache_waiters),
+            ("for room in the journal", &self.journal_ops),
+            ("for a piece", &self.wanting),
+            ("for operations", &self.splitting),
+            ("for frames, again", &self.restarting),
+            ("for work frames", &self.wait_frames),
+            ("for commands", &self.wait_commands),
+            ("for a change of the set", &self.wait_set),
+        ]
+    }
+}
+
+struct Told<'a>(&'a Set);
+
+impl core::fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
+        let set = self.0;
+        let metadata = set.metadata.as_ref().map(|m| (m.wanted, m.writing, m.durable, m.failure, m.wave, m.pending));
+        write!(
+            f,
+            "{:?}, {:?}, {} writers, {} past the cache, {:?}",
+            set.life, set.intent, set.writers, set.direct_writes, set.dirty
+        )?;
+        write!(
+            f,
+            ", superblocks {metadata:?}, {:?}, doubt {}, bad {}",
+            set.journal,
+            set.is_in_doubt(),
+            set.is_bad_urgent()
+        )?;
+        let flushes = [set.clean_flushes, set.bitmap_flushes, set.checkpoint_flushes];
+        write!(f, ", flushes {flushes:?}, {} repairs, {} in work", set.repairs.len(), set.repairing)
+    }
+}
+
+struct ToldOp<'a>(&'a Op);
+
+impl core::fmt::Display for ToldOp<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
+        let op = self.0;
+        write!(
+            f,
+            "{:?} {:?} of {:?}, {:?}, piece {}, parent {}",
+            op.kind, op.phase, op.set, op.stripe, op.piece, op.parent
+        )?;
+        write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
+        write!(f, ", {} pending, locked {}, writes {}, target {:?}", op.pending, op.locked, op.intent, op.target)?;
+        write!(f, ", logged {} durable {} in group {}, {:?}", op.logged, op.log_durable, op.in_group, op.partial)?;
+        write!(f, ", fresh {}, excluded {:?}, error {:?}", op.fresh, op.excluded, op.error)
+    }
+}

@@ -1,0 +1,113 @@
+//! Dirty data that members do not take keeps nobody waiting: neither who writes nor who stops the array.
+
+mod support;
+
+use openraid_core::actions::{NoticeKind, ReplyStatus};
+use openraid_core::admin::{AdminCommand, JournalLoss, JournalState, Policy, WriteCache};
+use openraid_core::events::{DriveError, RequestKind};
+use openraid_core::geometry::Level;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{Bytes, Nanos, Sectors};
+use support::journalled::{attach_journal, limits_with_journal};
+
+/// Bytes of a chunk.
+const CHUNK: u64 = 64 << 10;
+/// Much longer than anything here takes, and much shorter than a drive may be silent.
+const SOON: Nanos = Nanos::from_secs(5);
+
+/// Longer than dirty data waits on drives that do not spin, and what they did not take rests.
+const PATIENCE: Nanos = Nanos::from_secs(25);
+
+/// A RAID 0 of two drives with a cache, the second of which takes no writes; what it was to get is dirty.
+fn with_something_refused(seed: u64) -> Rig {
+    let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
+    options.world.limits = limits_with_journal(Bytes::mib(1));
+    let shape = Shape::new(Level::Raid0, 2, 2, Sectors::kib(64));
+    let mut rig = Rig::new(shape, options);
+    let second = rig.drives[1];
+    rig.world.drive_mut(second).faults.writes = Some(DriveError::ReadOnly);
+    rig.world.write(rig.array, CHUNK, &[0x11; 4096]).expect("the cache takes it");
+    rig.world.run_for(SOON);
+    rig
+}
+
+#[test]
+fn a_journal_that_cannot_begin_keeps_no_write_waiting() {
+    let mut rig = with_something_refused(1);
+    let devices = rig.world.make_journal(1, Sectors::mib(8));
+    attach_journal(&mut rig.world, &devices);
+    let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+    for (offset, expected) in [(0, ReplyStatus::Ok), (2 * CHUNK, ReplyStatus::Ok), (CHUNK, ReplyStatus::IoError)] {
+        let write = RequestKind::Write { fua: false };
+        let token = rig.world.submit(rig.array, write, offset, 4096, vec![0x22; 4096]);
+        let end = rig.world.run_until(token);
+        assert_eq!(end.status, expected, "at {offset}");
+        assert!(end.ended.since(end.submitted) < SOON, "at {offset}: {:?}", end.ended.since(end.submitted));
+    }
+    // When the drive takes writes again what was dirty goes there, and the journal protects the array.
+    let second = rig.drives[1];
+    rig.world.drive_mut(second).faults.writes = None;
+    rig.world.run_for(PATIENCE);
+    rig.world.write(rig.array, 0, &[0x33; 4096]).expect("it is promised");
+    rig.world.run_for(SOON);
+    rig.world.write(rig.array, 0, &[0x44; 4096]).expect("it is promised");
+    assert!(rig.world.controller().is_promising(rig.array));
+}
+
+#[test]
+fn of_an_array_that_is_stopped_everything_dirty_is_tried_once() {
+    let mut rig = with_something_refused(2);
+    let first = rig.drives[0];
+    for stripe in 2..10 {
+        rig.world.write(rig.array, stripe * 2 * CHUNK, &[0x55; 4096]).expect("the cache takes it");
+    }
+    let before = rig.world.now();
+    rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("it stops");
+    assert!(rig.world.now().since(before) < SOON);
+    let lost: Vec<u64> = rig
+        .world
+        .take_notices()
+        .iter()
+        .filter_map(|notice| match notice.kind {
+            NoticeKind::DirtyLost { sectors } => Some(sectors),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [8], "what the second drive did not take, and nothing else");
+    let start = openraid_sim::rig::BEFORE_DATA;
+    for stripe in 2..10 {
+        let mut found = [0; 4096];
+        let lba = openraid_units::DriveLba((start + Bytes(stripe * CHUNK).sectors_floor()).get());
+        rig.world.drive(first).peek(lba, &mut found);
+        assert_eq!(found, [0x55; 4096], "stripe {stripe}");
+    }
+}
+
+#[test]
+fn an_array_that_lost_a_member_fills_the_journal_and_keeps_nobody_waiting() {
+    let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(3) };
+    options.world.limits = limits_with_journal(Bytes::mib(1));
+    let shape = Shape::new(Level::Raid0, 2, 2, Sectors::kib(64));
+    let mut rig = Rig::new(shape, options);
+    let devices = rig.world.make_journal(1, Sectors::mib(8));
+    attach_journal(&mut rig.world, &devices);
+    rig.world.write(rig.array, 0, &[0x11; 4096]).expect("it is promised");
+    rig.world.write(rig.array, CHUNK, &[0x11; 4096]).expect("it is promised");
+    let second = rig.drives[1];
+    rig.world.pull(second);
+    rig.world.write(rig.array, CHUNK, &[0x22; 4096]).ok();
+    let mut ends = Vec::new();
+    for turn in 0..400 {
+        let write = RequestKind::Write { fua: false };
+        let bytes = vec![0x33; 32 << 10];
+        let token = rig.world.submit(rig.array, write, turn % 32 * 2 * CHUNK, bytes.len() as u64, bytes);
+        let end = rig.world.run_until(token);
+        assert!(end.ended.since(end.submitted) < SOON, "write {turn}: {:?}", end.ended.since(end.submitted));
+        ends.push(end.status);
+    }
+    // What the member had not flushed when it was lost stands in the journal: the tail does not pass it.
+    assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
+    assert_eq!(ends.first(), Some(&ReplyStatus::Ok));
+    assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
+}
