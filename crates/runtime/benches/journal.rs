@@ -3,7 +3,7 @@
 //! the time until a server that was killed serves again. All ways in one run, in turns, medians.
 //!
 //! Members are files in the folder for temporary files, and memory. A number of threads write one block each at a time, as
-//! hosts at that depth do. `OPENRAID_BENCH_SECONDS` (2) and `OPENRAID_BENCH_ROUNDS` (3) set the length. The server that is
+//! hosts at that depth do. `OPENRAID_BENCH_SECONDS` (2) and `OPENRAID_BENCH_ROUNDS` (4) set the length. The server that is
 //! killed is this program again, with other arguments.
 
 use std::fs::File;
@@ -137,7 +137,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn lengths() -> (u64, u64) {
-    (from_environment("OPENRAID_BENCH_SECONDS", 2), from_environment("OPENRAID_BENCH_ROUNDS", 3))
+    (from_environment("OPENRAID_BENCH_SECONDS", 2), from_environment("OPENRAID_BENCH_ROUNDS", 4))
 }
 
 fn set_policy(handle: &ServiceHandle, array: ArrayId, write_cache: WriteCache) {
@@ -174,15 +174,16 @@ fn measure(folder: &Path, level: MdLevel, count: usize, in_memory: bool) {
         let array = new_array(&service, level, own, false);
         services.push((service, array));
     }
+    // Which comes first has an effect, as files and their system settle: each way comes first in its turn.
+    let ways = figures.len();
     for round in 0..rounds {
-        let (first, array) = (services[0].0.handle(), services[0].1);
-        set_policy(&first, array, WriteCache::Through);
-        figures[0].push(load(&first, array, seconds, round + 1, false));
-        figures[1].push(load(&first, array, seconds, round + 1, true));
-        for ((service, array), figures) in services.iter().zip(&mut figures[2..]) {
-            set_policy(&service.handle(), *array, WriteCache::Journal);
-            figures.push(load(&service.handle(), *array, seconds, round + 1, false));
-            set_policy(&service.handle(), *array, WriteCache::Through);
+        for turn in 0..ways {
+            let way = (turn + usize::try_from(round).expect("few")) % ways;
+            let (service, array) = &services[way.saturating_sub(2)];
+            let handle = service.handle();
+            set_policy(&handle, *array, if way < 2 { WriteCache::Through } else { WriteCache::Journal });
+            figures[way].push(load(&handle, *array, seconds, round + 1, way == 1));
+            set_policy(&handle, *array, WriteCache::Through);
         }
     }
     let figures: Vec<f64> = figures.into_iter().map(median).collect();
@@ -260,34 +261,72 @@ fn killed_limits() -> Limits {
     Limits { dirty_low_percent: 80, ..marks }
 }
 
-/// The server that will be killed: it writes so many MiB, 4 KiB in each 16 KiB, again and again over a region, says so, and
-/// waits.
-fn be_killed(folder: &Path, mib: u64, region_mib: u64) {
+/// What a server does before it is killed.
+#[derive(Clone, Copy)]
+struct Deeds {
+    /// It writes so many MiB, 4 KiB in each 16 KiB, over and over a region of so many MiB of blocks.
+    mib: u64,
+    region_mib: u64,
+    /// MiB of the journal's file.
+    journal_mib: u64,
+    /// Its members are as slow as disks, and it writes until the ring is full instead.
+    fills: bool,
+}
+
+/// The server that will be killed: it writes, says so, and waits.
+fn be_killed(folder: &Path, deeds: Deeds) {
     let service = started(killed_limits());
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
-    let own = (0..4).map(|n| folder.join(format!("killed-{n}")).to_str().expect("UTF-8").to_owned()).collect();
-    let array = new_array(&service, MdLevel::Raid5, own, false);
+    let name = |n: usize| {
+        let file = folder.join(format!("killed-{n}"));
+        let pace = if deeds.fills { "model:wd740gd,cache=off,size=512M,file=" } else { "" };
+        format!("{pace}{}", file.to_str().expect("UTF-8"))
+    };
+    let array = new_array(&service, MdLevel::Raid5, (0..4).map(name).collect(), false);
     let handle = service.handle();
     set_policy(&handle, array, WriteCache::Journal);
-    let (blocks, region) = ((mib << 20) / BLOCK, (region_mib << 20) / BLOCK);
-    std::thread::scope(|scope| {
-        for thread in 0..DEPTH {
-            let handle = &handle;
-            scope.spawn(move || {
+    let (blocks, region) = ((deeds.mib << 20) / BLOCK, (deeds.region_mib << 20) / BLOCK);
+    let blocks = if deeds.fills { u64::MAX } else { blocks };
+    let writers: Vec<_> = (0..DEPTH)
+        .map(|thread| {
+            let handle = handle.clone();
+            std::thread::spawn(move || {
                 for block in (thread..blocks).step_by(usize::try_from(DEPTH).expect("few")) {
                     let place = block % region;
                     let bytes = [u8::try_from(place % 251).expect("a byte"); BLOCK_BYTES];
                     handle.write(array, place * 4 * BLOCK, &bytes, false).expect("it is promised");
                 }
-            });
-        }
-    });
+            })
+        })
+        .collect();
+    if deeds.fills {
+        wait_until_full(&handle);
+    } else {
+        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+    }
     println!("written");
     std::thread::sleep(Duration::from_secs(600));
 }
 
-fn measure_restart(folder: &Path, (mib, region_mib, journal_mib): (u64, u64, u64), what: &str, limit: Duration) {
-    let folder = folder.join(format!("killed-{mib}"));
+/// Until hosts wait for room in the ring: nothing was added to it for two seconds, or it is full but for a hundredth part.
+fn wait_until_full(handle: &ServiceHandle) {
+    let (mut most, mut grown) = (0, Instant::now());
+    while grown.elapsed() < Duration::from_secs(2) {
+        let journal = handle.status().expect("it runs").journal.expect("attached");
+        let (used, ring) = (journal.used.get(), journal.ring.get());
+        if used * 100 >= ring * 99 {
+            return;
+        }
+        if used > most {
+            (most, grown) = (used, Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) {
+    let Deeds { mib, region_mib, journal_mib, fills } = deeds;
+    let folder = folder.join(format!("killed-{mib}-{fills}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     made_journal(&folder, "journal", journal_mib);
     for n in 0..4 {
@@ -296,7 +335,13 @@ fn measure_restart(folder: &Path, (mib, region_mib, journal_mib): (u64, u64, u64
     }
     let program = std::env::current_exe().expect("it has a name");
     let mut child = Command::new(program)
-        .args(["be-killed", folder.to_str().expect("UTF-8"), &mib.to_string(), &region_mib.to_string()])
+        .args([
+            "be-killed",
+            folder.to_str().expect("UTF-8"),
+            &mib.to_string(),
+            &region_mib.to_string(),
+            &fills.to_string(),
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -334,22 +379,19 @@ fn measure_restart(folder: &Path, (mib, region_mib, journal_mib): (u64, u64, u64
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, what, folder, mib, region] = &arguments[..] {
+    if let [_, what, folder, mib, region, fills] = &arguments[..] {
         if what == "be-killed" {
             let number = |text: &String| text.parse().expect("a number");
-            return be_killed(Path::new(folder), number(mib), number(region));
+            let deeds = Deeds { mib: number(mib), region_mib: number(region), journal_mib: 0, fills: fills == "true" };
+            return be_killed(Path::new(folder), deeds);
         }
     }
     let folder = std::env::temp_dir().join(format!("openraid-bench-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    // A ring keeps room for what is dirty to be written again, four times over.
-    measure_restart(&folder, (64, 64, 512), "killed with 64 MiB dirty", Duration::from_secs(2));
-    measure_restart(
-        &folder,
-        (140, 8, 256),
-        "killed with a journal of 256 MiB that is as full as it gets",
-        Duration::from_secs(5),
-    );
+    let dirty = Deeds { mib: 64, region_mib: 64, journal_mib: 512, fills: false };
+    measure_restart(&folder, dirty, "killed with 64 MiB dirty", Duration::from_secs(2));
+    let full = Deeds { mib: 0, region_mib: 16, journal_mib: 256, fills: true };
+    measure_restart(&folder, full, "killed with a full journal of 256 MiB", Duration::from_secs(5));
     for in_memory in [false, true] {
         measure_log(&folder, in_memory);
         measure(&folder, MdLevel::Raid5, 4, in_memory);

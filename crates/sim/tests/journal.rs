@@ -8,7 +8,7 @@ use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCach
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Shape};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
-use support::journalled::Journalled;
+use support::journalled::{limits_with_journal, Journalled};
 use support::{seeds, Case};
 
 fn protectable() -> Vec<Shape> {
@@ -321,6 +321,59 @@ fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
         assert_eq!(journal.state, JournalState::Live);
         assert!(journal.counters.sectors > 2 * journal.ring.get(), "{shape}: {:?}", journal.counters);
         machine.cut();
+        machine.rig.session.look_at_all(&mut machine.rig.world);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}
+
+/// The ring is sixty times as long as the cache, and lines are written again and again: the tail follows so closely that
+/// what the log holds always finds room in the cache at the next start.
+#[test]
+fn a_log_never_holds_more_than_the_cache_can_take_over() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(2)] {
+        let cache = Bytes::kib(128);
+        let mut machine = Journalled::with_cache(shape, 7, cache);
+        let load = Workload { len_max: 8192, align: 4096, range: 0..512 << 10, mix: [0, 1, 0, 0, 0], depth: 8 };
+        for _ in 0..4 {
+            let logged = |machine: &Journalled| machine.rig.world.journal().expect("it is there").counters.sectors;
+            let start = logged(&machine);
+            while Sectors(logged(&machine) - start).bytes() < cache * 8 {
+                machine.rig.session.run_on(&mut machine.rig.world, &load, 8);
+            }
+            let steps = u32::try_from(machine.rig.random.below(300)).unwrap();
+            machine.rig.rest_or(steps);
+            machine.cut();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+        }
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}
+
+/// A server that is started with less memory than the one before: what does not fit stays in the journal, and is there
+/// for the next one that has room.
+#[test]
+fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
+        let mut machine = Journalled::with_cache(shape, 9, Bytes::mib(2));
+        let load = Workload {
+            len_max: 8192,
+            align: 4096,
+            mix: [0, 1, 0, 0, 0],
+            ..Workload::mixed(machine.rig.session.capacity())
+        };
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 200);
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        let limits = machine.rig.world.limits().clone();
+        machine.rig.world.boot_with(limits_with_journal(Bytes::kib(128)));
+        machine.attach();
+        let refused = machine.rig.world.assemble(false).expect_err("it has no room");
+        assert!(refused.to_string().contains("give the server the cache it had"), "{shape}: {refused}");
+        machine.rig.world.run_until_idle();
+        machine.rig.world.boot_with(limits);
+        machine.attach();
+        machine.start();
         machine.rig.session.look_at_all(&mut machine.rig.world);
         machine.rig.rest();
         machine.rig.judge();

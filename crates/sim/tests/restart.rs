@@ -193,3 +193,35 @@ fn a_stopped_array_takes_no_requests() {
     assert!(rig.world.take_answer(stopped).unwrap().result.is_ok());
     assert!(rig.world.read(array, 0, 512).is_err());
 }
+
+/// A chunk of the bitmap is 256 KiB of each member, of 24: as much as a resync of mirrors takes at once.
+#[test]
+fn after_a_cut_only_what_the_bitmap_names_is_read() {
+    const PART: u64 = 256 << 10;
+    let chunk = Sectors::kib(16);
+    // Places of the array, one in each of these parts of the members.
+    let parts = [2, 3, 17];
+    for (mut shape, data) in [(Shape::raid5(4, chunk), 3), (Shape::raid6(5, chunk), 3), (Shape::raid1(2), 1)] {
+        shape.data = Sectors(24 * PART / 512);
+        let bitmap_chunk = Some(u32::try_from(PART).expect("small"));
+        let options = RigOptions { cuts: true, bitmap: true, bitmap_chunk, ..RigOptions::new(1) };
+        let mut rig = Rig::new(shape, options);
+        rig.rest();
+        for part in parts {
+            let at = part * PART * data;
+            rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, at..at + 4096);
+        }
+        rig.session.drain(&mut rig.world);
+        rig.cut_and_boot();
+        rig.rest();
+        let read = |rig: &Rig| rig.status().members.iter().map(|member| member.sectors_read * 512).sum::<u64>();
+        // Of each stripe of those parts the data, of each block of a mirror one copy: the rest is made anew.
+        assert_eq!(read(&rig), parts.len() as u64 * PART * data, "{shape}");
+        // And nothing at all where every bit was cleared before the power went.
+        rig.run_for(Nanos::from_secs(30));
+        rig.cut_and_boot();
+        rig.rest();
+        assert_eq!(read(&rig), 0, "{shape}");
+        rig.judge();
+    }
+}

@@ -1,9 +1,12 @@
 //! Power: cut and back.
 
+use openraid_core::actions::Actions;
+use openraid_core::limits::Limits;
 use openraid_core::Controller;
 use openraid_units::{DriveId, Token};
 
-use super::{Host, World};
+use super::{new_pool, Host, World};
+use crate::claims::Claims;
 use crate::record::Record;
 
 impl World {
@@ -59,16 +62,29 @@ impl World {
     /// # Panics
     /// Something is in flight.
     pub fn boot(&mut self) {
+        self.boot_with(self.spec.limits.clone());
+    }
+
+    /// As [`World::boot`], with other limits.
+    ///
+    /// # Panics
+    /// Something is in flight, or the limits cannot work.
+    pub fn boot_with(&mut self, limits: Limits) {
         assert!(self.is_quiet(), "a machine that runs is not booted\n{}", self.dump());
         for drive in self.drives.iter_mut().flatten() {
             drive.forget_commands();
         }
         self.in_flight.clear();
-        self.claims.clear();
-        let limits = self.spec.limits.clone();
         self.controller = Controller::new(limits.clone()).unwrap_or_else(|error| panic!("{error}"));
-        // The memory is what it was: nobody may rely on what stands there.
-        self.actions.clear();
+        if limits == self.spec.limits {
+            // The memory is what it was: nobody may rely on what stands there.
+            self.claims.clear();
+            self.actions.clear();
+        } else {
+            (self.pool, self.claims) = (new_pool(&limits), Claims::new(limits.pool.get()));
+            self.actions = Actions::new(&limits);
+            self.spec.limits = limits.clone();
+        }
         self.record = self.record.is_some().then(|| Record::new(limits));
         self.set_wall_clock();
         for index in 0..self.drives.len() {

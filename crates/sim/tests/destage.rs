@@ -1,0 +1,137 @@
+//! When what is dirty goes to the members: not before the high mark, then until the low one, whole stripes before all
+//! others, the oldest first.
+
+mod support;
+
+use openraid_core::admin::{MemberStatus, WriteCache};
+use openraid_core::events::RequestKind;
+use openraid_core::limits::Limits;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{Bytes, Nanos, Sectors};
+
+const LINE: u64 = 4096;
+/// Of 256 lines: 153 are the high mark, 102 the low one.
+const CACHE: Bytes = Bytes::mib(1);
+const HIGH: u64 = 153;
+const LOW: u64 = 102;
+/// With a whole stripe besides it is still below the high mark.
+const COLLECTED: u64 = HIGH - 4;
+
+/// Shapes, and the bytes of data of one unit of each.
+fn shapes() -> [(Shape, u64); 3] {
+    let chunk = Sectors::kib(4);
+    // Units of sets without parity have 128 KiB.
+    [(Shape::raid5(4, chunk), 12 << 10), (Shape::raid6(6, chunk), 16 << 10), (Shape::raid1(2), 128 << 10)]
+}
+
+/// One place of destage, so that the order in which units go is the one in which they are written.
+fn rig(mut shape: Shape) -> Rig {
+    shape.data = Sectors::mib(24);
+    let mut options = RigOptions { write_cache: WriteCache::Volatile, rotational: true, ..RigOptions::new(1) };
+    let small = Limits::small();
+    options.world.limits = Limits { pool: small.pool + CACHE, cache: CACHE, destage_units_max: 1, ..small };
+    let mut rig = Rig::new(shape, options);
+    rig.rest();
+    rig
+}
+
+fn ask(rig: &mut Rig, kind: RequestKind, at: u64, len: u64) {
+    rig.session.ask(&mut rig.world, kind, at..at + len);
+    rig.session.drain(&mut rig.world);
+}
+
+fn write(rig: &mut Rig, at: u64, len: u64) {
+    ask(rig, RequestKind::Write { fua: false }, at, len);
+}
+
+fn sum(rig: &Rig, of: fn(&MemberStatus) -> u64) -> u64 {
+    rig.status().members.iter().map(of).sum()
+}
+
+fn dirty_lines(rig: &Rig) -> u64 {
+    rig.world.controller().cache_status().expect("it has one").dirty.get() / LINE
+}
+
+#[test]
+fn nothing_is_written_below_the_high_mark_and_then_as_much_as_lies_above_the_low_one() {
+    for (shape, unit) in shapes() {
+        let mut rig = rig(shape);
+        let (before, start) = (sum(&rig, |member| member.writes), rig.world.now());
+        // One line of each unit: no unit gets full.
+        for place in 0..HIGH {
+            write(&mut rig, place * unit, LINE);
+        }
+        rig.run_for(Nanos::from_millis(500));
+        assert_eq!((dirty_lines(&rig), sum(&rig, |member| member.writes) - before), (HIGH, 0), "{shape}");
+        write(&mut rig, HIGH * unit, LINE);
+        rig.run_for(Nanos::from_secs(1));
+        assert_eq!(dirty_lines(&rig), LOW, "{shape}");
+        let counters = rig.world.controller().cache_status().expect("it has one").counters;
+        assert_eq!((counters.pressed, counters.aged, counters.urgent), (HIGH + 1 - LOW, 0, 0), "{shape}");
+        // What is left is the youngest, and goes when it is as old as anything may be.
+        assert!(rig.world.now().since(start) < Limits::small().destage_delay, "{shape}: nothing is old yet");
+        rig.run_for(Limits::small().destage_delay * 2);
+        let counters = rig.world.controller().cache_status().expect("it has one").counters;
+        assert_eq!((dirty_lines(&rig), counters.aged), (0, LOW), "{shape}");
+        rig.judge();
+    }
+}
+
+#[test]
+fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
+    let (shape, unit) = shapes()[0];
+    let mut rig = rig(shape);
+    for place in 0..COLLECTED {
+        write(&mut rig, place * unit, LINE);
+    }
+    // A whole stripe, the youngest of all: written at once, and nothing else is.
+    let before = (sum(&rig, |member| member.reads), sum(&rig, |member| member.sectors_written));
+    let full = 400 * unit;
+    write(&mut rig, full, unit);
+    rig.run_for(Nanos::from_millis(500));
+    let after = (sum(&rig, |member| member.reads), sum(&rig, |member| member.sectors_written));
+    assert_eq!((after.0 - before.0, after.1 - before.1), (0, 4 * 8), "three columns and the parity, and no reads");
+    assert_eq!(dirty_lines(&rig), COLLECTED);
+    // Beyond the mark the first that were written go: those that are left still hit the cache as dirty lines.
+    for place in COLLECTED..=HIGH {
+        write(&mut rig, place * unit, LINE);
+    }
+    rig.run_for(Nanos::from_secs(1));
+    assert_eq!(dirty_lines(&rig), LOW);
+    let overwritten = |rig: &Rig| rig.status().cached.merged;
+    let start = overwritten(&rig);
+    // The youngest LOW of them: rewriting those replaces dirty sectors, rewriting older ones does not.
+    let left: Vec<u64> = (0..=HIGH).rev().take(usize::try_from(LOW).expect("few")).collect();
+    let (first, last) = (left[left.len() - 1], left[0]);
+    write(&mut rig, last * unit, LINE);
+    write(&mut rig, first * unit, LINE);
+    assert_eq!(overwritten(&rig) - start, 16, "both are still dirty");
+    write(&mut rig, (first - 1) * unit, LINE);
+    assert_eq!(overwritten(&rig) - start, 16, "the one before them has gone");
+    rig.judge();
+}
+
+#[test]
+fn destage_stops_nobody_while_hosts_write_more_than_members_take() {
+    // Ten caches' worth at depth 8: every write ends, and none takes as long as emptying the cache would.
+    let (shape, _) = shapes()[0];
+    let mut rig = rig(shape);
+    let load = Workload {
+        len_max: LINE,
+        align: LINE,
+        mix: [0, 1, 0, 0, 0],
+        depth: 8,
+        ..Workload::mixed(rig.session.capacity())
+    };
+    let mut dirty_most = 0;
+    for _ in 0..10 {
+        rig.session.run_on(&mut rig.world, &load, CACHE.get() / LINE);
+        dirty_most = dirty_most.max(dirty_lines(&rig));
+    }
+    let limit = Limits::small().dirty_max_percent * (CACHE.get() / LINE) / 100;
+    assert!((LOW..=limit).contains(&dirty_most), "{dirty_most} of {limit} lines");
+    rig.session.drain(&mut rig.world);
+    assert!(dirty_lines(&rig) >= LOW - 1, "it was never emptied for them");
+    rig.judge();
+}
