@@ -58,6 +58,15 @@ impl Folder {
         File::create(&path).and_then(|file| file.set_len(bytes)).expect("there is room for images");
         path
     }
+
+    /// Empty images of this size for the first so many members.
+    ///
+    /// # Panics
+    /// There is no room.
+    #[must_use]
+    pub fn empties(&self, array: &str, members: usize, bytes: u64) -> Vec<PathBuf> {
+        (0..members).map(|member| self.empty(array, member, bytes)).collect()
+    }
 }
 
 impl Drop for Folder {

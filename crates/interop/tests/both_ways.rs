@@ -47,10 +47,10 @@ fn md_reads_what_the_engine_wrote_and_finds_its_redundancy_right() {
         }
         let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
         println!("{} arrays in {:.1} s", batch.len(), output.took.as_secs_f64());
-        let value = |what: String| output.values.get(&what).cloned().unwrap_or_default();
+        let value = |what: String| output.text(&what);
         for (key, shape) in batch {
             assert_eq!(value(format!("{key}.assembled")), "yes", "{shape}: {}", value(format!("{key}.refusal")));
-            assert!(["clean", "active"].contains(&value(format!("{key}.state")).as_str()), "{shape}");
+            assert!(["clean", "active"].contains(&value(format!("{key}.state"))), "{shape}");
             assert_eq!(value(format!("{key}.stamp")), "good", "{shape}");
             if shape.geometry().losses_survived() > 0 {
                 assert_eq!(value(format!("{key}.mismatch_cnt")), "0", "{shape}");

@@ -137,7 +137,7 @@ fn md_takes_over_from_the_engine_that_was_killed_while_it_wrote() {
         ));
     }
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    let value = |key: String| output.values.get(&key).cloned().unwrap_or_default();
+    let value = |key: String| output.text(&key);
     for (key, shape, _) in cases {
         assert_eq!(value(format!("{key}.assembled")), "yes", "{shape}: {}", value(format!("{key}.refusal")));
         assert_eq!(value(format!("{key}.stamp")), "good", "{shape}");

@@ -5,7 +5,7 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Health};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
 use openraid_format::{FeatureMap, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_interop::{dump_all, is_stamped, load, machine, stamp_array, Folder};
-use openraid_oracle::{answer, Guest, GuestOutput};
+use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::probe::probe;
 use openraid_sim::rig::BEFORE_DATA;
@@ -23,18 +23,6 @@ const CHUNK: Sectors = Sectors::kib(16);
 const METADATA: [(MinorVersion, &str); 3] =
     [(MinorVersion::V1_0, "1.0"), (MinorVersion::V1_1, "1.1"), (MinorVersion::V1_2, "1.2")];
 
-fn devices(guest: &mut Guest, paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| guest.image(path)).collect()
-}
-
-fn images(folder: &Folder, key: &str, count: usize) -> Vec<PathBuf> {
-    (0..count).map(|member| folder.empty(key, member, MEMBER_BYTES)).collect()
-}
-
-fn value(output: &GuestOutput, key: &str) -> String {
-    output.values.get(key).cloned().unwrap_or_default()
-}
-
 fn stop(world: &mut World, array: ArrayId) {
     world.admin(AdminCommand::Stop { array }).unwrap_or_else(|error| panic!("the array does not stop: {error}"));
 }
@@ -51,7 +39,7 @@ fn superblocks_at_the_end_at_the_start_and_behind_it_are_read_by_both() {
         rig.rest();
         stamp_array(&mut rig.world, rig.array, SEED);
         stop(&mut rig.world, rig.array);
-        let all = devices(&mut guest, &dump_all(&rig.world, &key, &folder));
+        let all = guest.images(&dump_all(&rig.world, &key, &folder));
         guest.script(&format!(
             "say {key}.version $(mdadm --examine {} | sed -n 's/^ *Version : //p')\n\
              assemble {key} {}\nstamp {key} check {SEED}; check {key}; stop {key}",
@@ -59,8 +47,8 @@ fn superblocks_at_the_end_at_the_start_and_behind_it_are_read_by_both() {
             all.join(" ")
         ));
         let key = format!("md{}", word.replace('.', ""));
-        let files = images(&folder, &key, 4);
-        let all = devices(&mut guest, &files);
+        let files = folder.empties(&key, 4, MEMBER_BYTES);
+        let all = guest.images(&files);
         guest.script(&format!(
             "create {key} --metadata={word} --level=5 --chunk=16 --bitmap=internal --assume-clean --raid-devices=4 {}\n\
              stamp {key} write {SEED}\nstop {key}",
@@ -71,10 +59,10 @@ fn superblocks_at_the_end_at_the_start_and_behind_it_are_read_by_both() {
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     for (_, word) in METADATA {
         let key = format!("ours{}", word.replace('.', ""));
-        assert_eq!(value(&output, &format!("{key}.version")), word);
-        assert_eq!(value(&output, &format!("{key}.assembled")), "yes", "{}", value(&output, &format!("{key}.refusal")));
-        assert_eq!(value(&output, &format!("{key}.stamp")), "good", "{word}");
-        assert_eq!(value(&output, &format!("{key}.mismatch_cnt")), "0", "{word}");
+        assert_eq!(output.text(&format!("{key}.version")), word);
+        assert_eq!(output.text(&format!("{key}.assembled")), "yes", "{}", output.text(&format!("{key}.refusal")));
+        assert_eq!(output.text(&format!("{key}.stamp")), "good", "{word}");
+        assert_eq!(output.text(&format!("{key}.mismatch_cnt")), "0", "{word}");
     }
     for (key, files) in theirs {
         for few in [&files[..], &files[1..]] {
@@ -140,7 +128,7 @@ fn arrays_of_arrays_go_both_ways() {
         for leg in arrays {
             stop(&mut world, leg);
         }
-        let all = devices(&mut guest, &dump_all(&world, key, &folder));
+        let all = guest.images(&dump_all(&world, key, &folder));
         let mut names = Vec::new();
         for (number, members) in all.chunks(usize::from(leg.members)).enumerate() {
             // The last leg comes without a member.
@@ -153,8 +141,8 @@ fn arrays_of_arrays_go_both_ways() {
             guest.script(&format!("check {key}{number}\nstop {key}{number}"));
         }
     }
-    let files = images(&folder, "md50", 6);
-    let all = devices(&mut guest, &files);
+    let files = folder.empties("md50", 6, MEMBER_BYTES);
+    let all = guest.images(&files);
     let leg = "--level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=3";
     guest.script(&format!(
         "create a {leg} {}\ncreate b {leg} {}\ncreate o --level=0 --chunk=64 --raid-devices=2 ${{md[a]}} ${{md[b]}}\n\
@@ -164,10 +152,10 @@ fn arrays_of_arrays_go_both_ways() {
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     for (key, legs) in [("ours50", 2), ("ours60", 3)] {
-        assert_eq!(value(&output, &format!("{key}.assembled")), "yes", "{}", value(&output, &format!("{key}.refusal")));
-        assert_eq!(value(&output, &format!("{key}.stamp")), "good", "{key}");
+        assert_eq!(output.text(&format!("{key}.assembled")), "yes", "{}", output.text(&format!("{key}.refusal")));
+        assert_eq!(output.text(&format!("{key}.stamp")), "good", "{key}");
         for number in (0..legs).filter(|number| *number != 1) {
-            assert_eq!(value(&output, &format!("{key}{number}.mismatch_cnt")), "0", "{key}, leg {number}");
+            assert_eq!(output.text(&format!("{key}{number}.mismatch_cnt")), "0", "{key}, leg {number}");
         }
     }
     let few: Vec<PathBuf> =
@@ -176,7 +164,7 @@ fn arrays_of_arrays_go_both_ways() {
         let mut world = machine(&paths, SEED);
         let array = nested_array(&mut world);
         let bytes = world.controller().capacity(array).expect("it runs").get();
-        assert_eq!(value(&output, "o.bytes"), bytes.to_string());
+        assert_eq!(output.text("o.bytes"), bytes.to_string());
         assert!(is_stamped(&mut world, array, SEED));
     }
 }
@@ -195,7 +183,7 @@ fn an_array_goes_there_and_back_losing_members_on_both_sides() {
     let ours = dump_all(&rig.world, "a", &folder);
     // Md takes it, loses another one, restores one from a new drive.
     let mut guest = Guest::new();
-    let mut all = devices(&mut guest, &ours);
+    let mut all = guest.images(&ours);
     let new = folder.empty("new", 0, std::fs::metadata(&ours[0]).expect("it is there").len());
     all.push(guest.image(&new));
     guest.script(&format!(
@@ -206,7 +194,7 @@ fn an_array_goes_there_and_back_losing_members_on_both_sides() {
         SEED + 1
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    assert_eq!(value(&output, "a.stamp"), "good");
+    assert_eq!(output.text("a.stamp"), "good");
     // Ours again: what md wrote, the lost member restored from a new drive, and all is whole.
     let members: Vec<PathBuf> = [1, 2, 4].map(|n| ours[n].clone()).into_iter().chain([new]).collect();
     let mut world = machine(&members, SEED);
@@ -223,12 +211,12 @@ fn an_array_goes_there_and_back_losing_members_on_both_sides() {
     stop(&mut world, array);
     // And md has the last word.
     let mut guest = Guest::new();
-    let all = devices(&mut guest, &dump_all(&world, "b", &folder));
+    let all = guest.images(&dump_all(&world, "b", &folder));
     guest.script(&format!("assemble b {}\nstamp b check {}\ncheck b\nstop b", all.join(" "), SEED + 2));
     let output = answer(guest.run(BOOT_TIMEOUT)).expect("the packages were there a moment ago");
-    assert_eq!(value(&output, "b.assembled"), "yes", "{}", value(&output, "b.refusal"));
-    assert_eq!((value(&output, "b.stamp"), value(&output, "b.mismatch_cnt")), ("good".to_owned(), "0".to_owned()));
-    assert_eq!(value(&output, "b.state"), "clean");
+    assert_eq!(output.text("b.assembled"), "yes", "{}", output.text("b.refusal"));
+    assert_eq!((output.text("b.stamp"), output.text("b.mismatch_cnt")), ("good", "0"));
+    assert_eq!(output.text("b.state"), "clean");
 }
 
 #[test]
@@ -252,17 +240,17 @@ fn features_that_nobody_knows_are_refused_by_both_and_mds_journals_by_name() {
         bytes[place.start..place.start + len].copy_from_slice(&encoded[..len]);
         std::fs::write(path, bytes).expect("there is room");
     }
-    let all = devices(&mut guest, &unknown);
+    let all = guest.images(&unknown);
     guest.script(&format!("assemble unknown {}", all.join(" ")));
-    let files = images(&folder, "journal", 4);
-    let all = devices(&mut guest, &files);
+    let files = folder.empties("journal", 4, MEMBER_BYTES);
+    let all = guest.images(&files);
     guest.script(&format!(
         "create journal --level=5 --chunk=16 --raid-devices=3 {} --write-journal {}\nsettle journal\nstop journal",
         all[..3].join(" "),
         all[3]
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    assert_eq!(value(&output, "unknown.assembled"), "no", "md takes a feature that it does not know");
+    assert_eq!(output.text("unknown.assembled"), "no", "md takes a feature that it does not know");
     for (key, name) in [("unknown", "unknown (536870912)"), ("journal", "journal")] {
         let files: Vec<PathBuf> = (0..3).map(|member| folder.image(key, member)).collect();
         let said = refusal(&files).to_lowercase();
@@ -299,17 +287,17 @@ fn one_member_alone_is_an_array_for_both() {
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     stop(&mut rig.world, rig.array);
-    let ours = devices(&mut guest, &dump_all(&rig.world, "ours", &folder));
+    let ours = guest.images(&dump_all(&rig.world, "ours", &folder));
     guest.script(&format!("assemble ours {}\nstamp ours check {SEED}\nstop ours", ours.join(" ")));
-    let files = images(&folder, "theirs", 1);
-    let theirs = devices(&mut guest, &files);
+    let files = folder.empties("theirs", 1, MEMBER_BYTES);
+    let theirs = guest.images(&files);
     guest.script(&format!(
         "create theirs --level=1 --force --raid-devices=1 --bitmap=none {}\nstamp theirs write {SEED}\nstop theirs",
         theirs.join(" ")
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    assert_eq!(value(&output, "ours.assembled"), "yes", "{}", value(&output, "ours.refusal"));
-    assert_eq!(value(&output, "ours.stamp"), "good");
+    assert_eq!(output.text("ours.assembled"), "yes", "{}", output.text("ours.refusal"));
+    assert_eq!(output.text("ours.stamp"), "good");
     let mut world = machine(&files, SEED);
     let array = world.assemble(false).expect("it starts");
     assert!(is_stamped(&mut world, array, SEED));

@@ -9,7 +9,6 @@ use openraid_sim::drive::Defect;
 use openraid_sim::oracle::Members;
 use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
 use openraid_units::{ArrayId, DriveId, MemberLba, Nanos, Sectors, Slot};
-use std::path::PathBuf;
 use std::time::Duration;
 
 const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
@@ -50,18 +49,6 @@ fn halfway(rig: &mut Rig) {
     }
 }
 
-fn devices(guest: &mut Guest, paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| guest.image(path)).collect()
-}
-
-fn images(folder: &Folder, key: &str, count: usize) -> Vec<PathBuf> {
-    (0..count).map(|member| folder.empty(key, member, MEMBER_BYTES)).collect()
-}
-
-fn value(output: &GuestOutput, key: &str) -> String {
-    output.values.get(key).cloned().unwrap_or_default()
-}
-
 /// All is there, redundancy fits, every stamp is right.
 fn judge(world: &mut World, array: ArrayId, what: &str) {
     world.run_until_idle();
@@ -73,15 +60,10 @@ fn judge(world: &mut World, array: ArrayId, what: &str) {
 
 /// What md says of an array that it has to finish: whole, consistent, every stamp right.
 fn judged_by_md(output: &GuestOutput, key: &str) {
-    assert_eq!(
-        value(output, &format!("{key}.assembled")),
-        "yes",
-        "{key}: {}",
-        value(output, &format!("{key}.refusal"))
-    );
-    assert_eq!(value(output, &format!("{key}.end")), "clean", "{key}");
-    assert_eq!(value(output, &format!("{key}.mismatch_cnt")), "0", "{key}");
-    assert_eq!(value(output, &format!("{key}.stamp")), "good", "{key}");
+    assert_eq!(output.text(&format!("{key}.assembled")), "yes", "{key}: {}", output.text(&format!("{key}.refusal")));
+    assert_eq!(output.text(&format!("{key}.end")), "clean", "{key}");
+    assert_eq!(output.text(&format!("{key}.mismatch_cnt")), "0", "{key}");
+    assert_eq!(output.text(&format!("{key}.stamp")), "good", "{key}");
 }
 
 fn finish_script(key: &str) -> String {
@@ -111,7 +93,7 @@ fn md_goes_on_with_a_rebuild_and_with_a_replacement_where_the_engine_stopped() {
         }
         halfway(&mut rig);
         stop(&mut rig.world, rig.array);
-        let all = devices(&mut guest, &dump_all(&rig.world, key, &folder));
+        let all = guest.images(&dump_all(&rig.world, key, &folder));
         guest.script(&format!(
             "say {key}.offset $(mdadm --examine {} | sed -n 's/.*Recovery Offset : \\([0-9]*\\).*/\\1/p')\n\
              assemble {key} {}\n{}",
@@ -122,7 +104,7 @@ fn md_goes_on_with_a_rebuild_and_with_a_replacement_where_the_engine_stopped() {
     }
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     for key in ["rebuild", "replace"] {
-        let offset: u64 = value(&output, &format!("{key}.offset")).parse().expect("a recovery offset");
+        let offset: u64 = output.text(&format!("{key}.offset")).parse().expect("a recovery offset");
         assert!(offset > 0, "{key}: md would begin anew");
         judged_by_md(&output, key);
     }
@@ -134,8 +116,8 @@ fn the_engine_goes_on_with_a_rebuild_and_with_a_replacement_where_md_stopped() {
     let mut guest = Guest::new();
     let mut paths = Vec::new();
     for key in ["rebuild", "replace"] {
-        let files = images(&folder, key, 5);
-        let all = devices(&mut guest, &files);
+        let files = folder.empties(key, 5, MEMBER_BYTES);
+        let all = guest.images(&files);
         paths.push(files);
         let first = all[..4].join(" ");
         let begin = if key == "rebuild" {
@@ -189,7 +171,7 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
     let known: Vec<_> =
         known.into_iter().map(|(slot, range)| (rig.drive_in(slot.expect("a slot")).expect("a drive"), range)).collect();
     stop(&mut rig.world, rig.array);
-    let ours = devices(&mut guest, &dump_all(&rig.world, "ours", &folder));
+    let ours = guest.images(&dump_all(&rig.world, "ours", &folder));
     guest.script(&format!(
         "assemble ours {}\nfor n in 1 2 3 4; do f=/sys/block/${{md[ours]#/dev/}}/md/dev-loop$n/bad_blocks; \
          [ -e $f ] && say ours.$n \"$(tr '\\n' ';' <$f)\"; done\nstop ours",
@@ -197,8 +179,8 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
     ));
     // Md's: told of bad sectors, and it writes its log when it next changes its superblocks. Reading them would have
     // md rewrite and forget them.
-    let files = images(&folder, "theirs", 4);
-    let theirs = devices(&mut guest, &files);
+    let files = folder.empties("theirs", 4, MEMBER_BYTES);
+    let theirs = guest.images(&files);
     let name = theirs[1].trim_start_matches("/dev/").to_owned();
     guest.script(&format!(
         "create theirs --level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=4 {}\nstamp theirs write {SEED}\n\
@@ -211,11 +193,11 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     for (drive, range) in known {
         let place = Sectors(range.at.get()) + Sectors(2048);
-        let seen = value(&output, &format!("ours.{}", drive.0));
+        let seen = output.text(&format!("ours.{}", drive.0));
         assert_eq!(seen, format!("{} {};", place.get(), range.len.get()), "drive {drive}");
     }
-    assert_eq!(value(&output, "theirs.bad"), "5000 3");
-    let offset: u64 = value(&output, "theirs.offset").parse().expect("a data offset");
+    assert_eq!(output.text("theirs.bad"), "5000 3");
+    let offset: u64 = output.text("theirs.offset").parse().expect("a data offset");
     let mut world = machine(&files, SEED);
     let array = world.assemble(false).expect("it starts");
     let bad = world.controller().bad_ranges(array);
@@ -230,9 +212,9 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
 fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bitmap() {
     let folder = Folder::new("stale");
     // Md fails a member and goes on writing; the engine leaves it out, and takes it back by the bitmap.
-    let files = images(&folder, "theirs", 3);
+    let files = folder.empties("theirs", 3, MEMBER_BYTES);
     let mut guest = Guest::new();
-    let theirs = devices(&mut guest, &files);
+    let theirs = guest.images(&files);
     guest.script(&format!(
         "create theirs --level=5 --chunk=16 --bitmap=internal --bitmap-chunk=64K --assume-clean --raid-devices=3 {all}\n\
          stamp theirs write {SEED}\nsleep 17\nmdadm ${{md[theirs]}} --fail {out} --remove {out}\n\
@@ -248,7 +230,7 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     rig.world.admin(AdminCommand::Remove { array: rig.array, drive: out }).expect("it is out");
     rig.world.write(rig.array, 512 << 10, &[0; 64 << 10]).expect("the array takes writes");
     stop(&mut rig.world, rig.array);
-    let ours = devices(&mut guest, &dump_all(&rig.world, "ours", &folder));
+    let ours = guest.images(&dump_all(&rig.world, "ours", &folder));
     guest.script(&format!(
         "assemble ours {}\nsay ours.before \"$(mdadm --detail ${{md[ours]}} | sed -n 's/^ *State : //p')\"\n\
          mdadm ${{md[ours]}} --re-add {} 2>&1 | tee readd.txt || true\nsay ours.readd \"$(cat readd.txt)\"\n\
@@ -277,9 +259,9 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     let complaints = Members::of(&world, array).complaints();
     assert!(complaints.is_empty(), "{complaints:#?}");
 
-    assert_eq!(value(&output, "ours.assembled"), "yes", "{}", value(&output, "ours.refusal"));
-    assert!(value(&output, "ours.before").contains("degraded"), "{}", value(&output, "ours.before"));
-    assert!(value(&output, "ours.readd").contains("re-added"), "{}", value(&output, "ours.readd"));
-    assert_eq!(value(&output, "ours.mismatch_cnt"), "0");
-    assert!(["clean", "active"].contains(&value(&output, "ours.after").as_str()), "{}", value(&output, "ours.after"));
+    assert_eq!(output.text("ours.assembled"), "yes", "{}", output.text("ours.refusal"));
+    assert!(output.text("ours.before").contains("degraded"), "{}", output.text("ours.before"));
+    assert!(output.text("ours.readd").contains("re-added"), "{}", output.text("ours.readd"));
+    assert_eq!(output.text("ours.mismatch_cnt"), "0");
+    assert!(["clean", "active"].contains(&output.text("ours.after")), "{}", output.text("ours.after"));
 }

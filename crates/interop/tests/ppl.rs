@@ -60,7 +60,7 @@ fn md_puts_right_what_the_engine_was_writing() {
         }
     }
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    let value = |key: String| output.values.get(&key).cloned().unwrap_or_default();
+    let value = |key: String| output.text(&key);
     for (key, missing, quiet) in keys {
         assert_eq!(value(format!("{key}.assembled")), "yes", "{key}: {}", value(format!("{key}.refusal")));
         assert_eq!(value(format!("{key}.stamp")), "good", "{key}");

@@ -81,6 +81,11 @@ impl Guest {
         self.image_with_blocks(image, 512)
     }
 
+    /// As [`Guest::image`], of several; the names in the same order.
+    pub fn images(&mut self, images: &[impl AsRef<Path>]) -> Vec<String> {
+        images.iter().map(|image| self.image(image)).collect()
+    }
+
     /// As [`Guest::image`], with logical blocks of 512 to 4096 bytes.
     pub fn image_with_blocks(&mut self, image: impl AsRef<Path>, block_bytes: u32) -> String {
         assert!(self.loops.len() < LOOP_DEVICES_MAX, "at most {LOOP_DEVICES_MAX} images in one guest");
@@ -273,6 +278,12 @@ impl GuestOutput {
             .get(key)
             .map(String::as_str)
             .ok_or_else(|| OracleError::NoValue { key: key.to_owned(), log: self.work.tail("job.log") })
+    }
+
+    /// The value of a key; empty where the job did not report it, for checks that show what was there instead.
+    #[must_use]
+    pub fn text(&self, key: &str) -> &str {
+        self.values.get(key).map_or("", String::as_str)
     }
 
     /// A file that the job left in its folder; empty where there is none.
