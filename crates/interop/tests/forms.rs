@@ -258,6 +258,34 @@ fn features_that_nobody_knows_are_refused_by_both_and_mds_journals_by_name() {
     }
 }
 
+/// The way out that docs/journal.md tells of, step by step.
+#[test]
+fn an_array_whose_own_journal_was_taken_out_as_documented_is_taken() {
+    let folder = Folder::new("journal-out");
+    let mut guest = Guest::new();
+    let files = folder.empties("out", 4, MEMBER_BYTES);
+    let all = guest.images(&files);
+    let (members, journal) = (all[..3].join(" "), &all[3]);
+    guest.script(&format!(
+        "create out --level=5 --chunk=16 --raid-devices=3 {members} --write-journal {journal}\nsettle out\n\
+         stamp out write {SEED}\nstop out\n\
+         assemble out {members} {journal}\nfolder=/sys/block/${{md[out]#/dev/}}/md\n\
+         say before $(cat $folder/consistency_policy)\n\
+         echo write-through >$folder/journal_mode\n\
+         mdadm ${{md[out]}} --fail {journal} --remove {journal}\n\
+         echo resync >$folder/consistency_policy\n\
+         say after $(cat $folder/consistency_policy)\n\
+         stamp out check {SEED}\nstop out"
+    ));
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    assert_eq!(output.text("out.assembled"), "yes", "{}", output.text("out.refusal"));
+    assert_eq!((output.text("before"), output.text("after")), ("journal", "resync"));
+    assert_eq!(output.text("out.stamp"), "good");
+    let mut world = machine(&files[..3], SEED);
+    let array = world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
+    assert!(is_stamped(&mut world, array, SEED));
+}
+
 /// Why the engine does not take these members.
 fn refusal(files: &[PathBuf]) -> String {
     let mut candidates = Vec::new();
