@@ -5,10 +5,11 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
+use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Shape};
+use openraid_sim::{Loss, Rig, Shape};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
-use support::journalled::{limits_with_journal, Journalled};
+use support::journalled::{limits_with_journal, Journalled, JOURNAL};
 use support::{seeds, Case};
 
 fn protectable() -> Vec<Shape> {
@@ -375,6 +376,58 @@ fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
         machine.attach();
         machine.start();
         machine.rig.session.look_at_all(&mut machine.rig.world);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}
+
+/// The place of an entry is free only when the superblocks on the device say that the log begins behind it.
+#[test]
+fn no_room_is_used_again_before_the_tail_is_durable() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
+        let mut machine = Journalled::new(shape, 11, false, 2);
+        let devices = machine.devices.clone();
+        let load = Workload {
+            len_max: 32 << 10,
+            align: 4096,
+            mix: [0, 1, 0, 0, 0],
+            depth: 16,
+            ..Workload::mixed(machine.rig.session.capacity())
+        };
+        // The tails that both devices agree on at the least, whatever the power takes now.
+        let tail_of = |rig: &Rig| {
+            let tails = devices.iter().flat_map(|device| {
+                [SuperblockCopy::First, SuperblockCopy::Last].map(|copy| {
+                    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+                    let at = journal_superblock_lba(copy, JOURNAL).expect("large enough");
+                    rig.world.drive(*device).peek_durable(at, &mut bytes);
+                    JournalSuperblock::decode(&bytes, copy).map_or(0, |superblock| superblock.tail.sequence)
+                })
+            });
+            // The newer copy of each counts: the other one may be in the midst of being written.
+            tails.collect::<Vec<u64>>().chunks(2).map(|copies| copies[0].max(copies[1])).min().expect("two devices")
+        };
+        let status = |rig: &Rig| rig.world.journal().expect("it is there");
+        let (mut rounds, mut used) = (status(&machine.rig).counters.rounds, status(&machine.rig).used);
+        let (mut passed, mut freed) = (tail_of(&machine.rig), 0);
+        while freed < 12 {
+            while machine.rig.session.outstanding() < 16 {
+                machine.rig.session.ask_random(&mut machine.rig.world, &load);
+            }
+            machine.rig.session.step(&mut machine.rig.world);
+            let now = status(&machine.rig);
+            if now.used < used {
+                let tail = tail_of(&machine.rig);
+                assert!(
+                    tail > passed,
+                    "{shape}: room is free, and the devices say that the log begins at entry {tail}"
+                );
+                assert_eq!(now.counters.rounds, rounds + 1, "{shape}");
+                (passed, freed) = (tail, freed + 1);
+            }
+            (rounds, used) = (now.counters.rounds, now.used);
+        }
+        machine.rig.session.drain(&mut machine.rig.world);
         machine.rig.rest();
         machine.rig.judge();
     }

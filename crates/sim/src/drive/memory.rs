@@ -499,6 +499,11 @@ impl MemoryDrive {
         self.current.read(lba, out);
     }
 
+    /// As [`MemoryDrive::peek`], what would be left if the power went now and nothing of the cache reached the medium.
+    pub fn peek_durable(&self, lba: DriveLba, out: &mut [u8]) {
+        self.durable.read(lba, out);
+    }
+
     /// Write without a command, durable at once.
     pub fn poke(&mut self, lba: DriveLba, bytes: &[u8]) {
         self.drop_cached(lba, Sectors(bytes.len() as u64 / SECTOR_BYTES));
