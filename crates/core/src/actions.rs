@@ -274,7 +274,8 @@ pub enum NoticeKind {
         /// What they are.
         to: Policy,
     },
-    /// A flush of a member failed and the array cannot do without it: no flush succeeds until it is assembled again.
+    /// A flush of a member, or a write of what it says of the array, failed and the array cannot do without it: no flush
+    /// succeeds until it is assembled again.
     FlushInDoubt,
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
+use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
@@ -72,6 +73,28 @@ fn a_working_member_is_replaced_without_losing_redundancy() {
             rig.rest();
             assert_eq!((rig.health(), rig.drive_in(slot)), (Health::Optimal, spare), "{}", rig.world.dump());
             rig.judge();
+        }
+    }
+}
+
+/// Whenever the power goes, the members say that somebody is a full member of the slot: the old one or the new one.
+#[test]
+fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
+    for seed in seeds(1, 10) {
+        for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
+            rig.rest();
+            let (array, spare) = (rig.array, rig.drives.last().copied());
+            rig.world.admin(AdminCommand::Replace { array, slot: Slot(1), with: spare }).unwrap();
+            let mut looks = 0;
+            while rig.world.step() {
+                let plan = assemble::plan(&rig.world.candidates(), AssembleOptions::default()).unwrap();
+                assert!(plan.missing.is_empty(), "{:?}\n{}", plan.verdicts, rig.world.dump());
+                looks += 1;
+            }
+            assert!(looks > 20);
+            assert_eq!((rig.health(), rig.drive_in(Slot(1))), (Health::Optimal, spare));
         }
     }
 }

@@ -6,6 +6,7 @@ mod support;
 use openraid_core::actions::{NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::array::assemble::AssembleError;
+use openraid_core::events::DriveError;
 use openraid_core::geometry::{Geometry, Level};
 use openraid_core::reason::FailReason;
 use openraid_sim::drive::Defect;
@@ -60,6 +61,31 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
             let superblock = superblock_on(&rig.world, needed).unwrap();
             assert_eq!(superblock.resync_position(), Some(Sectors::ZERO), "it was marked clean");
         }
+        rig.world.boot();
+        rig.array = rig.world.assemble(true).unwrap();
+        assert_eq!(write_and_flush(&mut rig), Ok(()));
+    }
+}
+
+/// The mark that an array is active did not reach the only member: a crash would not be seen, so nothing is written.
+#[test]
+fn what_the_last_member_does_not_record_is_not_relied_on() {
+    for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        rig.lose(Slot(0), Loss::Failed);
+        rig.rest();
+        rig.world.take_notices();
+        let needed = drive_in(&rig, 1);
+        rig.world.drive_mut(needed).faults.writes = Some(DriveError::ReadOnly);
+        assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
+        let told = rig.world.take_notices();
+        assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushInDoubt).count(), 1, "{told:?}");
+        rig.world.drive_mut(needed).faults.writes = None;
+        assert_eq!(rig.world.write(rig.array, 0, &[2; 4096]), Err(ReplyStatus::IoError));
+        assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
+        assert!(rig.world.read(rig.array, 0, 4096).is_ok(), "what is there can still be had");
+        rig.world.kill();
         rig.world.boot();
         rig.array = rig.world.assemble(true).unwrap();
         assert_eq!(write_and_flush(&mut rig), Ok(()));

@@ -7,7 +7,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::events::RequestKind;
-use openraid_core::geometry::Level;
+use openraid_core::geometry::{Geometry, Level};
 use openraid_core::ppl::plan::PplArea;
 use openraid_core::reason::Reason;
 use openraid_format::{MinorVersion, PplEntry, PplHeader, Role, Superblock, PPL_AREA, PPL_HEADER_BYTES};
@@ -18,7 +18,7 @@ use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::{Blocks, MEMBER_DATA};
 use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
-use openraid_units::{ArrayId, DriveId, Sectors, Slot};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot, StripeIndex};
 use support::{seeds, Case};
 
 fn shapes() -> Vec<Shape> {
@@ -58,6 +58,30 @@ fn an_array_with_a_log_holds_what_was_written_whatever_fails() {
             rig.judge();
         }
     }
+}
+
+/// The only member that is left after a cut has just been filled, and was never the one that was logged to.
+#[test]
+fn the_log_of_a_new_member_is_as_good_as_the_others() {
+    let shape = Shape::raid5(2, Sectors::kib(16));
+    let mut rig = with_log(shape, 1, true);
+    rig.lose(Slot(1), Loss::Failed);
+    rig.rest();
+    let drive = rig.new_drive();
+    rig.world.add_member(rig.array, drive).unwrap();
+    rig.rest();
+    assert_eq!(rig.drive_in(Slot(1)), Some(drive));
+    let geometry = Members::of(&rig.world, rig.array).geometry().clone();
+    let Geometry::Parity(parity) = geometry else { unreachable!("RAID 5 has parity") };
+    let stripe = (0..2).map(StripeIndex).find(|stripe| parity.p_slot(*stripe) == Slot(0)).expect("parity goes round");
+    let at = parity.set_lba(stripe, 0, Sectors(0)).offset().bytes().get();
+    rig.world.write(rig.array, at, &[5; 4096]).unwrap();
+    rig.world.cut_power();
+    let mut left = rig.world.candidates();
+    left.retain(|candidate| candidate.drive == drive);
+    assert_eq!(left[0].superblock.resync_position(), Some(Sectors::ZERO), "it was not stopped cleanly");
+    let plan = assemble::plan(&left, AssembleOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((plan.resync_from, plan.forced), (None, None));
 }
 
 #[test]

@@ -501,6 +501,7 @@ pub(super) fn new_member(
         // What was written before this start may still be in the drive's cache.
         unflushed: true,
         in_doubt: false,
+        unrecorded: false,
         flushing: 0,
         media_errors: 0,
         by_bitmap: None,

@@ -26,7 +26,9 @@ impl Controller {
     /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes, or has
     /// ended: of an array that has failed nothing is marked any more, so nothing is written.
     pub(crate) fn begin_write(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.set(self.ops[index].set).life == Life::Failed {
+        let set = self.set(self.ops[index].set);
+        // Nor where the mark cannot be made: a crash would not be seen.
+        if set.life == Life::Failed || (set.needs_mark() && set.is_unrecorded()) {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return false;
         }
@@ -118,12 +120,12 @@ impl Controller {
     /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits
     /// in [`Phase::Recording`].
     ///
-    /// An array that has failed records nothing any more: members may come back as good that lack the write, so that
+    /// An array that has failed, or whose members do not take the record, records nothing any more: members may come back as good that lack the write, so that
     /// it ends with an error.
     pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.set(set_id);
-        if set.life == Life::Failed {
+        if set.life == Life::Failed || set.is_unrecorded() {
             let error = &mut self.ops[index].error;
             *error = error.or(Some(ReplyStatus::IoError));
             return true;

@@ -93,6 +93,17 @@ impl Controller {
         self.notice(id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
 
+    /// The array needs this member, and something that it is to say of the array could not be written: a mark that writes
+    /// wait for, the failure of another member, a session with the journal. Nothing that depends on such a record is
+    /// promised any more.
+    pub(crate) fn leave_unrecorded(&mut self, id: SetId, index: u32, actions: &mut Actions) {
+        if self.set(id).life == Life::Failed {
+            return;
+        }
+        self.set_mut(id).members[index as usize].unrecorded = true;
+        self.doubt_member(id, index, actions);
+    }
+
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
     /// the last good state.
     fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {

@@ -42,6 +42,9 @@ pub(crate) struct Member {
     /// A flush of it failed and the array could not do without it: what it had promised to keep is in doubt until
     /// the array is assembled again. No flush succeeds and nothing is marked clean until then.
     pub in_doubt: bool,
+    /// What it says of the array could not be written and the array could not do without it: marks that writes wait for
+    /// are not there.
+    pub unrecorded: bool,
     pub media_errors: u32,
     /// It came back and needs only what the bitmap marks, in this slot.
     pub by_bitmap: Option<Slot>,
@@ -273,6 +276,11 @@ impl Set {
     /// Is what some working member promised to keep in doubt, because a flush of it failed?
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.members.iter().any(|m| m.in_doubt && m.is_active())
+    }
+
+    /// Does some working member lack what was to be recorded on it? Then no mark, and no failure of another one, is durable.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        self.members.iter().any(|m| m.unrecorded && m.is_active())
     }
 
     /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in

@@ -290,7 +290,10 @@ impl Controller {
                 CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
                 CommandError::Drive(_) => FailReason::WriteError,
             };
-            self.fail_member(id, command.member, reason, actions);
+            let failed = self.fail_member(id, command.member, reason, actions);
+            if !failed && command.op != DriveOp::Flush {
+                self.leave_unrecorded(id, command.member, actions);
+            }
         }
         self.set_changed = true;
         let set = self.set_mut(id);

@@ -340,6 +340,11 @@ impl Controller {
     }
 
     fn end_session(&mut self, id: SetId) -> bool {
+        if self.set(id).is_unrecorded() {
+            // Some member goes on to say that the journal holds something.
+            self.set_mut(id).journal.marked = true;
+            return self.set_session(id, Session::On);
+        }
         // Nothing in the log counts for it any more. If that does not reach the disk before a crash, its members say
         // the same.
         let index = self.set(id).journal.index;

@@ -155,8 +155,8 @@ fn words(kind: NoticeKind) -> (&'static str, String) {
         NoticeKind::PolicyChanged { from, to } => ("PolicyChanged", changed(&from, &to)),
         NoticeKind::FlushInDoubt => (
             "FlushInDoubt",
-            "a flush failed and the array cannot do without this member: no flush succeeds until the array is stopped \
-             and served again; what was written since the last good flush may be lost"
+            "a flush, or a write of a superblock, failed and the array cannot do without this member: no flush succeeds \
+             until the array is stopped and served again; what was written since the last good flush may be lost"
                 .into(),
         ),
     }

@@ -4,6 +4,8 @@
 //! until a resync has made it fit. A column that is lost from such a row cannot be recovered: the write hole. The
 //! account is kept from what the drives say was on its way, never from what the engine believes.
 
+use std::collections::BTreeMap;
+
 use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
@@ -61,6 +63,8 @@ pub struct Set {
     pub journalled: bool,
     /// Who was where when it last ran.
     places: Vec<Place>,
+    /// Where the data of each drive begin that was ever a member.
+    starts: BTreeMap<DriveId, DriveLba>,
     /// The drives that the newest superblock called members when the last controller ended.
     current: Vec<DriveId>,
     /// Its events.
@@ -98,6 +102,7 @@ impl Set {
             forced: false,
             journalled: false,
             places: Vec::new(),
+            starts: BTreeMap::new(),
             current: Vec::new(),
             newest: 0,
         };
@@ -126,12 +131,16 @@ impl Set {
     pub fn note_places(&mut self, world: &World) {
         let Some(status) = world.status(self.array) else { return };
         let members = status.members.iter().filter(|member| !member.replacement);
-        let here = members.filter_map(|member| Some((member.slot?, member.drive?, member.state)));
+        let here: Vec<_> = members.filter_map(|member| Some((member.slot?, member.drive?, member.state))).collect();
+        for (_, drive, _) in &here {
+            // One whose superblock was hurt since has its data where they were.
+            self.starts.entry(*drive).or_insert_with(|| data_offset(world, *drive));
+        }
         let failed = status.health == Health::Failed;
         let place = |(slot, drive, state)| Place {
             slot,
             drive,
-            start: data_offset(world, drive),
+            start: self.starts[&drive],
             full: match state {
                 MemberState::InSync | MemberState::Failing(_) => true,
                 // An array that has failed records nothing: what it lost last is a member to the next controller.
@@ -139,7 +148,7 @@ impl Set {
                 MemberState::Missing | MemberState::Spare | MemberState::Rebuilding { .. } => false,
             },
         };
-        self.places = here.map(place).collect();
+        self.places = here.into_iter().map(place).collect();
     }
 
     /// Its members, as far as they are known.
@@ -183,6 +192,14 @@ impl Set {
                 && matches!(newest.roles.get(own.dev_number), Role::Active(_))
         };
         full.iter().filter(counts).count() == usize::from(self.geometry.members())
+    }
+
+    /// Does the newest superblock say that something may be half written?
+    #[must_use]
+    pub fn is_dirty_on_disk(&self, world: &World) -> bool {
+        let own = self.places().filter_map(|place| superblock_on(world, place.drive));
+        let newest = own.max_by_key(|superblock| superblock.events);
+        newest.is_some_and(|superblock| superblock.resync_position().is_some())
     }
 
     /// Is there a full member that was none when the last controller ended? Those that were are not there, and nobody

@@ -95,6 +95,11 @@ impl Run<'_> {
         if self.sets.iter().all(|set| set.uuid.is_none()) {
             return;
         }
+        // It is lost with the next controller, and what was read of it must stay.
+        let own = self.sets.iter().find(|set| set.places().any(|place| place.drive == drive));
+        if own.is_some_and(|set| self.scenario.stable_reads && set.dirty && !set.has_parity()) {
+            return;
+        }
         for set in &mut self.sets {
             set.note_current(&self.world);
         }

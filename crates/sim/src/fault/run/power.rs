@@ -157,6 +157,12 @@ impl Run<'_> {
         self.world.run_until_idle();
         for set in &mut self.sets {
             set.note_current(&self.world);
+            // Of members that are not there any more when the next controller looks as well.
+            set.suspect_what_went_wrong(&self.world);
+            if set.is_dirty_on_disk(&self.world) {
+                // It failed on its way, with rows half written.
+                set.doubt_what_is_on_its_way(&self.world, false);
+            }
         }
         if self.bounded() {
             self.session.versions_mut().end_flush(begun);
