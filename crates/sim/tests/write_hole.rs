@@ -1,5 +1,6 @@
-//! The write hole: the power goes while stripes are being written, and a member goes with it for good. With the journal
-//! nothing that was acknowledged is lost, on any level with parity, and nothing else changes.
+//! The write hole: the power goes while stripes are being written, and a member goes with it for good. With the journal, on
+//! any level with parity, and with md's partial parity log, on RAID 5 and legs of it, nothing that was acknowledged is lost,
+//! and nothing else changes.
 
 mod support;
 
@@ -28,6 +29,10 @@ enum Level {
     Raid6,
     Raid50,
     Raid60,
+    /// With a partial parity log instead of the journal.
+    Raid5Log,
+    /// The same of each leg.
+    Raid50Log,
 }
 
 /// One cut with a member in the midst of writes, the array read without it, more writes and another cut, a new member.
@@ -36,15 +41,18 @@ fn scenario(level: Level, seed: u64) -> Scenario {
     let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
     let chunk = *random.pick(&[4, 8, 16, 32, 64].map(Sectors::kib));
     let (mut shape, legs) = match level {
-        Level::Raid5 => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
+        Level::Raid5 | Level::Raid5Log => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
         Level::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
-        Level::Raid50 => (Shape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3)),
+        Level::Raid50 | Level::Raid50Log => {
+            (Shape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3))
+        }
         Level::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
     };
     shape.data = if legs > 1 { LEG_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
     let drawn = Scenario::draw(seed);
     let (cache, journal) = (*random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]), Bytes::kib(256));
     let pool = Limits::small().pool + cache + journal;
+    let ppl = matches!(level, Level::Raid5Log | Level::Raid50Log);
     let again = random.chance(1, 4).then(|| random.below(40));
     let deeds = [
         Deed::Ask(random.between(1, 120)),
@@ -63,11 +71,11 @@ fn scenario(level: Level, seed: u64) -> Scenario {
         shape,
         legs,
         bitmap: false,
-        ppl: false,
+        ppl,
         junk: false,
         spares: 0,
-        policy: Policy { write_cache: WriteCache::Journal, ..drawn.policy },
-        journal: Some(JournalSpec {
+        policy: Policy { write_cache: if ppl { WriteCache::Through } else { WriteCache::Journal }, ..drawn.policy },
+        journal: (!ppl).then_some(JournalSpec {
             mirrors: *random.pick(&[1, 2]),
             ring: Sectors::mib(4),
             spins: false,
@@ -138,4 +146,14 @@ fn a_cut_and_a_member_of_a_leg_cost_raid_50_nothing() {
 #[test]
 fn a_cut_and_a_member_of_a_leg_cost_raid_60_nothing() {
     closed(Level::Raid60);
+}
+
+#[test]
+fn a_cut_and_a_member_cost_raid_5_with_a_partial_parity_log_nothing() {
+    closed(Level::Raid5Log);
+}
+
+#[test]
+fn a_cut_and_a_member_of_a_leg_cost_raid_50_with_a_partial_parity_log_nothing() {
+    closed(Level::Raid50Log);
 }
