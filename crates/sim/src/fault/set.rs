@@ -133,14 +133,16 @@ impl Set {
         let members = status.members.iter().filter(|member| !member.replacement);
         let here: Vec<_> = members.filter_map(|member| Some((member.slot?, member.drive?, member.state))).collect();
         for (_, drive, _) in &here {
-            // One whose superblock was hurt since has its data where they were.
-            self.starts.entry(*drive).or_insert_with(|| data_offset(world, *drive));
+            // One whose superblock was hurt since has its data where they were; a new one may have none yet.
+            if let Some(own) = superblock_on(world, *drive) {
+                self.starts.insert(*drive, own.data_offset);
+            }
         }
         let failed = status.health == Health::Failed;
         let place = |(slot, drive, state)| Place {
             slot,
             drive,
-            start: self.starts[&drive],
+            start: self.starts.get(&drive).copied().unwrap_or(DriveLba(0)),
             full: match state {
                 MemberState::InSync | MemberState::Failing(_) => true,
                 // An array that has failed records nothing: what it lost last is a member to the next controller.
@@ -345,10 +347,6 @@ fn extent(world: &World, array: ArrayId, geometry: &Geometry) -> Sectors {
         None => geometry.capacity(),
     });
     sizes.max().unwrap_or(Sectors::ZERO)
-}
-
-fn data_offset(world: &World, drive: DriveId) -> DriveLba {
-    superblock_on(world, drive).map_or(DriveLba(0), |superblock| superblock.data_offset)
 }
 
 /// A map with one copy, piece by piece.
