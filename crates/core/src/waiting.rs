@@ -87,11 +87,11 @@ impl Controller {
                 let units = self.cache.units.all(set, state);
                 for unit in units.map(|index| self.cache.units.get(index)).take(LINES_MAX) {
                     let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
-                    let (urgent, refused) = (unit.urgent, unit.refused);
+                    let (urgent, refused) = (unit.urgent, unit.refusals);
                     writeln!(
                         out,
                         "unit {number} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
-                         {urgent}, refused {refused}"
+                         {urgent}, {refused} refusals"
                     )?;
                 }
             }

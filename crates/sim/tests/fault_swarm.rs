@@ -48,6 +48,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a start that is never answered", &[1510, 209_646, 225_374]),
     // What members do not take was tried again and again while the array was being stopped.
     ("a stop that is never answered", &[207_405]),
+    // What members do not take was tried again and again, without a pause.
+    ("an array that has no rest", &[10_905]),
     // The journal begins to protect an array when nothing is dirty without it, and members did not take what was.
     ("writes that wait for a journal that cannot begin", &[216_282, 222_780, 226_254, 217_538, 223_351]),
     // What members do not take was tried again and again, before what was not tried yet, while the cache was full.

@@ -15,8 +15,10 @@ const CHUNK: u64 = 64 << 10;
 /// Much longer than anything here takes, and much shorter than a drive may be silent.
 const SOON: Nanos = Nanos::from_secs(5);
 
-/// Longer than dirty data waits on drives that do not spin, and what they did not take rests.
+/// Longer than dirty data waits on drives that do not spin.
 const PATIENCE: Nanos = Nanos::from_secs(25);
+/// What they did not take rests this long at the most.
+const REST_MOST: Nanos = Nanos::from_secs(180);
 
 /// A RAID 0 of two drives with a cache, the second of which takes no writes; what it was to get is dirty.
 fn with_something_refused(seed: u64) -> Rig {
@@ -48,11 +50,57 @@ fn a_journal_that_cannot_begin_keeps_no_write_waiting() {
     // When the drive takes writes again what was dirty goes there, and the journal protects the array.
     let second = rig.drives[1];
     rig.world.drive_mut(second).faults.writes = None;
-    rig.world.run_for(PATIENCE);
+    rig.world.run_for(REST_MOST);
     rig.world.write(rig.array, 0, &[0x33; 4096]).expect("it is promised");
     rig.world.run_for(SOON);
     rig.world.write(rig.array, 0, &[0x44; 4096]).expect("it is promised");
     assert!(rig.world.controller().is_promising(rig.array));
+}
+
+#[test]
+fn what_is_refused_rests_ever_longer_and_is_tried_when_somebody_asks() {
+    let mut rig = with_something_refused(4);
+    let writes = |rig: &Rig| rig.status().members[1].writes;
+    rig.world.run_for(PATIENCE);
+    let mut tries = Vec::new();
+    for _ in 0..8 {
+        let before = writes(&rig);
+        rig.world.run_for(REST_MOST);
+        tries.push(writes(&rig) - before);
+    }
+    // After 20 s for the first time; then 20, 40, 80, 160, and 180 from there on.
+    assert_eq!(tries, [3, 1, 1, 1, 1, 1, 1, 1]);
+    let before = writes(&rig);
+    assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
+    assert_eq!(writes(&rig) - before, 1);
+    let second = rig.drives[1];
+    rig.world.drive_mut(second).faults.writes = None;
+    assert_eq!(rig.world.flush(rig.array), Ok(()));
+}
+
+#[test]
+fn a_cache_full_of_what_is_refused_keeps_no_promised_write_waiting() {
+    let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(5) };
+    // A cache so large that the journal has room for more lines when no more may be dirty.
+    options.world.limits = limits_with_journal(Bytes::mib(2));
+    let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+    let mut rig = Rig::new(shape, options);
+    let devices = rig.world.make_journal(1, Sectors::mib(64));
+    attach_journal(&mut rig.world, &devices);
+    rig.world.write(rig.array, 0, &[0x11; 4096]).expect("it is promised");
+    let second = rig.drives[1];
+    rig.world.drive_mut(second).faults.writes = Some(DriveError::ReadOnly);
+    let mut ends = Vec::new();
+    for turn in 0..60 {
+        let bytes = vec![0x22; 64 << 10];
+        let at = (2 * turn + 1) * CHUNK;
+        let token = rig.world.submit(rig.array, RequestKind::Write { fua: false }, at, CHUNK, bytes);
+        let end = rig.world.run_until(token);
+        assert!(end.ended.since(end.submitted) < SOON, "write {turn}: {:?}", end.ended.since(end.submitted));
+        ends.push(end.status);
+    }
+    assert_eq!(ends.first(), Some(&ReplyStatus::Ok));
+    assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
 
-use super::units::UnitState;
+use super::units::{DirtyUnit, UnitState};
 use super::{Cache, OTHERS_SHARE};
 
 /// What a set has in the cache.
@@ -28,7 +28,7 @@ struct Share {
 /// How a set's dirty units are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// How long they may wait for more, and rest when the members did not take them.
+    /// How long they may wait for more, and rest when the members did not take them for the first time.
     pub delay: Nanos,
     /// Those that the members did not take are tried again.
     pub again: bool,
@@ -191,7 +191,8 @@ impl Cache {
     /// from them that they do take.
     fn first_rested(&self, set: SetId, now: Instant, pace: Pace, pressed: u64) -> Option<u32> {
         let rested = self.units.first_resting(set).filter(|_| pace.again)?;
-        let due = self.units.get(rested).since + pace.delay;
+        let unit = self.units.get(rested);
+        let due = unit.since + unit.rest(pace.delay);
         let before = |unit: u32| {
             let since = self.units.get(unit).since;
             since <= due && (since + pace.delay <= now || self.is_hurried(set, unit, pressed))
@@ -225,7 +226,9 @@ impl Cache {
             let pace = pace_of(set);
             let after_delay = |unit: u32| self.units.get(unit).since + pace.delay;
             let waited = |unit| if self.is_hurried(set, unit, pressed) { now } else { after_delay(unit) };
-            let rested = self.units.first_resting(set).filter(|_| pace.again).map(after_delay);
+            let after_rest = |unit: &DirtyUnit| unit.since + unit.rest(pace.delay);
+            let rested =
+                self.units.first_resting(set).filter(|_| pace.again).map(|unit| after_rest(self.units.get(unit)));
             first = first.into_iter().chain(rested).chain(self.units.first_waiting(set).map(waited)).min();
         }
         first

@@ -63,10 +63,11 @@ impl Controller {
                 (dirty.old, dirty.new) = (dirty.old + dirty.new, 0);
                 dirty.epoch = dirty.epoch.wrapping_add(1);
                 dirty.asked = asked;
+                self.cache.units.end_rest(set);
             } else if number > dirty.asked {
                 return false;
             }
-            dirty.waiting += 1;
+            self.set_mut(set).dirty.waiting += 1;
             self.requests[request].sync = Sync::Waits;
             self.cache.syncs += 1;
         }

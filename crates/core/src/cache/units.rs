@@ -8,12 +8,12 @@
 //!     +----------------------------+------------------ Writing <-------------------+
 //! ```
 //!
-//! A unit that could not be written rests before it is tried again, unless somebody waits for it by name: memory that
-//! is short, or a flush, would try it again and again at one instant. One of a set that has failed is held until the
-//! set is stopped.
+//! A unit that could not be written rests before it is tried again, ever longer, unless somebody waits for it by name or
+//! asks for a flush: memory that is short would try it again and again at one instant, and nobody knows when its members
+//! take it again, if ever. One of a set that has failed is held until the set is stopped.
 
 use alloc::vec::Vec;
-use openraid_units::{Instant, SetId};
+use openraid_units::{Instant, Nanos, SetId};
 
 use super::lines::LineList;
 use crate::slab::NONE;
@@ -52,14 +52,30 @@ pub(crate) struct DirtyUnit {
     pub epoch: u32,
     /// Somebody waits for it: it is written at once, and again if it was written to meanwhile.
     pub urgent: bool,
-    /// The members did not take it when it was written last.
-    pub refused: bool,
+    /// So many times in a row the members did not take it.
+    pub refusals: u8,
     /// First of the pieces that wait for it.
     pub waiters: u32,
     previous: u32,
     next: u32,
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
+
+/// A unit that was refused again and again rests this long at the most.
+const REST_MOST: Nanos = Nanos::from_secs(180);
+
+impl DirtyUnit {
+    /// Did the members not take it when it was written last?
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusals > 0
+    }
+
+    /// How long it rests: as long as dirty data waits for more, and twice as long after each further refusal.
+    pub(crate) fn rest(&self, delay: Nanos) -> Nanos {
+        let doubled = 1_u64.checked_shl(u32::from(self.refusals.saturating_sub(1))).unwrap_or(u64::MAX);
+        Nanos(delay.get().saturating_mul(doubled).min(REST_MOST.get()).max(delay.get()))
+    }
+}
 
 /// Which unit it is: all that finding it needs.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +140,7 @@ impl Units {
             since: Instant::ZERO,
             epoch: 0,
             urgent: false,
-            refused: false,
+            refusals: 0,
             waiters: NONE,
             previous: NONE,
             next: NONE,
@@ -182,7 +198,7 @@ impl Units {
             since: now,
             epoch,
             urgent: false,
-            refused: false,
+            refusals: 0,
             waiters: NONE,
             previous: NONE,
             next: NONE,
@@ -197,7 +213,7 @@ impl Units {
     pub(crate) fn free(&mut self, index: u32) {
         let unit = &self.units[index as usize];
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
-        self.refused[unit.set.index()] -= u32::from(unit.refused);
+        self.refused[unit.set.index()] -= u32::from(unit.is_refused());
         self.pull(index);
         let Name { set, number, chain } = self.names[index as usize];
         let head = self.head_of(set, number);
@@ -225,10 +241,10 @@ impl Units {
     /// A unit that was being written has an end, and its state is to follow.
     pub(crate) fn was_written(&mut self, index: u32, refused: bool) {
         let unit = &mut self.units[index as usize];
-        self.promising -= u32::from(!unit.refused);
+        self.promising -= u32::from(!unit.is_refused());
         let count = &mut self.refused[unit.set.index()];
-        *count = *count + u32::from(refused) - u32::from(unit.refused);
-        unit.refused = refused;
+        *count = *count + u32::from(refused) - u32::from(unit.is_refused());
+        unit.refusals = if refused { unit.refusals.saturating_add(1) } else { 0 };
     }
 
     /// Is there a unit of a set that the members did not take when it was written last?
@@ -241,7 +257,7 @@ impl Units {
     pub(crate) fn is_all_refused(&self) -> bool {
         let refused = |head: u32| {
             let mut index = head;
-            while index != NONE && self.units[index as usize].refused {
+            while index != NONE && self.units[index as usize].is_refused() {
                 index = self.units[index as usize].next;
             }
             index == NONE
@@ -270,7 +286,7 @@ impl Units {
         self.units[index as usize].state = state;
         let unit = &self.units[index as usize];
         let set = unit.set;
-        self.promising += u32::from(state == UnitState::Writing && !unit.refused);
+        self.promising += u32::from(state == UnitState::Writing && !unit.is_refused());
         let Some(list) = self.list(set, state) else { return };
         let tail = core::mem::replace(&mut list.tail, index);
         if tail == NONE {

@@ -192,7 +192,7 @@ impl Controller {
         let len = len.min((start + sectors) - at);
         let len = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { len };
         let columns = actions.columns.len();
-        let (mut taken, mut unit) = (Sectors::ZERO, NONE);
+        let (mut taken, mut unit, mut is_full) = (Sectors::ZERO, NONE, false);
         let merged = self.cache.counters.overwritten;
         for (count, (line_number, first, last)) in (0..).zip(lines_of(at, len)) {
             if len.is_zero() {
@@ -202,10 +202,14 @@ impl Controller {
             if promise == Promise::Journal && self.meets_direct_write(set, line_number) {
                 break;
             }
-            if count == LINES_AT_ONCE || (count > 0 && !whole) || !self.may_dirty(set, line_number) {
+            if count == LINES_AT_ONCE || (count > 0 && !whole) {
                 break;
             }
-            let Some(line) = self.cache.line_for(set, line_number) else { break };
+            let line = self.may_dirty(set, line_number).then(|| self.cache.line_for(set, line_number)).flatten();
+            let Some(line) = line else {
+                is_full = true;
+                break;
+            };
             if unit == NONE {
                 unit = self.dirty_unit_of(set, number);
             }
@@ -222,7 +226,7 @@ impl Controller {
             }
         }
         if taken.is_zero() {
-            if promise == Promise::Volatile && self.cache.is_held() {
+            if is_full && self.cache.is_held() {
                 return self.pass_cache(piece, set, at, len);
             }
             if promise == Promise::Journal && len.is_zero() {
