@@ -106,23 +106,34 @@ impl Run<'_> {
             }
         }
         let open = self.sets.iter().any(|set| set.has_parity() && !set.doubt.is_empty());
-        Ok(!open || !self.fragile())
+        // What came after the flush may be about to be written.
+        let writes = |set| self.is_fragile(set) && !self.is_recorded(set) && self.is_active(set);
+        let marked = (0..self.sets.len()).any(writes);
+        Ok(!marked && (!open || !self.fragile()))
     }
 
     /// Is a set with parity not whole?
     fn fragile(&self) -> bool {
-        (0..self.sets.len()).filter(|set| !self.is_journalled(*set)).map(|set| &self.sets[set]).any(|set| {
-            if !set.has_parity() {
-                return false;
-            }
-            let Some(status) = self.world.status(set.array) else { return true };
-            let whole = set.absent(&self.world, &status).is_empty() && set.is_whole_on_disk(&self.world);
-            !whole || !set.scarred(&self.world).is_empty()
-        })
+        (0..self.sets.len()).any(|set| self.is_fragile(set))
+    }
+
+    fn is_fragile(&self, set: usize) -> bool {
+        if self.is_journalled(set) || !self.sets[set].has_parity() {
+            return false;
+        }
+        let set = &self.sets[set];
+        let Some(status) = self.world.status(set.array) else { return true };
+        let whole = set.absent(&self.world, &status).is_empty() && set.is_whole_on_disk(&self.world);
+        !whole || !set.scarred(&self.world).is_empty()
     }
 
     fn is_clean(&self) -> bool {
-        self.sets.iter().filter_map(|set| self.world.status(set.array)).all(|status| !status.active)
+        (0..self.sets.len()).all(|set| !self.is_active(set))
+    }
+
+    /// Do its members say, or are they about to, that something may be half written?
+    fn is_active(&self, set: usize) -> bool {
+        self.world.status(self.sets[set].array).is_some_and(|status| status.active)
     }
 
     fn count_end(&mut self, end: End) {
