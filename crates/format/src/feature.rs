@@ -41,9 +41,12 @@ impl FeatureMap {
     /// Writes that this set has promised to keep are in openraid's journal. Linux does not know this bit and refuses
     /// the member, which is what it is for.
     pub const CONTROLLER_JOURNAL: Self = Self(1 << 30);
+    /// With [`FeatureMap::CONTROLLER_JOURNAL`]: that journal was lost, and since then rows were written that it does not
+    /// know. Where it is found again it is replayed, and redundancy is made anew all the same.
+    pub const JOURNAL_BEHIND: Self = Self(1 << 29);
 
     /// Every bit that has a meaning here.
-    pub const KNOWN: Self = Self(8191 | 1 << 30);
+    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29);
     /// Bits that this implementation can serve. The others have a name, and the array that has them is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -54,10 +57,11 @@ impl FeatureMap {
             | Self::PPL.0
             | Self::MULTIPLE_PPLS.0
             | Self::RAID0_LAYOUT.0
-            | Self::CONTROLLER_JOURNAL.0,
+            | Self::CONTROLLER_JOURNAL.0
+            | Self::JOURNAL_BEHIND.0,
     );
 
-    const NAMES: [(Self, &'static str); 14] = [
+    const NAMES: [(Self, &'static str); 15] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -72,6 +76,7 @@ impl FeatureMap {
         (Self::MULTIPLE_PPLS, "multiple partial parity logs"),
         (Self::RAID0_LAYOUT, "raid0 layout"),
         (Self::CONTROLLER_JOURNAL, "openraid journal"),
+        (Self::JOURNAL_BEHIND, "openraid journal behind"),
     ];
 
     /// Are all bits of `other` set?

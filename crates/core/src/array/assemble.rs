@@ -274,11 +274,11 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let mut common = newest.superblock.clone();
     let journalled = common.features.contains(FeatureMap::CONTROLLER_JOURNAL);
     if journalled && options.journal_lost {
-        common.features.set(FeatureMap::CONTROLLER_JOURNAL, false);
+        common.features.set(FeatureMap::CONTROLLER_JOURNAL | FeatureMap::JOURNAL_BEHIND, false);
         forced.get_or_insert_with(String::new).push_str("writes that only the lost journal had are lost; ");
     }
-    // What was being written when it stopped is in the journal, in full.
-    let replays = journalled && !options.journal_lost;
+    // What was being written when it stopped is in the journal, in full, unless that was lost before.
+    let replays = journalled && !options.journal_lost && !common.features.contains(FeatureMap::JOURNAL_BEHIND);
     let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, &geometry, options.force);
     // What was being written when it stopped is put right from the partial parity log, before it takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());

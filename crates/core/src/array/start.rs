@@ -197,7 +197,8 @@ impl Controller {
         let superblock = self.journal.superblock.as_ref().expect("just seen");
         set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
         set.journal.index = index;
-        (set.journal.marked, set.journal.replaying) = (true, true);
+        let behind = set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
+        (set.journal.marked, set.journal.replaying, set.journal.behind) = (true, true, behind.then_some(0));
         set.life = Life::Starting;
         self.journal.replay.want(id);
         Ok(())

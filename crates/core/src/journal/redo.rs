@@ -56,7 +56,9 @@ impl Controller {
     /// again.
     pub(crate) fn is_logged(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = &self.ops[index];
-        if op.logged != 0 || op.in_group {
+        // One whose entry was never durable is written as if it had none.
+        let orphaned = !self.journal.is_live() && op.logged > self.journal.durable;
+        if (op.logged != 0 && !orphaned) || op.in_group {
             return op.log_durable;
         }
         match self.set(op.set).journal.session {
@@ -86,12 +88,32 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return false;
         }
+        if !self.is_known_to_be_behind(set) {
+            self.wait_set.push(index);
+            return false;
+        }
         if piece != NONE && self.pieces[piece].logged != ORPHANED {
             self.pieces[piece].logged = ORPHANED;
             self.pieces[piece].ops += 1;
             self.journal.orphans.push(piece);
         }
         true
+    }
+
+    /// Do the members say that the journal does not know what is written from here on? If it is found again after a crash,
+    /// it does not stand in for a resync.
+    fn is_known_to_be_behind(&mut self, id: SetId) -> bool {
+        let set = self.set_mut(id);
+        if !set.needs_mark() {
+            return true;
+        }
+        let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
+        if let Some(generation) = set.journal.behind {
+            return metadata.durable >= generation;
+        }
+        set.journal.behind = Some(metadata.request());
+        self.set_changed = true;
+        false
     }
 
     /// Lines go to members without parity only when their entries are durable: copies that differ after a crash are

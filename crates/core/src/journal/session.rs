@@ -56,6 +56,8 @@ pub(crate) struct SetJournal {
     pub wanted: bool,
     /// The mark is in the superblocks, or about to be.
     pub marked: bool,
+    /// Rows are written that the journal does not know, because it is lost: which generation of the superblocks says so.
+    pub behind: Option<u64>,
     /// Operations whose redo is in the journal and not yet on the members.
     pub logged: u32,
     /// Flushes under way for a change of the session.
@@ -79,6 +81,7 @@ impl SetJournal {
         since: 0,
         wanted: false,
         marked: false,
+        behind: None,
         logged: 0,
         flushes: 0,
         hurried: false,
@@ -355,7 +358,7 @@ impl Controller {
             }
         }
         let set = self.set_mut(id);
-        set.journal.wanted = false;
+        (set.journal.wanted, set.journal.behind) = (false, None);
         self.end_hurry(id);
         self.set_session(id, Session::Off)
     }
@@ -378,8 +381,9 @@ impl Set {
         matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0 && self.dirty.all() == 0
     }
 
-    /// Does the mark that keeps others away belong into its superblocks?
-    pub(crate) fn journal_feature(&self) -> (FeatureMap, bool) {
-        (FeatureMap::CONTROLLER_JOURNAL, self.journal.marked)
+    /// Does the mark that keeps others away belong into its superblocks, and that the journal does not know everything?
+    pub(crate) fn journal_features(&self) -> [(FeatureMap, bool); 2] {
+        let behind = self.journal.marked && self.journal.behind.is_some();
+        [(FeatureMap::CONTROLLER_JOURNAL, self.journal.marked), (FeatureMap::JOURNAL_BEHIND, behind)]
     }
 }

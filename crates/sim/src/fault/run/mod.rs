@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use openraid_core::actions::NoticeKind;
+use openraid_core::admin::Session as JournalSession;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
@@ -93,6 +94,8 @@ struct Run<'a> {
     cached: bool,
     /// Writes that were acknowledged could not be written, and a notice said so.
     dirty_lost: bool,
+    /// Requests that had ended with an error when it was last looked what reads decide.
+    errors_seen: u64,
     /// Drives that were lost.
     lost: Vec<DriveId>,
     excuses: BTreeSet<Excuse>,
@@ -148,6 +151,7 @@ impl<'a> Run<'a> {
             policy: scenario.policy,
             cached: false,
             dirty_lost: false,
+            errors_seen: 0,
             lost: Vec::new(),
             excuses: BTreeSet::new(),
             journal,
@@ -260,10 +264,20 @@ impl<'a> Run<'a> {
         for set in &mut self.sets {
             set.settle(&mut self.world);
         }
+        self.note_decides();
+    }
+
+    /// Does a read decide what a cut, or a write that failed, has left?
+    fn note_decides(&mut self) {
+        self.errors_seen = self.session.errors;
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
         // Where the first copy cannot be read as a whole, another one may be what the resync takes for right.
         let decides = differing.all(|set| stable && set.scarred(&self.world).is_empty());
+        // What a write was to bring that has failed with its array is in the journal, and on the members after a replay.
+        let status = self.sets.iter().filter_map(|set| self.world.status(set.array));
+        let mut held = status.filter(|status| status.health == Health::Failed && status.session != JournalSession::Off);
+        let decides = decides && held.next().is_none();
         self.session.versions_mut().set_decides(decides);
     }
 
@@ -367,6 +381,9 @@ impl<'a> Run<'a> {
             return Ok(false);
         }
         self.session.hear(&mut self.world);
+        if self.session.errors != self.errors_seen {
+            self.note_decides();
+        }
         self.judge_reads()?;
         Ok(true)
     }
