@@ -12,12 +12,15 @@ use openraid_units::Instant;
 /// Bits of an entry that name the station; the time stands above them. 2^54 ns are 208 days.
 const STATION_BITS: u32 = 10;
 const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
+/// Places for the games of as many stations as there can be.
+const GAMES: usize = 2 << STATION_BITS;
+
 /// The next moments of all stations.
 #[derive(Debug)]
 pub(super) struct Calendar {
     /// Time and station in one number, the least of which is the next. The games: place 1 is the root, the places of
     /// game `n` are `2n` and `2n + 1`, and the stations come last.
-    games: Vec<u64>,
+    games: Box<[u64; GAMES]>,
     /// Places for stations, a power of two, and stations.
     places: usize,
     stations: usize,
@@ -25,7 +28,7 @@ pub(super) struct Calendar {
 
 impl Calendar {
     pub fn new() -> Self {
-        Self { games: vec![u64::MAX; 2], places: 1, stations: 0 }
+        Self { games: Box::new([u64::MAX; GAMES]), places: 1, stations: 0 }
     }
 
     /// One more station that has nothing to do yet: its number.
@@ -35,11 +38,10 @@ impl Calendar {
     pub fn add(&mut self) -> usize {
         assert!(self.stations < 1 << STATION_BITS, "a machine has few parts");
         if self.stations == self.places {
-            let leaves = self.games.split_off(self.places);
+            let old = self.places;
             self.places *= 2;
-            self.games = vec![u64::MAX; self.places];
-            self.games.extend(leaves);
-            self.games.resize(2 * self.places, u64::MAX);
+            self.games.copy_within(old..2 * old, 2 * old);
+            self.games[3 * old..4 * old].fill(u64::MAX);
             for game in (1..self.places).rev() {
                 self.games[game] = self.games[2 * game].min(self.games[2 * game + 1]);
             }
@@ -53,14 +55,15 @@ impl Calendar {
     pub fn set(&mut self, station: usize, at: Instant) {
         // Later than the calendar reaches is never.
         let entry = if at.0 >> (64 - STATION_BITS) == 0 { at.0 << STATION_BITS | station as u64 } else { u64::MAX };
-        let mut place = self.places + station;
+        // Every place is below the number of games: the remainders change nothing but what the compiler has to check.
+        let mut place = (self.places + station) % GAMES;
         let mut winner = entry;
         while self.games[place] != winner {
             self.games[place] = winner;
             if place == 1 {
                 return;
             }
-            winner = winner.min(self.games[place ^ 1]);
+            winner = winner.min(self.games[(place ^ 1) % GAMES]);
             place /= 2;
         }
     }

@@ -6,7 +6,6 @@
 use super::geometry::Geometry;
 use super::Spot;
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// A piece of written data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,13 +85,6 @@ impl Dirty {
     #[must_use]
     pub fn extent(&self, index: usize) -> &Extent {
         &self.slab[usize::from(self.slots[index])]
-    }
-
-    /// First sector of a piece, and where that is on the medium.
-    #[must_use]
-    #[inline]
-    pub fn spot(&self, index: usize) -> (u64, &Spot) {
-        (self.starts[index], &self.spots[usize::from(self.slots[index])])
     }
 
     fn extent_mut(&mut self, index: usize) -> &mut Extent {
@@ -236,14 +228,38 @@ impl Dirty {
         self.slots.iter().any(|slot| self.slab[usize::from(*slot)].number <= number)
     }
 
-    /// Places of at most `count` pieces around a sector, in two parts: those that begin at or before it, and those
-    /// behind.
+    /// At most `count` pieces around a sector.
     #[must_use]
-    pub fn near(&self, lba: u64, count: usize) -> (Range<usize>, Range<usize>) {
+    pub fn near(&self, lba: u64, count: usize) -> Near<'_> {
         let middle = self.index(lba);
         let end = (middle.saturating_sub(count / 2) + count).min(self.starts.len());
-        let start = end.saturating_sub(count);
-        let middle = middle.clamp(start, end);
-        (start..middle, middle..end)
+        let first = end.saturating_sub(count);
+        let middle = middle.clamp(first, end);
+        let (before, behind) = self.slots[first..end].split_at(middle - first);
+        let follows = middle > first && self.starts[middle - 1] == lba;
+        Near { first, before, behind, follows, spots: &self.spots }
+    }
+}
+
+/// Pieces around a sector, in order of address.
+#[derive(Clone, Copy, Debug)]
+pub struct Near<'a> {
+    /// The place of the first of them among all.
+    pub first: usize,
+    /// Those that begin at or before the sector.
+    pub before: &'a [u16],
+    /// Those behind it.
+    pub behind: &'a [u16],
+    /// The last one before begins just there.
+    pub follows: bool,
+    spots: &'a [Spot],
+}
+
+impl Near<'_> {
+    /// Where one of them begins on the medium.
+    #[must_use]
+    #[inline(always)]
+    pub fn spot(&self, piece: u16) -> &Spot {
+        &self.spots[usize::from(piece)]
     }
 }

@@ -5,6 +5,7 @@
 //! remainder by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones
 //! have equally many cylinders; density falls linearly from the outer to the inner rate.
 
+use super::divisor::Divisor;
 use openraid_models::DiskProfile;
 use openraid_units::Sectors;
 
@@ -22,9 +23,11 @@ pub struct Geometry {
     sectors: u64,
     heads: u32,
     cylinders: u32,
-    turn: u32,
-    track_step: u64,
-    cylinder_step: u64,
+    turn: Divisor,
+    track_step: Divisor,
+    cylinder_step: Divisor,
+    /// Time of a zone.
+    zone_step: Divisor,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +35,10 @@ struct Zone {
     first: u64,
     media: u64,
     cylinder: u32,
-    per_track: u32,
-    per_cylinder: u64,
+    per_track: Divisor,
+    per_cylinder: Divisor,
     /// Time of a sector in nanoseconds, with [`FRACTION`] binary places.
-    sector: u64,
+    sector: Divisor,
 }
 
 /// The place of a sector.
@@ -92,9 +95,9 @@ impl Geometry {
                 first,
                 media: zone * cylinders * cylinder_step,
                 cylinder: u32::try_from(zone * cylinders).unwrap_or(u32::MAX),
-                per_track: u32::try_from(per_track).unwrap_or(u32::MAX),
-                per_cylinder: per_track * heads,
-                sector: (turn << FRACTION) / per_track,
+                per_track: Divisor::new(per_track),
+                per_cylinder: Divisor::new(per_track * heads),
+                sector: Divisor::new((turn << FRACTION) / per_track),
             });
             first += cylinders * per_track * heads;
         }
@@ -107,9 +110,10 @@ impl Geometry {
             sectors: capacity.0,
             heads: profile.heads.value,
             cylinders: 0,
-            turn: u32::try_from(turn).unwrap_or(u32::MAX),
-            track_step: turn + switch,
-            cylinder_step,
+            turn: Divisor::new(turn.min(u64::from(u32::MAX))),
+            track_step: Divisor::new(turn + switch),
+            cylinder_step: Divisor::new(cylinder_step),
+            zone_step: Divisor::new(cylinders * cylinder_step),
         };
         geometry.cylinders = geometry.place(capacity.0 - 1).cylinder + 1;
         geometry
@@ -138,13 +142,22 @@ impl Geometry {
     }
     /// Time of a turn in nanoseconds.
     #[must_use]
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // made of 32 bits at the most
     pub fn turn(&self) -> u32 {
-        self.turn
+        self.turn.by() as u32
+    }
+    /// The angle at a time, as the time since the start of a turn, in nanoseconds.
+    #[must_use]
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
+    pub fn angle(&self, time: u64) -> u32 {
+        self.turn.remainder(time) as u32
     }
     /// Time of a cylinder, read with all heads and left for the next one, in nanoseconds.
     #[must_use]
     pub fn cylinder_step(&self) -> u64 {
-        self.cylinder_step
+        self.cylinder_step.by()
     }
 
     /// The place of a sector, which must be on the disk.
@@ -158,18 +171,16 @@ impl Geometry {
         }
         let zone = &self.zones[index];
         let within = lba - zone.first;
-        let cylinder = within / zone.per_cylinder;
-        let rest = (within - cylinder * zone.per_cylinder) as u32;
-        let head = rest / zone.per_track;
-        let sector = rest - head * zone.per_track;
-        let offset = (u64::from(sector) * zone.sector) >> FRACTION;
-        let media = zone.media + cylinder * self.cylinder_step + u64::from(head) * self.track_step + offset;
+        let (cylinder, rest) = zone.per_cylinder.divide(within);
+        let (head, sector) = zone.per_track.divide(rest);
+        let offset = (sector * zone.sector.by()) >> FRACTION;
+        let media = zone.media + cylinder * self.cylinder_step.by() + head * self.track_step.by() + offset;
         Place {
             media,
             cylinder: zone.cylinder + cylinder as u32,
-            head,
-            angle: (media % u64::from(self.turn)) as u32,
-            sector,
+            head: head as u32,
+            angle: self.angle(media),
+            sector: sector as u32,
             zone: index as u32,
         }
     }
@@ -178,11 +189,11 @@ impl Geometry {
     #[must_use]
     pub fn span(&self, place: &Place, lba: u64, len: u64) -> Span {
         let zone = &self.zones[place.zone as usize];
-        if u64::from(place.sector) + len <= u64::from(zone.per_track) {
-            return Span { time: (len * zone.sector) >> FRACTION, cylinder: place.cylinder, head: place.head };
+        if u64::from(place.sector) + len <= zone.per_track.by() {
+            return Span { time: (len * zone.sector.by()) >> FRACTION, cylinder: place.cylinder, head: place.head };
         }
         let last = self.place(lba + len - 1);
-        let sector = self.zones[last.zone as usize].sector >> FRACTION;
+        let sector = self.zones[last.zone as usize].sector.by() >> FRACTION;
         Span { time: last.media + sector - place.media, cylinder: last.cylinder, head: last.head }
     }
 
@@ -190,22 +201,21 @@ impl Geometry {
     #[must_use]
     pub fn media_end(&self, lba: u64) -> u64 {
         let last = self.place(lba - 1);
-        last.media + (self.zones[last.zone as usize].sector >> FRACTION)
+        last.media + (self.zones[last.zone as usize].sector.by() >> FRACTION)
     }
 
     /// The first sector that has not been read completely at a media time.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // remainders by cylinders and tracks
+    #[allow(clippy::cast_possible_truncation)] // the number of a zone
     pub fn reached(&self, media: u64) -> u64 {
-        let index = self.zones.partition_point(|zone| zone.media <= media) - 1;
+        let index = (self.zone_step.quotient(media) as usize).min(self.zones.len() - 1);
         let zone = &self.zones[index];
-        let within = media - zone.media;
-        let cylinder = within / self.cylinder_step;
-        let rest = within - cylinder * self.cylinder_step;
-        let head = (rest / self.track_step).min(u64::from(self.heads - 1));
-        let offset = rest - head * self.track_step;
-        let sector = ((offset << FRACTION) / zone.sector).min(u64::from(zone.per_track));
-        let lba = zone.first + cylinder * zone.per_cylinder + head * u64::from(zone.per_track) + sector;
+        let (cylinder, rest) = self.cylinder_step.divide(media - zone.media);
+        let head = self.track_step.quotient(rest).min(u64::from(self.heads - 1));
+        let offset = rest - head * self.track_step.by();
+        let per_track = zone.per_track.by();
+        let sector = zone.sector.quotient(offset << FRACTION).min(per_track);
+        let lba = zone.first + cylinder * zone.per_cylinder.by() + head * per_track + sector;
         lba.min(self.sectors)
     }
 }

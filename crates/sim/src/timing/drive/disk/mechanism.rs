@@ -4,7 +4,7 @@
 //! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
 //! reach to be a turn away.
 
-use super::{Disk, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
+use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -167,8 +167,7 @@ impl Disk {
         let span = geometry.span(place, lba, len);
         let turn = u64::from(geometry.turn());
         let arrival = (begin + u64::from(self.view(0, write).travel(&Spot::of(place)))).max(data);
-        let at = self.rotation(arrival) % turn;
-        let angle = u64::from(place.angle);
+        let (at, angle) = (u64::from(geometry.angle(self.rotation(arrival))), u64::from(place.angle));
         let wait = if angle >= at { angle - at } else { angle + turn - at };
         let mut end = arrival + wait + span.time;
         // A physical sector that is written in part is read first, and comes round once more.
@@ -190,9 +189,8 @@ impl Disk {
         }
     }
 
-    #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
     fn angle(&self, now: u64) -> u32 {
-        (self.rotation(now) % u64::from(self.tables.geometry.turn())) as u32
+        self.tables.geometry.angle(self.rotation(now))
     }
 
     /// What ways from here depend on.
@@ -203,6 +201,7 @@ impl Disk {
             curve: if write { &tables.seek_write } else { &tables.seek_read },
             head_switch: tables.head_switch,
             turn: tables.geometry.turn(),
+            geometry: &tables.geometry,
             margin: tables.margin,
             cylinder: self.cylinder,
             head: self.head,
@@ -250,36 +249,44 @@ impl Disk {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);
         }
+        if bound == 0 {
+            return None;
+        }
         let view = self.view(self.angle(now), true);
-        let (mut before, mut behind) = self.dirty.near(self.last, NEAR_EXTENTS);
+        let near = self.dirty.near(self.last, NEAR_EXTENTS);
+        let (mut before, mut behind) = (near.before, near.behind);
         let (mut best, mut found, mut is_before) = (bound, None, false);
-        // The way to a piece; none if the arm alone takes as long as `most`, or longer.
-        let way_to = |index: usize, most: u32| {
-            let (start, spot) = self.dirty.spot(index);
-            let follows = start == self.last;
-            let travel = view.travel(spot);
-            let too_far = spot.cylinder != view.cylinder && !follows && travel >= most;
-            (!too_far).then(|| view.way(0, travel, spot, follows))
-        };
+        if near.follows {
+            (best, found, is_before) = (0, before.len().checked_sub(1), true);
+        }
+        // Places of pieces among those that are near: those before the head, and how many behind it were looked at.
+        let middle = before.len();
+        let mut index = middle;
         while !(behind.is_empty() && before.is_empty()) {
-            if let Some(index) = behind.next() {
+            if let Some((slot, rest)) = behind.split_first() {
                 // It is taken before an equal one on the other side.
                 let most = best.saturating_add(u32::from(is_before));
-                match way_to(index, most) {
-                    Some(way) if way < most => (best, found, is_before) = (way, Some(index), false),
-                    Some(_) => {}
-                    None => behind = 0..0,
+                let spot = near.spot(*slot);
+                let travel = view.travel(spot);
+                behind = if travel >= most && spot.cylinder != view.cylinder { &[] } else { rest };
+                let way = view.way(0, travel, spot, false);
+                if way < most {
+                    (best, found, is_before) = (way, Some(index), false);
                 }
+                index += 1;
             }
-            if let Some(index) = before.next_back() {
-                match way_to(index, best) {
-                    Some(way) if way < best => (best, found, is_before) = (way, Some(index), true),
-                    Some(_) => {}
-                    None => before = 0..0,
+            if let Some((slot, rest)) = before.split_last() {
+                let spot = near.spot(*slot);
+                let travel = view.travel(spot);
+                let at = rest.len();
+                before = if travel >= best && spot.cylinder != view.cylinder { &[] } else { rest };
+                let way = view.way(0, travel, spot, false);
+                if way < best {
+                    (best, found, is_before) = (way, Some(at), true);
                 }
             }
         }
-        found
+        found.map(|index| near.first + index)
     }
 }
 
@@ -287,6 +294,7 @@ impl Disk {
 #[derive(Clone, Copy)]
 struct View<'a> {
     curve: &'a SeekCurve,
+    geometry: &'a Geometry,
     head_switch: u32,
     turn: u32,
     margin: u32,
@@ -316,12 +324,11 @@ impl View<'_> {
             return delay;
         }
         let travel = delay + travel;
-        let at = (self.angle + travel) % self.turn;
-        let wait = if to.angle >= at { to.angle - at } else { to.angle + self.turn - at };
-        if wait < self.margin && travel > delay {
-            travel + wait + self.turn
-        } else {
-            travel + wait
-        }
+        let at = self.geometry.angle(u64::from(self.angle + travel));
+        let early = to.angle.wrapping_sub(at);
+        let wait = if to.angle >= at { early } else { early.wrapping_add(self.turn) };
+        // Which of them it is nobody can guess, a processor neither: both are computed.
+        let missed = (wait < self.margin) & (travel > delay);
+        travel + wait + if missed { self.turn } else { 0 }
     }
 }

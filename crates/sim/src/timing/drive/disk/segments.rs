@@ -73,6 +73,23 @@ impl Regions {
         (start >> self.shift..=(end - 1) >> self.shift).any(|region| self.counts[Self::place(region)] > 0)
     }
 
+    /// How many times the regions of `start..end` are touched by segments.
+    fn most_in(&self, start: u64, end: u64) -> u32 {
+        let regions = start >> self.shift..=(end - 1) >> self.shift;
+        regions.map(|region| u32::from(self.counts[Self::place(region)])).sum()
+    }
+
+    /// How many of those times by the segment with `begin..known`: all segments together make up all of them.
+    fn shared(&self, begin: u64, known: u64, start: u64, end: u64) -> u32 {
+        if begin >= known {
+            return 0;
+        }
+        let own = begin >> self.shift..=(known - 1) >> self.shift;
+        let of =
+            |region: u64| own.clone().map(|other| u32::from(Self::place(other) == Self::place(region))).sum::<u32>();
+        (start >> self.shift..=(end - 1) >> self.shift).map(of).sum()
+    }
+
     fn insert(&mut self, start: u64, end: u64) {
         if start < end {
             (start >> self.shift..=(end - 1) >> self.shift).for_each(|region| self.counts[Self::place(region)] += 1);
@@ -301,14 +318,17 @@ impl Segments {
         if !self.regions.may_have(lba, end) {
             return;
         }
-        let mut from = 0;
-        let meets = |(start, known): (&u64, &u64)| (lba < *known) & (end > *start);
-        while let Some(ahead) = self.starts[from..].iter().zip(&self.ends[from..]).position(meets) {
-            let index = from + ahead;
-            let start = self.starts[index];
-            let kept = if lba <= start { (0, 0) } else { (start, lba) };
-            self.put(index, kept.0, kept.1);
-            from = index + 1;
+        // Those that were used last first: most often it is one of them, and the only one of its region.
+        let mut left = self.regions.most_in(lba, end);
+        let mut index = self.starts.len();
+        while left > 0 {
+            index = self.uses[index].before;
+            let (start, known) = (self.starts[index], self.ends[index]);
+            left -= self.regions.shared(start, known, lba, end);
+            if (lba < known) & (end > start) {
+                let kept = if lba <= start { (0, 0) } else { (start, lba) };
+                self.put(index, kept.0, kept.1);
+            }
         }
     }
 }
