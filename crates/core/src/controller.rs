@@ -275,11 +275,9 @@ impl Controller {
         }
     }
 
-    /// Let the journal move: superblocks, the tail, the next group, replay.
+    /// Let the journal move (not inlined, as [`Controller::split_next`]): superblocks, the tail, the next group, replay.
+    #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
-        if self.journal.state == JournalState::None {
-            return false;
-        }
         self.pump_join(actions)
             || self.pump_keep(actions)
             || self.pump_tail(actions)
@@ -355,10 +353,14 @@ impl Controller {
         if self.ahead.wanted && self.pump_read_ahead() {
             return true;
         }
-        if self.pump_destage() {
+        self.note_hurry();
+        if self.cache.is_on() && self.pump_destage() {
             return true;
         }
-        if self.pump_journal(actions) || self.pump_ppl(actions) {
+        if self.journal.state != JournalState::None && self.pump_journal(actions) {
+            return true;
+        }
+        if self.pump_ppl(actions) {
             return true;
         }
         if self.now < self.sets_due.0 && self.admin_waiting.is_empty() {
@@ -455,7 +457,9 @@ impl Controller {
         actions.notice(Notice { at: self.now, array: self.set(set).array, slot, drive, kind });
     }
 
-    /// Make the operations of the next piece that wants them; true where something moved.
+    /// Make the operations of the next piece that wants them; true where something moved. Not inlined: looking whether
+    /// anything waits is done much more often than anything is found.
+    #[inline(never)]
     fn split_next(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.splitting.front() else { return false };
         let piece = &self.pieces[index];

@@ -1,8 +1,8 @@
 //! What the engine itself costs: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and
 //! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
 //!
-//! `-- journal` measures the engine with cache and journal only; a level (`RAID5`) and a depth (`32`) behind it pick
-//! lines of that. `requests=N` takes so many of them for each figure: under a counter of instructions the difference
+//! `-- journal` measures the engine with cache and journal only; a level (`RAID5`), a depth (`32`) and a load (`write`,
+//! `66/34`) behind it pick lines of that. `requests=N` takes so many of them for each figure: under a counter of instructions the difference
 //! of two such runs is exact.
 //!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
@@ -36,17 +36,42 @@ fn thread_nanos(start: std::time::Instant) -> u64 {
     told.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
+/// Of a hundred requests of the mix so many are reads: the mix of a database.
+const READS: u64 = 66;
+
+/// What hosts ask for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Load {
+    Read,
+    Write,
+    Mix,
+}
+
+impl Load {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Mix => "66/34",
+        }
+    }
+}
+
 struct Cell {
     nanos: f64,
     allocations: u64,
     commands: f64,
 }
 
-fn measure(machine: &mut NullMachine, array: ArrayId, kind: RequestKind, depth: u32, requests: u64) -> Cell {
+fn measure(machine: &mut NullMachine, array: ArrayId, load: Load, depth: u32, requests: u64) -> Cell {
     let blocks = machine.capacity(array).expect("it runs").get() / REQUEST;
     let mut random = Random::new(u64::from(depth));
-    let mut next = || random.below(blocks) * REQUEST;
-    machine.run(array, kind, REQUEST, depth, requests / 4, &mut next);
+    let mut next = || {
+        let reads = load == Load::Read || (load == Load::Mix && random.below(100) < READS);
+        let kind = if reads { RequestKind::Read } else { RequestKind::Write { fua: false } };
+        (kind, random.below(blocks) * REQUEST)
+    };
+    machine.run_mixed(array, REQUEST, depth, requests / 4, &mut next);
     let start = std::time::Instant::now();
     let mut figures = Vec::with_capacity(RUNS);
     let mut taken = 0;
@@ -55,7 +80,7 @@ fn measure(machine: &mut NullMachine, array: ArrayId, kind: RequestKind, depth: 
         let (memory, before) = (allocations(), thread_nanos(start));
         let memory_of_the_clock = allocations() - memory;
         let memory = allocations();
-        machine.run(array, kind, REQUEST, depth, requests, &mut next);
+        machine.run_mixed(array, REQUEST, depth, requests, &mut next);
         taken += allocations() - memory;
         let nanos = thread_nanos(start) - before;
         let _ = memory_of_the_clock;
@@ -68,11 +93,11 @@ fn measure(machine: &mut NullMachine, array: ArrayId, kind: RequestKind, depth: 
 }
 
 /// The most nanoseconds that a request may take.
-fn goal(level: Level, kind: RequestKind, depth: u32) -> Option<f64> {
-    match (level, kind, depth) {
+fn goal(level: Level, load: Load, depth: u32) -> Option<f64> {
+    match (level, load, depth) {
         (Level::Raid0 | Level::Raid1, _, 1) => Some(300.0),
         (Level::Raid0 | Level::Raid1, _, _) => Some(150.0),
-        (Level::Raid5 | Level::Raid6, RequestKind::Write { .. }, 32..) => Some(500.0),
+        (Level::Raid5 | Level::Raid6, Load::Write, 32..) => Some(500.0),
         _ => None,
     }
 }
@@ -85,11 +110,11 @@ fn journalled() -> Limits {
 }
 
 /// Is this line of the second half among those that the command line picks?
-fn is_picked(level: Level, depth: u32) -> bool {
+fn is_picked(level: Level, depth: u32, load: Load) -> bool {
     let (level, depth) = (level.to_string().replace(' ', ""), depth.to_string());
     let words = std::env::args().skip_while(|word| word != "journal").skip(1);
     let mut words = words.filter(|word| !word.starts_with("--") && !word.contains('='));
-    words.all(|word| word == depth || word == level)
+    words.all(|word| word == depth || word == level || word == load.name())
 }
 
 /// The engine with cache and journal on: how many figures are short of their goals.
@@ -101,15 +126,19 @@ fn with_journal(requests: u64) -> u32 {
         let shape = Shape::new(level, layout, members, chunk);
         let (mut machine, array) = NullMachine::with_array(&shape, &journalled(), MEMBER_DATA);
         machine.promise_all(array, Bytes::gib(1).sectors_floor());
-        for depth in [1, 32].into_iter().filter(|depth| is_picked(level, *depth)) {
-            let cell = measure(&mut machine, array, RequestKind::Write { fua: false }, depth, requests);
+        let cells = [(1, Load::Write), (32, Load::Write), (32, Load::Mix)];
+        for (depth, load) in cells.into_iter().filter(|(depth, load)| is_picked(level, *depth, *load)) {
+            let cell = measure(&mut machine, array, load, depth, requests);
             let goal = if depth == 32 { "500" } else { "" };
             let verdict = if depth < 32 || cell.nanos <= 500.0 { "" } else { "SHORT" };
             short += u32::from(verdict == "SHORT");
             let name = format!("{level} on {members}, journal");
             println!(
                 "{name:<28} {:>6} {depth:>6} {:>9.1} {goal:>7} {:>9.2}  {} {verdict}",
-                "write", cell.nanos, cell.commands, cell.allocations
+                load.name(),
+                cell.nanos,
+                cell.commands,
+                cell.allocations
             );
             assert_eq!(cell.allocations, 0, "the engine took memory: {name}, depth {depth}");
         }
@@ -134,14 +163,14 @@ fn main() {
             let members = if level == Level::Raid1 { members / 2 } else { members };
             let shape = Shape::new(level, layout, members, chunk);
             let (mut machine, array) = NullMachine::with_array(&shape, &Limits::default(), MEMBER_DATA);
-            for kind in [RequestKind::Read, RequestKind::Write { fua: false }] {
+            for load in [Load::Read, Load::Write] {
                 for depth in DEPTHS {
-                    let cell = measure(&mut machine, array, kind, depth, requests);
-                    let goal = goal(level, kind, depth);
+                    let cell = measure(&mut machine, array, load, depth, requests);
+                    let goal = goal(level, load, depth);
                     let verdict = goal.map_or("", |goal| if cell.nanos <= goal { "ok" } else { "SHORT" });
                     short += u32::from(verdict == "SHORT");
                     let name = format!("{level} on {members}");
-                    let what = if kind == RequestKind::Read { "read" } else { "write" };
+                    let what = load.name();
                     let goal = goal.map_or_else(String::new, |goal| format!("{goal:.0}"));
                     println!(
                         "{name:<28} {what:>6} {depth:>6} {:>9.1} {goal:>7} {:>9.2}  {} {verdict}",

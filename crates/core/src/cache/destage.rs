@@ -29,12 +29,18 @@ fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Pace {
 }
 
 impl Controller {
+    /// Does anybody wait for what destage does?
+    #[inline]
+    pub(crate) fn note_hurry(&mut self) {
+        let waited = !self.cache_waiters.is_empty() | self.journal.short;
+        let pressed = self.cache.draining | (self.cache.syncs > 0) | (self.journal.presses > 0);
+        self.channels.destage_hurries = waited | pressed;
+    }
+
     /// Begin to write dirty units, as many as may be in work; true where something moved.
+    #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
-        let waited = !self.cache_waiters.is_empty() || self.journal.short;
-        self.channels.destage_hurries =
-            waited || self.cache.draining || self.cache.syncs > 0 || self.journal.presses > 0;
-        if !self.cache.is_on() || self.journal.replay.is_active() {
+        if self.journal.replay.is_active() {
             // No entry may depend on a stripe that replay has not made whole.
             return false;
         }

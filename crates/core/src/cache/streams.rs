@@ -41,7 +41,6 @@ struct Stream {
     /// Sectors read since the window grew.
     consumed: u64,
     reads: u32,
-    used: u64,
     at: Instant,
 }
 
@@ -58,10 +57,18 @@ pub(crate) enum Event {
     Stopped(u64),
 }
 
-/// The streams of an array.
+/// The streams of an array. Most reads of most loads belong to none, and every read looks through all: what that needs
+/// stands together.
 #[derive(Debug)]
 pub(crate) struct Streams {
     streams: [Stream; STREAMS_MAX],
+    /// Where the next read of each is expected, once more.
+    nexts: [u64; STREAMS_MAX],
+    /// When each was used last, by the clock.
+    uses: [u64; STREAMS_MAX],
+    /// Which have a window, and which have had several reads in order or a window, one bit each.
+    windows: u32,
+    followed: u32,
     len: usize,
     clock: u64,
     /// Which want more to be read ahead, one bit each.
@@ -72,18 +79,18 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new() -> Self {
-        let none = Stream {
-            begun: 0,
-            next: 0,
-            ahead: 0,
-            window: 0,
-            out: 0,
-            consumed: 0,
-            reads: 0,
-            used: 0,
-            at: Instant::ZERO,
-        };
-        Self { streams: [none; STREAMS_MAX], len: 0, clock: 0, wanting: 0, turn: 0 }
+        let none = Stream { begun: 0, next: 0, ahead: 0, window: 0, out: 0, consumed: 0, reads: 0, at: Instant::ZERO };
+        Self {
+            streams: [none; STREAMS_MAX],
+            nexts: [u64::MAX; STREAMS_MAX],
+            uses: [0; STREAMS_MAX],
+            windows: 0,
+            followed: 0,
+            len: 0,
+            clock: 0,
+            wanting: 0,
+            turn: 0,
+        }
     }
 
     /// Streams that are read ahead of and were not silent for long.
@@ -92,18 +99,23 @@ impl Streams {
     }
 
     fn find(&self, first: u64) -> Option<usize> {
-        let mut near = None;
-        for (place, stream) in self.streams[..self.len].iter().enumerate() {
-            if stream.next == first {
-                return Some(place);
-            }
+        // Without leaving early: the compiler compares several at once.
+        let hits = (0..).zip(&self.nexts).fold(0_u32, |hits, (place, next)| hits | u32::from(*next == first) << place);
+        if hits != 0 {
+            return Some(hits.trailing_zeros() as usize);
+        }
+        let mut left = self.followed;
+        while left != 0 {
+            let place = left.ilog2();
+            let stream = &self.streams[place as usize];
             let skipped = stream.window > 0 && (stream.next..stream.ahead).contains(&first);
             let late = stream.reads >= START_AFTER && first < stream.next && first + LATE_MAX >= stream.next;
             if skipped || late {
-                near = Some(place);
+                return Some(place as usize);
             }
+            left &= !(1 << place);
         }
-        near
+        None
     }
 
     /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long.
@@ -116,7 +128,7 @@ impl Streams {
         let stream = &mut self.streams[place];
         stream.reads = stream.reads.saturating_add(1);
         stream.out = stream.out.saturating_add(last - first);
-        (stream.used, stream.at) = (self.clock, now);
+        stream.at = now;
         if last > stream.next {
             stream.consumed += last - stream.next.max(first);
             stream.next = last;
@@ -141,8 +153,13 @@ impl Streams {
         } else {
             event
         };
-        if stream.window > 0 {
-            self.wanting |= 1 << place;
+        (self.nexts[place], self.uses[place]) = (stream.next, self.clock);
+        let (bit, has_window) = (1 << place, stream.window > 0);
+        let is_followed = has_window || stream.reads >= START_AFTER;
+        self.windows = if has_window { self.windows | bit } else { self.windows & !bit };
+        self.followed = if is_followed { self.followed | bit } else { self.followed & !bit };
+        if has_window {
+            self.wanting |= bit;
         }
         event
     }
@@ -168,24 +185,14 @@ impl Streams {
             self.len += 1;
             self.len - 1
         } else {
-            let busy = |s: &Stream| s.window > 0 && now.since(s.at) < SILENT_AFTER;
-            (0..STREAMS_MAX)
-                .min_by_key(|at| (busy(&self.streams[*at]), self.streams[*at].used))
-                .expect("there are some")
+            let busy =
+                |place: usize| self.windows >> place & 1 == 1 && now.since(self.streams[place].at) < SILENT_AFTER;
+            let uses = self.uses.iter().enumerate();
+            uses.map(|(place, used)| (busy(place), *used, place)).min().expect("there are some").2
         };
         let stream = &mut self.streams[place];
         let event = if stream.window > 0 { Event::Stopped(stream.window) } else { Event::None };
-        *stream = Stream {
-            begun: first,
-            next: first,
-            ahead: first,
-            window: 0,
-            out: 0,
-            consumed: 0,
-            reads: 0,
-            used: 0,
-            at: now,
-        };
+        *stream = Stream { begun: first, next: first, ahead: first, window: 0, out: 0, consumed: 0, reads: 0, at: now };
         self.wanting &= !(1 << place);
         (place, event)
     }

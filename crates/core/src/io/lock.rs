@@ -12,6 +12,10 @@ use openraid_units::SetId;
 
 use crate::slab::NONE;
 
+/// Most buckets that ranges are told apart by. Few operations are at work at once, and a small table stays in the
+/// processor's caches.
+const BUCKETS_MAX: usize = 1024;
+
 /// How a range is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockMode {
@@ -75,7 +79,7 @@ impl Locks {
     #[must_use]
     pub fn new(ops: u32) -> Self {
         let bucket = Bucket { head: NONE, tail: NONE };
-        let buckets = alloc::vec![bucket; (ops as usize).next_power_of_two()];
+        let buckets = alloc::vec![bucket; (ops as usize).next_power_of_two().min(BUCKETS_MAX)];
         Self { entries: alloc::vec![None; ops as usize], buckets, held: 0 }
     }
 

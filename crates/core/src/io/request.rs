@@ -237,6 +237,7 @@ impl Controller {
     }
 
     /// Make pieces for the requests that want them, first come first served; true where one was made.
+    #[inline(never)]
     pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.wanting.front() else { return false };
         let request = self.requests[index];

@@ -237,10 +237,23 @@ impl NullMachine {
         requests: u64,
         mut next: impl FnMut() -> u64,
     ) {
+        self.run_mixed(array, len, depth, requests, || (kind, next()));
+    }
+
+    /// As [`NullMachine::run`]; what is asked for comes from `next` as well.
+    pub fn run_mixed(
+        &mut self,
+        array: ArrayId,
+        len: u64,
+        depth: u32,
+        requests: u64,
+        mut next: impl FnMut() -> (RequestKind, u64),
+    ) {
         let end = self.ended + requests;
         while self.ended < end {
             while self.inside < depth {
-                if self.submit(array, kind, next(), len).is_err() {
+                let (kind, offset) = next();
+                if self.submit(array, kind, offset, len).is_err() {
                     break;
                 }
             }

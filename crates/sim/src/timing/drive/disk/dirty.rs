@@ -71,11 +71,6 @@ impl Dirty {
     pub fn capacity(&self) -> u64 {
         self.sectors_max
     }
-    /// Is nothing waiting to be destaged?
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
-    }
     /// Writes taken so far.
     #[must_use]
     pub fn number(&self) -> u64 {

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_multiplication_divides_exactly() {
         let mut random = Random::new(9);
-        let mut check = |n: u64, by: u64| {
+        let check = |n: u64, by: u64| {
             assert_eq!(Divisor::new(by).divide(n), (n / by, n % by), "{n} / {by}");
         };
         for bits in 0..63 {

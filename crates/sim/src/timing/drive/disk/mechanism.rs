@@ -48,7 +48,7 @@ impl Disk {
         match self.choose(now) {
             Some(Choice::Command(index)) => self.start_command(now, index),
             Some(Choice::Extent(index)) => self.start_destage(now, index),
-            None => self.timer = self.destage_time(),
+            None => self.timer = self.dirty.oldest().map(|(since, _)| self.destage_time(since)),
         }
     }
 
@@ -91,20 +91,19 @@ impl Disk {
     }
 
     fn choose(&mut self, now: u64) -> Option<Choice> {
-        let wanted = self.destage_wanted(now);
+        let oldest = self.dirty.oldest();
+        let wanted = oldest.is_some_and(|(since, _)| self.destage_wanted(now, since));
         if self.window.is_empty() {
-            return if wanted || self.destage_time().is_some_and(|time| time <= now) {
-                self.nearest_extent(now, u32::MAX).map(Choice::Extent)
-            } else {
-                None
-            };
+            let (since, start) = oldest?;
+            let is_time = wanted || self.destage_time(since) <= now;
+            return if is_time { self.nearest_extent(now, u32::MAX, since, start).map(Choice::Extent) } else { None };
         }
         if !wanted && self.window.len() == 1 {
             return Some(Choice::Command(0));
         }
         let (way, command) = self.nearest_command(now);
-        if wanted {
-            if let Some(extent) = self.nearest_extent(now, self.worth(now, way, command)) {
+        if let (Some((since, start)), true) = (oldest, wanted) {
+            if let Some(extent) = self.nearest_extent(now, self.worth(now, way, command), since, start) {
                 return Some(Choice::Extent(extent));
             }
         }
@@ -123,21 +122,15 @@ impl Disk {
         way.saturating_sub(u32::try_from(waited / PATIENCE).unwrap_or(u32::MAX))
     }
 
-    /// Must written data go out even though others wait?
-    fn destage_wanted(&mut self, now: u64) -> bool {
-        if self.dirty.is_empty() {
-            return false;
-        }
-        let age = self.tables.destage_age;
-        !self.blocked.is_empty()
-            || !self.flushes.is_empty()
-            || self.dirty.oldest().is_some_and(|(since, _)| now.saturating_sub(since) >= age)
+    /// Must written data, the oldest of which came at `since`, go out even though others wait?
+    fn destage_wanted(&self, now: u64, since: u64) -> bool {
+        let is_old = now.saturating_sub(since) >= self.tables.destage_age;
+        is_old || !self.blocked.is_empty() || !self.flushes.is_empty()
     }
 
-    /// When written data is to go out if nothing else happens.
-    fn destage_time(&mut self) -> Option<u64> {
-        let (since, _) = self.dirty.oldest()?;
-        Some((self.last_read.max(since) + self.tables.destage_idle).min(since + self.tables.destage_age))
+    /// When it is to go out if nothing else happens.
+    fn destage_time(&self, since: u64) -> u64 {
+        (self.last_read.max(since) + self.tables.destage_idle).min(since + self.tables.destage_age)
     }
 
     fn start_command(&mut self, now: u64, index: usize) {
@@ -241,11 +234,11 @@ impl Disk {
         }
     }
 
-    /// The piece with the shortest way below `bound`; or the one that has waited for too long. Pieces are looked at
+    /// The piece with the shortest way below `bound`; or the `oldest`, by its beginning, where that has waited `since` too
+    /// long ago. Pieces are looked at
     /// outwards from the head, in turns behind it and before it, each way as far as the arm alone is not too long. Of equal
     /// ways that of the nearest piece behind the head is taken, before it only if there is none behind.
-    fn nearest_extent(&mut self, now: u64, bound: u32) -> Option<usize> {
-        let (since, oldest) = self.dirty.oldest()?;
+    fn nearest_extent(&self, now: u64, bound: u32, since: u64, oldest: u64) -> Option<usize> {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);
         }

@@ -298,17 +298,16 @@ impl Disk {
 
     fn take_write(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), fua: bool, payload: bool) {
         self.segments.forget(&self.tables.geometry, now, lba, len);
-        let place = self.tables.geometry.place(lba);
         let sectors = if payload { len } else { 0 };
+        let cached = self.write_cache && !fua && len <= self.dirty.capacity();
+        if cached && self.blocked.is_empty() && self.dirty.has_room(lba, len) {
+            return self.accept(now, tag, (lba, len), sectors);
+        }
+        let place = self.tables.geometry.place(lba);
         let ready = now + self.tables.command;
         let mut waiting = Waiting { tag, write: true, lba, len, place, arrived: now, ready, data: now };
-        if self.write_cache && !fua && len <= self.dirty.capacity() {
-            if self.blocked.is_empty() && self.dirty.has_room(lba, len) {
-                self.accept(now, &waiting, sectors);
-            } else {
-                self.blocked.push_back(waiting);
-            }
-            return;
+        if cached {
+            return self.blocked.push_back(waiting);
         }
         self.link_free = self.link_free.max(now) + self.tables.transfer(sectors);
         waiting.data = self.link_free;
@@ -317,10 +316,10 @@ impl Disk {
     }
 
     /// A write goes into the cache and is answered.
-    fn accept(&mut self, now: u64, write: &Waiting, sectors: u64) {
+    fn accept(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), sectors: u64) {
         let end = self.answer(now, now, sectors);
-        self.dirty.add(&self.tables.geometry, now, write.lba, write.len);
-        self.outbox.push(Instant(end), write.tag);
+        self.dirty.add(&self.tables.geometry, now, lba, len);
+        self.outbox.push(Instant(end), tag);
     }
 
     /// When the mechanism's next step is due.
@@ -397,7 +396,7 @@ impl Disk {
                 return;
             }
             self.blocked.pop_front();
-            self.accept(now, &first, first.len);
+            self.accept(now, first.tag, (first.lba, first.len), first.len);
         }
     }
 

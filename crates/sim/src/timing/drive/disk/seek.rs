@@ -15,7 +15,8 @@ const STEPS: u32 = 2048;
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
     near: Vec<u32>,
-    far: Vec<u32>,
+    /// Of each step its time, and how much longer the next one takes.
+    far: Vec<(u32, u32)>,
     shift: u32,
 }
 
@@ -35,11 +36,11 @@ impl SeekCurve {
         while cylinders >> shift > STEPS {
             shift += 1;
         }
-        Self {
-            near: (0..NEAR).map(time).collect(),
-            far: (0..=(cylinders >> shift) + 1).map(|step| time(step << shift)).collect(),
-            shift,
-        }
+        let step_time = |step: u32| {
+            let (from, to) = (time(step << shift), time((step + 1) << shift));
+            (from, to.saturating_sub(from))
+        };
+        Self { near: (0..NEAR).map(time).collect(), far: (0..=cylinders >> shift).map(step_time).collect(), shift }
     }
 
     /// Time in nanoseconds over so many cylinders; nothing for none.
@@ -51,9 +52,9 @@ impl SeekCurve {
             return self.near[distance as usize];
         }
         let step = (distance >> self.shift) as usize;
-        let (from, to) = (self.far[step], self.far[step + 1]);
+        let (from, more) = self.far[step];
         let rest = u64::from(distance & ((1 << self.shift) - 1));
-        from + ((u64::from(to - from) * rest) >> self.shift) as u32
+        from + ((u64::from(more) * rest) >> self.shift) as u32
     }
 }
 
