@@ -176,6 +176,20 @@ fn entries_are_written_to_the_golden_bytes_whether_the_payload_is_known_before_o
 }
 
 #[test]
+fn an_entry_that_is_written_over_another_one_leaves_nothing_of_it() {
+    let device = golden_device("wrapped");
+    let superblock = wrapped();
+    let ring = ring_of(&device, &superblock);
+    let mut out = [0; 4096];
+    let (up, down) = (entries(), entries().into_iter().rev());
+    for (header, records) in up.into_iter().chain(down) {
+        let at = usize::try_from(header.position.0 * 512).unwrap();
+        header.encode_over(&superblock.ring(), &records, &mut out);
+        assert_eq!(out, ring[at..at + 4096], "entry {}", header.sequence);
+    }
+}
+
+#[test]
 fn a_stale_first_superblock_finds_the_same_log() {
     let device = golden_device("wrapped");
     // The first copy's tail, entry 12 at 13000, is no longer there.

@@ -131,9 +131,9 @@ impl Controller {
     /// The next band of a stripe: what a partial parity log keeps for a turn of its own of the rows of the one before, or
     /// the rows behind it. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         let rows_max = self.set(op.set).rows_max;
-        let rows = Self::stripe_rows(&op, self.parity_of(&op));
+        let rows = Self::stripe_rows(op, self.parity_of(op));
         let unit = self.cache.units.get(op.cache_unit);
         let here = self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor));
         let mut left: SlotSet = here.iter().filter(|column| op.first > 0 && column.0 >= op.first).collect();
@@ -148,7 +148,7 @@ impl Controller {
         let logs = self.set(op.set).ppl.is_some();
         let band = if logs { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = self.parity_of(&op).row(op.stripe);
+        let row = self.parity_of(op).row(op.stripe);
         let target = band.iter().map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
         op.target = target;
@@ -168,8 +168,9 @@ impl Controller {
     }
 
     /// Copy the dirty sectors of the band into the operation's own frames.
-    pub(crate) fn stage_rows(&mut self, index: u32, op: &Op, actions: &mut Actions) {
-        for slot in op.target {
+    pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
+        for slot in self.ops[index].target {
+            let op = &self.ops[index];
             let (at, len) = self.band_extent(op, slot);
             let to = self.staged_address(op, slot);
             self.stage_extent(index, at, len, to, actions);
@@ -185,10 +186,10 @@ impl Controller {
 
     /// The band is on the members: what was not written to since is clean.
     pub(crate) fn band_written(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        for slot in op.target {
-            let (at, len) = self.band_extent(&op, slot);
-            self.extent_written(op.set, at, len);
+        let (set, target) = (self.ops[index].set, self.ops[index].target);
+        for slot in target {
+            let (at, len) = self.band_extent(&self.ops[index], slot);
+            self.extent_written(set, at, len);
         }
         self.unlog(index);
         self.end_record(index);

@@ -58,19 +58,17 @@ pub(crate) enum Event {
 }
 
 /// The streams of an array. Most reads of most loads belong to none, and every read looks through all: what that needs
-/// stands together.
+/// stands together. A new stream takes the place of the one that was used longest ago: they stand in that order.
 #[derive(Debug)]
 pub(crate) struct Streams {
     streams: [Stream; STREAMS_MAX],
-    /// Where the next read of each is expected, once more.
-    nexts: [u64; STREAMS_MAX],
-    /// When each was used last, by the clock.
-    uses: [u64; STREAMS_MAX],
+    /// Where the next read of each is expected, once more: the low half.
+    lows: [u32; STREAMS_MAX],
+    order: Order,
     /// Which have a window, and which have had several reads in order or a window, one bit each.
     windows: u32,
     followed: u32,
     len: usize,
-    clock: u64,
     /// Which want more to be read ahead, one bit each.
     wanting: u32,
     /// Whose turn it is.
@@ -82,12 +80,11 @@ impl Streams {
         let none = Stream { begun: 0, next: 0, ahead: 0, window: 0, out: 0, consumed: 0, reads: 0, at: Instant::ZERO };
         Self {
             streams: [none; STREAMS_MAX],
-            nexts: [u64::MAX; STREAMS_MAX],
-            uses: [0; STREAMS_MAX],
+            lows: [u32::MAX; STREAMS_MAX],
+            order: Order::new(),
             windows: 0,
             followed: 0,
             len: 0,
-            clock: 0,
             wanting: 0,
             turn: 0,
         }
@@ -100,9 +97,14 @@ impl Streams {
 
     fn find(&self, first: u64) -> Option<usize> {
         // Without leaving early: the compiler compares several at once.
-        let hits = (0..).zip(&self.nexts).fold(0_u32, |hits, (place, next)| hits | u32::from(*next == first) << place);
-        if hits != 0 {
-            return Some(hits.trailing_zeros() as usize);
+        let low = low_half(first);
+        let mut hits = (0..).zip(&self.lows).fold(0_u32, |hits, (place, next)| hits | u32::from(*next == low) << place);
+        while hits != 0 {
+            let place = hits.trailing_zeros() as usize;
+            if self.streams[place].next == first && place < self.len {
+                return Some(place);
+            }
+            hits &= hits - 1;
         }
         let mut left = self.followed;
         while left != 0 {
@@ -120,7 +122,6 @@ impl Streams {
 
     /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long.
     pub(crate) fn note(&mut self, (first, last): (u64, u64), now: Instant, mode: ReadAhead, limit: u64) -> Event {
-        self.clock += 1;
         let (place, event) = match self.find(first) {
             Some(place) => (place, Event::None),
             None => self.begin(first, now),
@@ -153,7 +154,8 @@ impl Streams {
         } else {
             event
         };
-        (self.nexts[place], self.uses[place]) = (stream.next, self.clock);
+        self.lows[place] = low_half(stream.next);
+        self.order.make_last(place);
         let (bit, has_window) = (1 << place, stream.window > 0);
         let is_followed = has_window || stream.reads >= START_AFTER;
         self.windows = if has_window { self.windows | bit } else { self.windows & !bit };
@@ -187,8 +189,8 @@ impl Streams {
         } else {
             let busy =
                 |place: usize| self.windows >> place & 1 == 1 && now.since(self.streams[place].at) < SILENT_AFTER;
-            let uses = self.uses.iter().enumerate();
-            uses.map(|(place, used)| (busy(place), *used, place)).min().expect("there are some").2
+            let free = self.order.iter().find(|place| !busy(*place));
+            free.or_else(|| self.order.iter().next()).expect("there are some")
         };
         let stream = &mut self.streams[place];
         let event = if stream.window > 0 { Event::Stopped(stream.window) } else { Event::None };
@@ -218,6 +220,51 @@ impl Streams {
     pub(crate) fn asked(&mut self, place: usize, to: u64) {
         self.streams[place].ahead = to;
         self.turn = (place as u32 + 1) % STREAMS_MAX as u32;
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // meant
+fn low_half(sector: u64) -> u32 {
+    sector as u32
+}
+
+/// Places in the order in which they were used last: a ring through all of them and through one that is none.
+#[derive(Debug)]
+struct Order {
+    before: [u8; STREAMS_MAX + 1],
+    behind: [u8; STREAMS_MAX + 1],
+}
+
+/// The place in an [`Order`] that is none: its start and its end.
+const ENDS: u8 = 32;
+const _: () = assert!(ENDS as usize == STREAMS_MAX);
+
+impl Order {
+    /// Each place is a ring of its own.
+    fn new() -> Self {
+        let mut own = [0; STREAMS_MAX + 1];
+        own.iter_mut().zip(0..).for_each(|(place, number)| *place = number);
+        Self { before: own, behind: own }
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // few places
+    fn make_last(&mut self, place: usize) {
+        let (before, behind) = (self.before[place], self.behind[place]);
+        (self.behind[usize::from(before)], self.before[usize::from(behind)]) = (behind, before);
+        let last = self.before[STREAMS_MAX];
+        (self.before[place], self.behind[place]) = (last, ENDS);
+        (self.behind[usize::from(last)], self.before[STREAMS_MAX]) = (place as u8, place as u8);
+    }
+
+    /// All that were used, those of long ago first.
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut at = self.behind[STREAMS_MAX];
+        core::iter::from_fn(move || {
+            let here = at;
+            at = self.behind[usize::from(here)];
+            (here != ENDS).then_some(usize::from(here))
+        })
     }
 }
 
@@ -327,5 +374,28 @@ mod tests {
         }
         assert!(streams.streams[0].window > 0 && streams.active(NOW) == 1);
         assert_eq!(streams.active(NOW + SILENT_AFTER), 0);
+    }
+
+    #[test]
+    fn a_new_stream_takes_the_place_that_was_used_longest_ago() {
+        let mut streams = Streams::new();
+        // Who used which place last, those of long ago first.
+        let mut used = alloc::vec::Vec::<usize>::new();
+        let places: alloc::vec::Vec<usize> = (0..STREAMS_MAX).collect();
+        for number in 0..2000_u64 {
+            let goes_on = number % 3 == 0 && used.len() == STREAMS_MAX;
+            let next = if goes_on { streams.streams[used[11]].next } else { (number + 1) << 33 };
+            let place = match (goes_on, used.len()) {
+                (true, _) => used.remove(11),
+                (false, STREAMS_MAX) => used.remove(0),
+                (false, count) => count,
+            };
+            used.push(place);
+            streams.note((next, next + 8), NOW, ReadAhead::Adaptive, 0);
+            assert_eq!(streams.streams[place].next, next + 8);
+            assert_eq!(streams.order.iter().collect::<alloc::vec::Vec<_>>(), used);
+        }
+        used.sort_unstable();
+        assert_eq!(used, places);
     }
 }

@@ -39,7 +39,7 @@ impl Controller {
     }
 
     /// The slots of the data columns of a stripe, of P and of Q.
-    fn stripe_slots(parity: &Parity, row: crate::geometry::Row<'_>) -> (SlotSet, Slot, Option<Slot>) {
+    pub(crate) fn stripe_slots(parity: &Parity, row: crate::geometry::Row<'_>) -> (SlotSet, Slot, Option<Slot>) {
         let (p, q) = (row.p_slot(), row.q_slot());
         let data = SlotSet::first_n(parity.members()).without(p);
         (q.map_or(data, |q| data.without(q)), p, q)
@@ -276,10 +276,11 @@ impl Controller {
         if !self.may_issue() {
             return self.wait_for_commands(index);
         }
-        let op = self.ops[index];
-        let view = self.stripe_view(&op);
-        let named = self.named_slots(&op);
-        let policy = self.set(op.set).policy.partial_write;
+        let op = &self.ops[index];
+        let (set, kind, stripe) = (op.set, op.kind, op.stripe);
+        let view = self.stripe_view(op);
+        let named = self.named_slots(op);
+        let policy = self.set(set).policy.partial_write;
         let plan = plan_write(&view, named, policy);
         if plan.is_err() && self.halve_rows(index) {
             return self.plan_row_write(index, actions);
@@ -293,20 +294,19 @@ impl Controller {
         if !self.leave_parities_out(index, &view, plan.write, actions) {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         }
-        let (partial, has_partial) = self.record_for(&op, named, plan.parity);
+        let (partial, has_partial) = self.record_for(&self.ops[index], named, plan.parity);
         (self.ops[index].partial, self.ops[index].has_partial) = (partial, has_partial);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
         }
-        self.explain(op.set, plan.reason, op.stripe.0, plan.rejected_reads);
+        self.explain(set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
         self.tell_op(index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
-        let op = *op;
-        if op.kind == OpKind::RowDestage {
-            self.stage_rows(index, &op, actions);
+        if kind == OpKind::RowDestage {
+            self.stage_rows(index, actions);
         }
         if plan.read.is_empty() {
             if self.ops[index].pending == 0 {
@@ -314,9 +314,9 @@ impl Controller {
             }
             return;
         }
-        let (lba, to) = self.member_rows(&op);
+        let (lba, to) = self.member_rows(&self.ops[index]);
         for slot in plan.read {
-            let at = self.buffer(&op, slot);
+            let at = self.buffer(&self.ops[index], slot);
             self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
         }
     }
@@ -363,8 +363,7 @@ impl Controller {
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
         if op.kind == OpKind::RowDestage {
             op.phase = Phase::Computing(Step::Parity);
-            let op = *op;
-            return self.stage_rows(index, &op, actions);
+            return self.stage_rows(index, actions);
         }
         self.log_row_write(index, actions);
     }
@@ -435,14 +434,23 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
-        let op = *op;
-        let (lba, to) = self.member_rows(&op);
-        for slot in op.write {
-            let at = if op.parity.contains(slot) { self.buffer(&op, slot) } else { self.named_address(&op, slot) };
+        let write = op.write;
+        let (lba, to) = self.member_rows(&self.ops[index]);
+        for slot in write {
+            let at = self.written_address(&self.ops[index], slot);
             self.issue_write(index, MemberRange { slot, lba, len: to - lba, at }, actions);
         }
         if self.ops[index].pending == 0 {
             self.row_written(index, actions);
+        }
+    }
+
+    /// Where the bytes are that a slot gets.
+    pub(crate) fn written_address(&self, op: &Op, slot: Slot) -> PoolOffset {
+        if op.parity.contains(slot) {
+            self.buffer(op, slot)
+        } else {
+            self.named_address(op, slot)
         }
     }
 

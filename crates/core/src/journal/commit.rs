@@ -270,11 +270,12 @@ impl Controller {
             payload: flying.payload,
             payload_crc,
         };
-        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-        header.encode(&journal.ring(), &flying.records, &mut bytes);
-        let at = journal.ring().drive_lba(flying.position);
+        let mut bytes = core::mem::take(&mut self.journal.header);
+        header.encode_over(&self.journal.ring(), &self.journal.flying.records, &mut bytes);
+        let at = self.journal.ring().drive_lba(header.position);
         self.journal.flying.header_out = true;
         self.write_block(JournalWork::Group, at, &bytes, actions);
+        self.journal.header = bytes;
     }
 
     fn write_wrap(&mut self, sequence: u64, position: RingSector, actions: &mut Actions) {
@@ -289,10 +290,11 @@ impl Controller {
             payload: Sectors::ZERO,
             payload_crc: 0,
         };
-        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-        header.encode(&journal.ring(), &[], &mut bytes);
-        let at = journal.ring().drive_lba(position);
+        let mut bytes = core::mem::take(&mut self.journal.header);
+        header.encode_over(&self.journal.ring(), &[], &mut bytes);
+        let at = self.journal.ring().drive_lba(position);
         self.write_block(JournalWork::Group, at, &bytes, actions);
+        self.journal.header = bytes;
     }
 
     /// The first entry that is needed, as an entry says it that stands here.
@@ -305,13 +307,7 @@ impl Controller {
     }
 
     /// Write one block to all devices that work.
-    pub(crate) fn write_block(
-        &mut self,
-        work: JournalWork,
-        at: DriveLba,
-        bytes: &[u8; JOURNAL_BLOCK_BYTES],
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn write_block(&mut self, work: JournalWork, at: DriveLba, bytes: &[u8], actions: &mut Actions) {
         for number in 0..self.journal.devices.len() {
             if self.journal.is_written(number) {
                 self.write_block_to(number, work, at, bytes, actions);
@@ -324,11 +320,12 @@ impl Controller {
         number: usize,
         work: JournalWork,
         at: DriveLba,
-        bytes: &[u8; JOURNAL_BLOCK_BYTES],
+        bytes: &[u8],
         actions: &mut Actions,
     ) {
         let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
         actions.metadata.extend_from_slice(bytes);
+        assert_eq!(bytes.len(), JOURNAL_BLOCK_BYTES, "the journal is written in blocks");
         let len = u32::try_from(JOURNAL_BLOCK_BYTES).expect("a page");
         let range = MetadataRange { start, len };
         self.write_to_device(number, work, (at, JOURNAL_ALIGN), Data::Metadata(range), actions);

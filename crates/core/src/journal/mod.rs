@@ -36,7 +36,7 @@ pub(crate) mod tail;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{journal_entry_sectors, JournalRing, JournalSuperblock, RingSector};
+use openraid_format::{journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, JOURNAL_BUFFERS};
@@ -149,6 +149,8 @@ pub(crate) struct Journal {
     pub log: Log,
     pub open: Group,
     pub flying: Group,
+    /// Where headers of entries are made: zero, or the last one.
+    pub header: Vec<u8>,
     /// Everything up to this entry is durable.
     pub durable: u64,
     /// Buffers of the pool that no group has.
@@ -198,6 +200,7 @@ impl Journal {
             log: Log::new(if on { limits.journal_entries_max } else { 0 }),
             open: Group::new(pieces, ops),
             flying: Group::new(pieces, ops),
+            header: alloc::vec![0; if on { JOURNAL_BLOCK_BYTES } else { 0 }],
             durable: 0,
             buffers: [true; JOURNAL_BUFFERS],
             held: [0; JOURNAL_BUFFERS],

@@ -177,14 +177,15 @@ impl Controller {
     // ---- rows
 
     fn log_rows(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let op = self.ops[index];
-        let rows = Sectors(u64::from(op.rows()));
-        let named = self.named_slots(&op) & op.write;
+        let op = &self.ops[index];
+        let (set, kind, rows) = (op.set, op.kind, Sectors(u64::from(op.rows())));
+        let all = self.named_slots(op);
+        let named = all & op.write;
         let (mut inline, mut references) = (op.write & op.parity, 0);
         // The last column that needs one reference only, which is that: of most writes the only column.
         let mut known = None;
         for slot in named {
-            match self.references_of(&op, slot) {
+            match self.references_of(op, slot) {
                 Some((count, first)) if references + count <= REFERENCES_MAX => {
                     references += count;
                     known = (count == 1).then_some((slot, first));
@@ -192,17 +193,17 @@ impl Controller {
                 _ => inline.insert(slot),
             }
         }
-        let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
-        let left_out = self.left_out(&op);
+        let revokes = if kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
+        let left_out = self.left_out(op, all);
         let records = references + revokes + (inline.len() + left_out.len()) as usize;
         if !self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
             self.wait_for_journal(index);
             return false;
         }
-        let array = self.set(op.set).journal.index;
-        let (member_lba, _) = self.member_rows(&op);
-        if op.kind == OpKind::RowWrite {
-            self.revoke_columns(&op, array);
+        let array = self.set(set).journal.index;
+        let (member_lba, _) = self.member_rows(&self.ops[index]);
+        if kind == OpKind::RowWrite {
+            self.revoke_columns(index, array);
         }
         for slot in left_out {
             self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
@@ -210,18 +211,19 @@ impl Controller {
         for slot in named.minus(inline) {
             match known {
                 Some((single, logged)) if single == slot => self.append_reference(array, slot, member_lba, logged),
-                _ => self.refer(&op, array, slot, member_lba),
+                _ => self.refer(index, array, slot, member_lba),
             }
         }
         let columns = actions.columns.len();
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
-            let old = if op.parity.contains(slot) { self.buffer(&op, slot) } else { self.named_address(&op, slot) };
+            let old = self.written_address(&self.ops[index], slot);
             actions.columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
         if !inline.is_empty() {
-            self.push_job(index, JobKind::Copy, op.row_bytes(), columns, None, None, actions);
+            let bytes = self.ops[index].row_bytes();
+            self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
         }
         self.joins_group(index);
         false
@@ -229,16 +231,19 @@ impl Controller {
 
     /// Slots whose bytes this write makes other ones without writing them: they have no member, or one that is filled
     /// later. By the time of a replay they may have one that is complete, and older records must not be done on it.
-    fn left_out(&self, op: &Op) -> SlotSet {
-        let view = self.stripe_view(op);
-        (self.named_slots(op) | view.parities()).minus(op.write)
+    fn left_out(&self, op: &Op, named: SlotSet) -> SlotSet {
+        let parity = self.parity_of(op);
+        let (_, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
+        let named = named.with(p);
+        q.map_or(named, |q| named.with(q)).minus(op.write)
     }
 
     /// What older entries say of the columns that a write past the cache names means nothing any more.
-    fn revoke_columns(&mut self, op: &Op, array: u8) {
+    fn revoke_columns(&mut self, index: u32, array: u8) {
+        let op = self.ops[index];
         let sectors = Sectors(u64::from(op.rows()));
         for column in op.first..op.first + op.columns {
-            let set_lba = self.parity_of(op).set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+            let set_lba = self.parity_of(&op).set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
             self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
         }
     }
@@ -281,11 +286,12 @@ impl Controller {
         found
     }
 
-    fn refer(&mut self, op: &Op, array: u8, slot: Slot, member_lba: MemberLba) {
-        let (at, len) = self.band_extent(op, slot);
+    fn refer(&mut self, index: u32, array: u8, slot: Slot, member_lba: MemberLba) {
+        let op = &self.ops[index];
+        let (set, (at, len)) = (op.set, self.band_extent(op, slot));
         let mut done = Sectors::ZERO;
         while done < len {
-            let logged = self.logged_at(op.set, at + done, len - done).expect("counted before");
+            let logged = self.logged_at(set, at + done, len - done).expect("counted before");
             self.append_reference(array, slot, member_lba + done, logged);
             done += logged.len;
         }

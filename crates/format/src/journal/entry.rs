@@ -122,9 +122,19 @@ impl EntryHeader {
     /// Write the header with its records, checksum included.
     ///
     /// # Panics
+    /// As [`EntryHeader::encode_over`].
+    pub fn encode(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
+        out[..JOURNAL_BLOCK_BYTES].fill(0);
+        self.encode_over(ring, records, out);
+    }
+
+    /// As [`EntryHeader::encode`], where `out` is zero or has an entry's header that was written by this already: of most
+    /// of it nobody needs to know again that it is zero.
+    ///
+    /// # Panics
     /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a bug
     /// is to be found before it is on disk.
-    pub fn encode(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
+    pub fn encode_over(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
         assert!(records.len() <= JOURNAL_RECORDS_MAX, "the group commit has too many records");
         self.check(ring, records.len()).unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
         let out: &mut [u8; JOURNAL_BLOCK_BYTES] = out.first_chunk_mut().expect("room for a whole header");
@@ -134,7 +144,7 @@ impl EntryHeader {
             EntryKind::Commit => KIND_COMMIT,
             EntryKind::Wrap => KIND_WRAP,
         };
-        out.fill(0);
+        let before = usize::from(le::u16_at(out, at::COUNT));
         le::put(out, at::MAGIC, &MAGIC);
         le::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
         le::put(out, at::JOURNAL, &ring.journal.0);
@@ -153,6 +163,9 @@ impl EntryHeader {
             self.check_record(ring, log, record, index)
                 .unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
             record.encode(slot);
+        }
+        if let Some(left) = slots.get_mut(records.len()..before) {
+            left.as_flattened_mut().fill(0);
         }
         le::put(out, at::PAYLOAD_CRC, &self.payload_crc.to_le_bytes());
         let checksum = checksum_without(out, records.len());
