@@ -67,8 +67,9 @@ pub enum MirrorRead {
     LeastPending,
     /// The copy whose head was nearest when it was last used.
     NearestHead,
-    /// As nearest head; a stream in order stays on one copy, and when it is long, sections of it are read from the
-    /// copies in turn: see [`Policy::split_above`]. Far and offset copies are read as by nearest head.
+    /// Of the copies whose drives have the least to do, the one whose head is nearest; a stream in order stays on one
+    /// copy, and when it is long, sections of it are read from the copies in turn: see [`Policy::split_above`]. Of far
+    /// and offset copies, streams are not kept.
     TwinStor,
 }
 

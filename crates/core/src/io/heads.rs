@@ -55,6 +55,8 @@ type Rank = (u8, u64);
 /// Members that do not spin go before those that do.
 const FLASH: u8 = 0;
 const SPINS: u8 = 1;
+/// The longest way that is told apart from longer ones, in sectors: a pebibyte.
+const WAY_MAX: u64 = (1 << 41) - 1;
 
 impl Heads {
     pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
@@ -144,8 +146,13 @@ impl Controller {
                 MirrorRead::NearestHead | MirrorRead::TwinStor if !spins => {
                     ((FLASH, u64::from(channel.pending())), Reason::ReadLeastPending)
                 }
-                MirrorRead::NearestHead | MirrorRead::TwinStor => {
+                MirrorRead::NearestHead => {
                     ((SPINS, set.heads.distance(copy.slot, copy.lba.get())), Reason::ReadNearestHead)
+                }
+                // What waits before it counts first: behind a long queue the head is elsewhere by then.
+                MirrorRead::TwinStor => {
+                    let way = set.heads.distance(copy.slot, copy.lba.get()).min(WAY_MAX);
+                    ((SPINS, u64::from(channel.pending()) * (WAY_MAX + 1) + way), Reason::ReadNearestHead)
                 }
             };
             if best.is_none_or(|(least, _, _)| rank < least) {
