@@ -40,8 +40,8 @@ const LASTING_FACTOR: u64 = 16;
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
 /// Requests that a sequential measurement counts at least.
 const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
-/// Requests of an application that are measured at most.
-const APPLICATION_REQUESTS_MAX: u64 = 20_000;
+/// Requests of an application that are measured, whatever the effort: with fewer a cache is not seen to work.
+const APPLICATION_REQUESTS: u64 = 20_000;
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
 /// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
@@ -95,7 +95,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     load.axes = super::axes::Axes { qd: Some(16), ..super::axes::Axes::default() };
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
     let plan = Plan::of(&load, capacity, block)?;
-    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.disjoint, load.load_seed());
+    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.parts, load.load_seed());
     let mut closed = ClosedLoop::uneven(options(&load, plan.workers, plan.depth), plan.deeper);
     let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(ORDER_SECONDS) };
     let ended = closed.run(target, &mut source, stop, None)?;
@@ -192,7 +192,7 @@ fn press<T: Target + ?Sized>(
     let writes = plan.spec.lines().iter().map(|line| load::AccessLine { read: 0, ..*line }).collect();
     let spec = load::AccessSpec::new("press", writes).map_err(|error| CellError::Failed(error.to_string()))?;
     let depth = PRESS_OUTSTANDING.div_ceil(u32::from(plan.workers));
-    let mut source = Mixed::new(&spec, plan.workers, plan.zone, plan.disjoint, cell.load_seed() ^ 1);
+    let mut source = Mixed::new(&spec, plan.workers, plan.zone, plan.parts, cell.load_seed() ^ 1);
     let mut closed = ClosedLoop::new(options(cell, plan.workers, depth));
     let mut seen = Recorder::new(0);
     let mut before = (dirty_bytes(target), 0);
@@ -344,7 +344,7 @@ fn files_before<T: Target + ?Sized>(
 ) -> Result<(), CellError> {
     let spec = load::one_size("files", crate::imitation::PIECE_BYTES, 0, 0);
     let zone = load::Zone { start: partition / 4 * 3, len: partition / 4 };
-    let mut source = Mixed::new(&spec, 1, zone, false, cell.load_seed());
+    let mut source = Mixed::new(&spec, 1, zone, 1, cell.load_seed());
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
     if warm(target, cell, &mut closed, &mut source, 1, notes)? == Warmth::Filling {
         closed.drain(target, None)?;
@@ -408,13 +408,17 @@ fn application<T: Target + ?Sized>(
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
     let mut session = Session::new(app, fs, users, seed);
     let mut closed = ClosedLoop::new(options(cell, users, 1));
-    let requests = cell.effort.requests.min(APPLICATION_REQUESTS_MAX);
-    // The first quarter fills caches, as the program's start does.
-    closed.run(target, &mut session, Stop { requests: requests / 4, at: Instant::NEVER }, None)?;
-    notes.push(format!("imitated: {} requests for the start are not counted", requests / 4));
+    let wanted = Session::start_bytes(app, users);
+    let (mut start, mut begun) = (Recorder::new(users), 0);
+    while start.bytes() < wanted {
+        let stop = Stop { requests: WINDOW_REQUESTS, at: Instant::NEVER };
+        begun += closed.run(target, &mut session, stop, Some(&mut start))?;
+    }
+    notes.push(format!("imitated: {begun} requests for the start are not counted"));
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(users);
-    closed.run(target, &mut session, Stop { requests, at: Instant::NEVER }, Some(&mut recorder))?;
+    let stop = Stop { requests: APPLICATION_REQUESTS, at: Instant::NEVER };
+    closed.run(target, &mut session, stop, Some(&mut recorder))?;
     let mut result = measured.end(target, cell, recorder, notes)?;
     result.score = Some(result.mbps * 1e3);
     Ok(result)

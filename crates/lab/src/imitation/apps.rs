@@ -2,9 +2,10 @@
 //!
 //! A session works on a set of places (the files and scratch space that the program has open) and does runs: it goes to
 //! a place and reads or writes some requests in sequence there. Places that were used lately are used again more often
-//! than others, which is what makes a controller's cache matter. NTFS adds a write to its log after every few runs and
-//! looks at its MFT; FAT32 writes its FAT. The numbers are guesses about the programs; they are calibrated on one cell
-//! (RAID 5, NTFS, 128 MiB of cache) and everything else is prediction.
+//! than others, which is what makes a controller's cache matter. Now and then it closes a file and opens another: that
+//! is noted down with a write, and NTFS reads what describes the next file, anywhere in its MFT; FAT32's directories and
+//! table are small and stay in the host's memory. The numbers are guesses about the programs; those of locality are
+//! calibrated on one array (RAID 0, NTFS, docs/calibration.md) and everything else is prediction.
 
 use super::volume::PARTITION_BYTES;
 use crate::cell::{FileSystem, TraceApp};
@@ -27,8 +28,8 @@ pub struct AppModel {
     pub reads: u8,
     /// Percent of runs that go to the quarter of places used most.
     pub hot: u8,
-    /// Runs between writes of what describes files.
-    pub runs_per_note: u32,
+    /// Bytes between two files that are opened.
+    pub file_bytes: u64,
 }
 
 impl AppModel {
@@ -39,44 +40,51 @@ impl AppModel {
         const M: u64 = 1 << 20;
         match app {
             TraceApp::Winmark99 => Self {
-                working_set: 420 * M,
+                working_set: 1300 * M,
                 place_bytes: M / 4,
                 request: (4 * K, 32 * K),
                 run: 4,
                 reads: 65,
-                hot: 60,
-                runs_per_note: 4,
+                hot: 50,
+                file_bytes: M,
             },
             TraceApp::Photoshop40 => Self {
-                working_set: 300 * M,
+                working_set: 450 * M,
                 place_bytes: M,
                 request: (32 * K, 64 * K),
                 run: 12,
                 reads: 50,
-                hot: 45,
-                runs_per_note: 16,
+                hot: 40,
+                file_bytes: 3 * M / 4,
             },
             TraceApp::Soundforge40 => Self {
-                working_set: 240 * M,
+                working_set: 600 * M,
                 place_bytes: 4 * M,
                 request: (64 * K, 64 * K),
-                run: 48,
+                run: 96,
                 reads: 55,
-                hot: 40,
-                runs_per_note: 64,
+                hot: 60,
+                file_bytes: 9 * M,
             },
             TraceApp::Visualcpp50 => Self {
-                working_set: 200 * M,
+                working_set: 170 * M,
                 place_bytes: M / 2,
-                request: (8 * K, 64 * K),
-                run: 8,
+                request: (4 * K, 32 * K),
+                run: 16,
                 reads: 60,
                 hot: 55,
-                runs_per_note: 4,
+                file_bytes: M,
             },
         }
     }
 }
+
+/// Room of the MFT and the indices of NTFS, from a third of the partition on: an eighth of it, as NTFS keeps it.
+const DESCRIPTIONS_BYTES: u64 = PARTITION_BYTES / 8 / 4096 * 4096;
+/// Where they begin; NTFS's log is in front of them.
+const DESCRIPTIONS_START: u64 = PARTITION_BYTES / 3 / 4096 * 4096;
+/// Bytes of NTFS's log.
+const LOG_BYTES: u64 = 64 << 20;
 
 struct User {
     random: Random,
@@ -85,7 +93,10 @@ struct User {
     left: u32,
     kind: IoKind,
     len: u32,
-    runs: u32,
+    /// Bytes since a file was opened.
+    since: u64,
+    /// A read of what describes the next file is to come before its data.
+    looks: bool,
 }
 
 /// Users at work with an application.
@@ -93,7 +104,7 @@ pub struct Session {
     model: AppModel,
     fs: FileSystem,
     users: Vec<User>,
-    log: u64,
+    notes: u64,
 }
 
 impl Session {
@@ -109,9 +120,10 @@ impl Session {
             left: 0,
             kind: IoKind::Read,
             len: 4096,
-            runs: 0,
+            since: 0,
+            looks: false,
         };
-        Self { model, fs, users: (0..users).map(user).collect(), log: 0 }
+        Self { model, fs, users: (0..users).map(user).collect(), notes: 0 }
     }
 
     /// Bytes of the target that so many users need.
@@ -119,15 +131,22 @@ impl Session {
     pub fn room(app: TraceApp, users: u16) -> u64 {
         let model = AppModel::of(app);
         let gap = model.working_set.next_multiple_of(1 << 20) + (64 << 20);
-        (PARTITION_BYTES / 3 + (1 << 30)).max((256 << 20) + u64::from(users) * gap)
+        (DESCRIPTIONS_START + DESCRIPTIONS_BYTES).max((256 << 20) + u64::from(users) * gap)
     }
 
-    /// A write of what describes files: NTFS to its log in the middle of the partition, FAT32 to the table in front.
+    /// Bytes of a start, after which caches hold what they will: all users have gone through their sets twice.
+    #[must_use]
+    pub fn start_bytes(app: TraceApp, users: u16) -> u64 {
+        2 * AppModel::of(app).working_set * u64::from(users)
+    }
+
+    /// A file is opened, and another closed: the write that notes it down. NTFS writes to its log in front of the MFT, FAT32 to the
+    /// table in front of all.
     fn note(&mut self) -> Request {
-        self.log += 1;
+        self.notes += 1;
         let offset = match self.fs {
-            FileSystem::Ntfs => PARTITION_BYTES / 3 / 4096 * 4096 + self.log % 16_384 * 4096,
-            FileSystem::Fat32 => (1 << 20) + self.log % 64 * 4096,
+            FileSystem::Ntfs => DESCRIPTIONS_START - LOG_BYTES + self.notes * 4096 % LOG_BYTES,
+            FileSystem::Fat32 => (1 << 20) + self.notes % 64 * 4096,
         };
         Request { kind: IoKind::Write, offset, len: 4096 }
     }
@@ -146,27 +165,39 @@ impl User {
         self.left = 1 + u32::try_from(self.random.below(u64::from(2 * model.run - 1))).expect("a short run");
         let reads = self.random.chance(u64::from(model.reads), 100);
         self.kind = if reads { IoKind::Read } else { IoKind::Write };
-        self.runs += 1;
+    }
+
+    /// What NTFS reads before a file: a page of its MFT or of an index, anywhere there.
+    fn look_up(&mut self) -> Request {
+        self.looks = false;
+        let offset = DESCRIPTIONS_START + self.random.below(DESCRIPTIONS_BYTES / 4096) * 4096;
+        Request { kind: IoKind::Read, offset, len: 4096 }
     }
 }
 
 impl Source for Session {
     fn next(&mut self, worker: u16) -> Step {
-        let model = self.model;
+        let (model, fs) = (self.model, self.fs);
         let user = &mut self.users[usize::from(worker)];
+        if user.looks {
+            return Step::Ask(user.look_up());
+        }
         if user.left == 0 {
             user.begin(&model);
-            if user.runs.is_multiple_of(model.runs_per_note) {
+            if user.since >= model.file_bytes {
+                user.since -= model.file_bytes;
+                // The directories and the table of FAT32 are small: the host keeps them in memory.
+                user.looks = fs == FileSystem::Ntfs;
                 return Step::Ask(self.note());
             }
         }
-        let user = &mut self.users[usize::from(worker)];
         user.left -= 1;
         if user.at + u64::from(user.len) > model.working_set {
             user.at = 0;
         }
         let request = Request { kind: user.kind, offset: user.base + user.at, len: user.len };
         user.at += u64::from(user.len);
+        user.since += u64::from(user.len);
         Step::Ask(request)
     }
 }
@@ -187,9 +218,9 @@ mod tests {
                     let Step::Ask(request) = session.next(number % 2) else { panic!("it never ends") };
                     assert!(request.offset + u64::from(request.len) <= room);
                     assert!(request.offset.is_multiple_of(4096));
-                    reads += u32::from(request.kind == IoKind::Read);
-                    let noted = request.offset < 256 << 20 || request.offset >= PARTITION_BYTES / 3;
+                    let noted = request.offset < 256 << 20 || request.offset >= DESCRIPTIONS_START - LOG_BYTES;
                     notes += u32::from(noted);
+                    reads += u32::from(!noted && request.kind == IoKind::Read);
                 }
                 let model = AppModel::of(*app);
                 let share = f64::from(reads) / f64::from(u32::from(count) - notes);
