@@ -26,7 +26,7 @@ struct Cost {
 
 fn ours(target: &mut dyn Target, requests: u64) -> Cost {
     let zone = Zone { start: 0, len: SIZE };
-    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, zone, false, 1);
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, zone, 1, 1);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: DEPTH, jitter: Nanos::ZERO, seed: 1 });
     let mut recorder = Recorder::new(1);
     let (cpu, wall) = (clock::process_cpu(), clock::now());

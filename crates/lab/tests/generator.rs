@@ -25,7 +25,7 @@ fn closed(workers: u16, depth: u32, servers: &mut Servers, source: &mut dyn Sour
 fn a_closed_loop_of_constant_servers_has_the_throughput_of_the_smaller_of_depth_and_servers() {
     for (servers, workers, depth) in [(4, 1, 1), (4, 1, 4), (4, 2, 8), (1, 1, 16)] {
         let mut target = Servers::constant(servers, MS, CAPACITY);
-        let mut source = Mixed::new(&one_size("r", 4096, 100, 100), workers, ZONE, false, 1);
+        let mut source = Mixed::new(&one_size("r", 4096, 100, 100), workers, ZONE, 1, 1);
         let recorder = closed(workers, depth, &mut target, &mut source, 4000);
         let outstanding = u64::from(workers) * u64::from(depth);
         let rate = outstanding.min(servers as u64);
@@ -50,7 +50,7 @@ impl Milliseconds for Instant {
 fn poisson_arrivals_at_constant_servers_wait_as_in_m_d_1() {
     // M/D/1: mean time in system = service * (1 + rho / (2 (1 - rho))).
     let mut target = Servers::constant(1, MS, CAPACITY);
-    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 5);
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_000_000)), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(1000), OUTSTANDING_MAX, &mut recorder)
@@ -64,7 +64,7 @@ fn poisson_arrivals_at_constant_servers_wait_as_in_m_d_1() {
 fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
     // M/M/1: mean time in system = service / (1 - rho).
     let mut target = Servers::constant(1, MS, CAPACITY).exponential(3);
-    let mut source = Mixed::new(&one_size("w", 4096, 0, 100), 1, ZONE, false, 5);
+    let mut source = Mixed::new(&one_size("w", 4096, 0, 100), 1, ZONE, 1, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_500_000)), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(2000), OUTSTANDING_MAX, &mut recorder)
@@ -77,7 +77,7 @@ fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
 fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
     // 100 requests, one each millisecond, at a server that takes 3 ms: request n ends at 3 (n + 1), came at n + 1.
     let mut target = Servers::constant(1, Nanos(3_000_000), CAPACITY);
-    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 5);
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Even(MS), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::ZERO, Nanos(100_500_000), OUTSTANDING_MAX, &mut recorder).unwrap();
@@ -91,11 +91,11 @@ fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
 fn think_time_and_jitter_lower_the_rate_as_they_should() {
     // Each request: 1 ms of service, then 3 ms of thought: 250 a second.
     let mut target = Servers::constant(8, MS, CAPACITY);
-    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 1).thinking(1, Nanos(3_000_000));
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 1).thinking(1, Nanos(3_000_000));
     closed(1, 1, &mut target, &mut source, 1000);
     assert!((3996..=4000).contains(&target.now().get_ms()), "{}", target.now().get_ms());
     let mut target = Servers::constant(8, MS, CAPACITY);
-    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, false, 1);
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 1);
     let options = LoopOptions { workers: 1, depth: 1, jitter: Nanos(2_000_000), seed: 4 };
     let mut jittered = ClosedLoop::new(options);
     let stop = Stop { requests: 10_000, at: Instant::NEVER };
@@ -119,7 +119,7 @@ fn a_script_is_done_once_and_the_loop_ends_with_it() {
 fn pieces_of_a_run_are_the_run() {
     let run = |pieces: u64| {
         let mut target = Servers::constant(3, MS, CAPACITY).exponential(2);
-        let mut source = Mixed::new(&one_size("m", 4096, 50, 100), 2, ZONE, false, 1);
+        let mut source = Mixed::new(&one_size("m", 4096, 50, 100), 2, ZONE, 1, 1);
         let mut closed = ClosedLoop::new(LoopOptions { workers: 2, depth: 4, jitter: Nanos::ZERO, seed: 1 });
         let mut recorder = Recorder::new(2);
         for _ in 0..pieces {

@@ -39,7 +39,7 @@ fn options(destroy: Option<Destruction>) -> RealOptions {
 
 fn run(target: &mut dyn Target, read: u8, requests: u64) -> Recorder {
     let zone = Zone { start: 0, len: SIZE };
-    let mut source = Mixed::new(&one_size("x", 4096, read, 100), 2, zone, false, 3);
+    let mut source = Mixed::new(&one_size("x", 4096, read, 100), 2, zone, 1, 3);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 2, depth: 4, jitter: Nanos::ZERO, seed: 1 });
     let mut recorder = Recorder::new(2);
     let stop = Stop { requests, at: Instant::NEVER };
@@ -121,7 +121,7 @@ fn a_file_that_is_cut_short_ends_the_measurement_with_a_reason() {
     let mut target = BlockTarget::open(&path, &options(None)).unwrap();
     File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
     let zone = Zone { start: 0, len: SIZE };
-    let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, false, 3);
+    let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, 1, 3);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: 4, jitter: Nanos::ZERO, seed: 1 });
     let error = closed.run(&mut target, &mut source, Stop::NEVER, None).unwrap_err().to_string();
     assert!(error.contains("64 requests in a row have failed"), "{error}");
@@ -198,7 +198,7 @@ fn an_export_that_is_read_only_or_disappears_says_so() {
     let mut target = NbdTarget::open(&uri, &options(None)).unwrap();
     drop(server);
     let zone = Zone { start: 0, len: SIZE };
-    let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, false, 3);
+    let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, 1, 3);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: 4, jitter: Nanos::ZERO, seed: 1 });
     let error = closed.run(&mut target, &mut source, Stop::NEVER, None).unwrap_err().to_string();
     assert!(error.contains("gone in the middle"), "{error}");

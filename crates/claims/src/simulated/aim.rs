@@ -24,8 +24,21 @@ pub struct Aim {
 }
 
 /// Axes that belong to a pattern, not to the array.
-const OF_A_PATTERN: [Axis; 10] =
-    [Axis::Bs, Axis::Qd, Axis::Oio, Axis::Rd, Axis::Op, Axis::Th, Axis::Workers, Axis::Secs, Axis::WarmS, Axis::Zone];
+const OF_A_PATTERN: [Axis; 13] = [
+    Axis::Bs,
+    Axis::Qd,
+    Axis::Oio,
+    Axis::Rd,
+    Axis::Op,
+    Axis::Th,
+    Axis::Workers,
+    Axis::Users,
+    Axis::Secs,
+    Axis::WarmS,
+    Axis::Zone,
+    Axis::Set,
+    Axis::App,
+];
 
 /// Bytes of a request of the metric M4.
 const M4_BLOCK: u64 = 4096;
@@ -58,6 +71,10 @@ impl Aim {
         let mut defaults = call.workload.defaults.clone();
         if method != call.workload.method {
             defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
+        }
+        // The file system is how the target was formatted: it stays where files are worked on, whatever is done to them.
+        if !matches!(method, Method::FcTest | Method::Applications) {
+            defaults = defaults.without(Axis::Fs);
         }
         // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
         if call.axes.has(Axis::Op) || direction.is_some() {
@@ -339,6 +356,12 @@ mod tests {
         assert_eq!(pattern, Pattern::Latency);
         let (pattern, axes) = aim(Metric::M4, load, Axes::new().number(Axis::Rd, 100));
         assert_eq!((pattern, axes.rd, axes.fresh), (Pattern::SsdRandom, Some(100), Some(true)));
+        let files = json!({"pattern": "fc-test", "fs": "fat32", "set": "iso", "op": "create", "users": 4});
+        let (pattern, axes) = aim(Metric::Score, files.clone(), Axes::new().word(Axis::App, "winmark99"));
+        assert_eq!((pattern, axes.fs, axes.set), (Pattern::Application, Some(cell::FileSystem::Fat32), None));
+        assert_eq!((axes.users, axes.rd), (None, None), "nobody creates files for a score");
+        let (pattern, axes) = aim(Metric::Mbps, files, Axes::new().word(Axis::Pat, "sr"));
+        assert_eq!((pattern, axes.fs, axes.set, axes.rd), (Pattern::Sequential, None, None, Some(100)));
         let still = json!({"pattern": "static-property"});
         assert!(Aim::of(&call(Metric::Iops, still.clone(), Axes::new())).is_err());
         assert!(Aim::of(&call(Metric::Capacity, still, Axes::new())).is_ok());

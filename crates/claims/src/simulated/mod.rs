@@ -91,9 +91,9 @@ impl Simulated {
             (None, Figure::Mbps) => Ok(reading.mbps),
             (Some(member), _) => {
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
-                // A JBOD has a worker for each drive; an array's member has its commands.
-                let parts =
-                    if matches!(call.subject()?, Subject::Jbod(_)) { &reading.workers } else { &reading.members };
+                // A JBOD has a worker for each drive, unless somebody says otherwise; an array's member has its commands.
+                let own = matches!(call.subject()?, Subject::Jbod(_)) && reading.workers.len() == reading.members.len();
+                let parts = if own { &reading.workers } else { &reading.members };
                 let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
                 Ok(if of == Figure::Iops { part.iops } else { part.mbps })
             }

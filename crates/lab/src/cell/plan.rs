@@ -22,8 +22,8 @@ pub struct Plan {
     pub depth: u32,
     /// So many of the workers, the first ones, have one more.
     pub deeper: u16,
-    /// Each worker has a zone of its own.
-    pub disjoint: bool,
+    /// Parts into which the zone is cut, one for each worker in turn; 1 where all share it.
+    pub parts: u16,
     /// Where.
     pub zone: Zone,
 }
@@ -40,11 +40,9 @@ impl Plan {
         let is_jbod = cell.subject.level() == Some(Level::Jbod);
         let streams = matches!(pattern, Pattern::MultiThreaded | Pattern::Sequential);
         let clients = axes.th.filter(|_| streams);
-        let mut workers = axes.workers.or(clients).unwrap_or(defaults.workers);
-        if is_jbod {
-            // Every drive gets as many workers as it would have by itself.
-            workers = cell.subject.members();
-        }
+        // A worker for each drive where nobody says otherwise; so many share the drives evenly where somebody does.
+        let usual = if is_jbod { cell.subject.members() } else { defaults.workers };
+        let mut workers = axes.workers.or(clients).unwrap_or(usual);
         let (depth, deeper) = match axes.oio {
             None => (axes.qd.unwrap_or(defaults.qd), 0),
             Some(oio) => {
@@ -62,19 +60,24 @@ impl Plan {
             return Err(CellError::NotApplicable(reason));
         }
         let zone = zone(axes.zone, spec.manner(), capacity, block)?;
-        let disjoint = is_jbod || (workers > 1 && spec.random_percent() < 100.0);
-        let part = if disjoint { zone.part(0, workers).len } else { zone.len };
+        // Streams would disturb each other; at random places only the drives of a JBOD are told apart.
+        let parts = match (spec.random_percent() < 100.0, is_jbod) {
+            (true, _) => workers,
+            (false, true) => workers.min(cell.subject.members()),
+            (false, false) => 1,
+        };
+        let part = zone.part(0, parts).len;
         if part < u64::from(spec.bytes_max()) {
-            let reason = format!("the target is too small: {workers} zones of {part} bytes each; use a larger target");
+            let reason = format!("the target is too small: {parts} zones of {part} bytes each; use a larger target");
             return Err(CellError::NotApplicable(reason));
         }
-        Ok(Self { spec, workers, depth, deeper, disjoint, zone })
+        Ok(Self { spec, workers, depth, deeper, parts, zone })
     }
 
     /// Its requests, drawn from a seed.
     #[must_use]
     pub fn source(&self, seed: u64) -> Mixed {
-        let source = Mixed::new(&self.spec, self.workers, self.zone, self.disjoint, seed);
+        let source = Mixed::new(&self.spec, self.workers, self.zone, self.parts, seed);
         match self.spec.manner().think {
             Some((burst, ns)) => source.thinking(burst, Nanos(ns)),
             None => source,
@@ -160,22 +163,25 @@ mod tests {
         assert_eq!((sequential.spec.read_percent(), sequential.depth), (0.0, 8));
         assert_eq!(sequential.spec.lines()[0].bytes, 1 << 20);
         let oio = plan("raid0x4", Pattern::SsdRandom, Axes { oio: Some(128), ..Axes::default() }).unwrap();
-        assert_eq!((oio.workers, oio.depth, oio.disjoint, oio.outstanding()), (2, 64, false, 128));
+        assert_eq!((oio.workers, oio.depth, oio.parts, oio.outstanding()), (2, 64, 1, 128));
         let clients = plan("raid0x4", Pattern::MultiThreaded, Axes { th: Some(3), ..Axes::default() }).unwrap();
-        assert_eq!((clients.workers, clients.disjoint), (3, true));
+        assert_eq!((clients.workers, clients.parts), (3, 3));
         let jbod = plan("jbodx6", Pattern::SsdRandom, Axes { qd: Some(4), ..Axes::default() }).unwrap();
-        assert_eq!((jbod.workers, jbod.depth, jbod.disjoint), (6, 4, true));
+        assert_eq!((jbod.workers, jbod.depth, jbod.parts), (6, 4, 6));
         // What cannot be shared evenly is shared as evenly as can be; drives may have nothing to do.
         let few = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(4), ..Axes::default() }).unwrap();
         assert_eq!((few.workers, few.depth, few.deeper, few.outstanding()), (6, 0, 4, 4));
         let odd = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(32), ..Axes::default() }).unwrap();
         assert_eq!((odd.depth, odd.deeper, odd.outstanding()), (5, 2, 32));
+        let told = Axes { workers: Some(12), qd: Some(2), ..Axes::default() };
+        let told = plan("jbodx6", Pattern::SsdRandom, told).unwrap();
+        assert_eq!((told.workers, told.outstanding(), told.parts), (12, 24, 6));
         let zone = plan("single", Pattern::Workstation, Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() });
         assert_eq!(zone.unwrap().zone.len, 32_000_000_000);
         let cached = Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() };
         assert!(plan("single", Pattern::Database, cached).is_ok());
         let streams = plan("raid0x4", Pattern::Sequential, Axes { th: Some(2), ..Axes::default() }).unwrap();
-        assert_eq!((streams.workers, streams.depth, streams.disjoint), (2, 4, true));
+        assert_eq!((streams.workers, streams.depth, streams.parts), (2, 4, 2));
     }
 
     #[test]

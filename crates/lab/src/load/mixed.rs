@@ -22,7 +22,7 @@ impl Zone {
     pub fn part(self, number: u16, of: u16) -> Self {
         const MIB: u64 = 1 << 20;
         let unit = if self.len / MIB >= u64::from(of) { MIB } else { 4096 };
-        let each = self.len / u64::from(of) / unit * unit;
+        let each = if of == 1 { self.len } else { self.len / u64::from(of) / unit * unit };
         Self { start: self.start + each * u64::from(number), len: each }
     }
 }
@@ -47,15 +47,15 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// For workers that share a zone, or that have a part of it each (`disjoint`). The seed comes from the cell's
-    /// identity; each worker's own follows from it.
+    /// For workers that have a part of a zone each, of so many parts, in turn; of one part all of them share it. The seed
+    /// comes from the cell's identity; each worker's own follows from it.
     ///
     /// # Panics
     /// If a worker's zone is smaller than the largest request: who plans the cell checks that.
     #[must_use]
-    pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, disjoint: bool, seed: u64) -> Self {
+    pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, parts: u16, seed: u64) -> Self {
         let worker = |number: u16| {
-            let zone = if disjoint { zone.part(number, workers) } else { zone };
+            let zone = zone.part(number % parts, parts);
             assert!(zone.len >= u64::from(spec.bytes_max()), "bug: a zone smaller than a request");
             Worker { random: Random::derived(seed, u64::from(number)), zone, position: 0, burst: 0 }
         };
@@ -135,7 +135,7 @@ mod tests {
     fn sizes_directions_and_places_come_as_often_as_specified() {
         let zone = Zone { start: 1 << 20, len: 1 << 30 };
         let count = 100_000;
-        let drawn = requests(&mut Mixed::new(&file_server(), 1, zone, false, 9), 0, count);
+        let drawn = requests(&mut Mixed::new(&file_server(), 1, zone, 1, 9), 0, count);
         let share = |test: &dyn Fn(&Request) -> bool| drawn.iter().filter(|r| test(r)).count() as f64 / count as f64;
         // Three standard errors of a share of 60 % among 100,000 are 0.0047.
         assert!((share(&|r| r.len == 4096) - 0.60).abs() < 0.0047);
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn sequential_requests_follow_each_other_and_wrap() {
         let zone = Zone { start: 0, len: 10 * 4096 };
-        let drawn = requests(&mut Mixed::new(&one_size("s", 4096, 100, 0), 1, zone, false, 1), 0, 25);
+        let drawn = requests(&mut Mixed::new(&one_size("s", 4096, 100, 0), 1, zone, 1, 1), 0, 25);
         let places: Vec<u64> = drawn.iter().map(|r| r.offset / 4096).collect();
         let expected: Vec<u64> = (0..25).map(|n| n % 10).collect();
         assert_eq!(places, expected);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn disjoint_zones_do_not_touch_and_shared_ones_are_the_same() {
         let zone = Zone { start: 0, len: 64 << 20 };
-        let mut disjoint = Mixed::new(&one_size("s", 65_536, 0, 0), 4, zone, true, 1);
+        let mut disjoint = Mixed::new(&one_size("s", 65_536, 0, 0), 4, zone, 4, 1);
         for worker in 0..4u16 {
             let first = requests(&mut disjoint, worker, 256);
             let (low, high) = (u64::from(worker) << 24, (u64::from(worker) + 1) << 24);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_and_workers_differ() {
         let zone = Zone { start: 0, len: 1 << 30 };
-        let draw = |seed, worker| requests(&mut Mixed::new(&workstation(), 2, zone, false, seed), worker, 100);
+        let draw = |seed, worker| requests(&mut Mixed::new(&workstation(), 2, zone, 1, seed), worker, 100);
         assert_eq!(draw(1, 0), draw(1, 0));
         assert_ne!(draw(1, 0), draw(1, 1));
         assert_ne!(draw(1, 0), draw(2, 0));
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_worker_thinks_after_each_burst() {
         let zone = Zone { start: 0, len: 1 << 20 };
-        let mut source = Mixed::new(&one_size("s", 512, 100, 100), 1, zone, false, 1).thinking(2, Nanos(5));
+        let mut source = Mixed::new(&one_size("s", 512, 100, 100), 1, zone, 1, 1).thinking(2, Nanos(5));
         let steps: Vec<bool> = (0..6).map(|_| matches!(source.next(0), Step::Think(_))).collect();
         assert_eq!(steps, [false, false, true, false, false, true]);
     }

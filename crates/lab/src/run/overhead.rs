@@ -19,7 +19,7 @@ const SIZE: u64 = 1 << 40;
 pub fn generator_cost() -> f64 {
     let mut target = NullTarget::new(Bytes(SIZE));
     let zone = Zone { start: 0, len: SIZE };
-    let mut source = Mixed::new(&one_size("overhead", 4096, 100, 100), 1, zone, false, 1);
+    let mut source = Mixed::new(&one_size("overhead", 4096, 100, 100), 1, zone, 1, 1);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: DEPTH, jitter: Nanos::ZERO, seed: 1 });
     let (cpu, begun) = (clock::thread_cpu().get(), target.now());
     let mut ended = 0;

@@ -1,0 +1,120 @@
+//! The whole language on the simulated laboratory: every metric, axis, array, constant and helper that docs/claims.md
+//! names, each in a check at the smallest effort. None may be broken or without meaning, and each value must be one
+//! that the closed form, or the sheet of the drive, allows.
+
+use openraid_claims::axes::BUSES;
+use openraid_claims::{evaluate, read, Axis, Claim, Metric, Simulated, Store, Verdict};
+use openraid_lab::cell::Effort;
+use openraid_models::Library;
+
+const DOCS: &str = include_str!("../../../docs/claims.md");
+
+/// System, pattern, check. The tolerance is a tenth.
+const CHECKS: &[(&str, &str, &str)] = &[
+    // A WD740GD: 72 MB/s outside, 54 inside; an arm of 4.5 ms, a turn of 6 ms.
+    ("9650se", "database", "within(iops(single, rd=100, qd=1), 100, 150) and within(lat(single, op='read', pat='rt'), 6.5, 9.5)"),
+    ("9650se", "sequential", "approx(mbps(single, bs=64 * K), 72, T) and approx(peak_mbps(raid0x2, rd=100), 144, T)"),
+    ("9650se", "sequential", "approx(mbps(raid0x2, op='write', bs=M, th=2), mbps(raid0x2, rd=0, bs=M, workers=2), T)"),
+    ("9650se", "winbench99-transfer-graph", "approx(lin(single, pos='begin'), 72, T) and approx(lin(single, pos='end'), 54, T) and approx(lin(single), 63, T)"),
+    ("9650se", "response-time", "approx(count(single, op='read', secs=10), 10 * 1000 / lat(single, op='read', secs=10), T)"),
+    ("9650se", "database", "approx(iops(single, rd=100, warm_s=5), iops(single, rd=100), T) and approx(iops(single, rd=100, rep=1), iops(single, rd=100, rep=2), T)"),
+    ("9650se", "database", "wbwt(single, rd=0, qd=1) > 1 and iops(raid5x4, rd=0, cache='wb') >= iops(raid5x4, rd=0, cache='wt') * (1 - T)"),
+    ("9650se", "database", "iops(raid5x4, rd=0, qd=16, cache_mib=256) >= iops(raid5x4, rd=0, qd=16, cache_mib=4) * (1 - T)"),
+    ("9650se", "database", "all([iops(single, pat=p, qd=4) > 50 for p in ('db', 'fs', 'web', 'ws')]) and all([mbps(single, pat=p) > 0.05 for p in ('sr', 'sw', 'rr', 'rw', 'mt', 'rt', 'seqssd', 'rndssd')])"),
+    ("9650se", "file-server", "within(rating(single), iops(single, qd=1) * (1 - T), iops(single, qd=256) * (1 + T)) and iops(single, qd=4, zone='32g') > iops(single, qd=4, zone='full')"),
+    ("9650se", "fc-test", "all([within(fct(single, op=o, set='install', fs=f), 5, 72 * (1 + T)) for o in OPS for f in ('ntfs', 'fat32')])"),
+    ("9650se", "fc-test", "all([within(fct(raid0x2, op='create', set=s), 5, 144 * (1 + T)) for s in SETS])"),
+    ("9650se", "database", "within(util(single, 0, rd=100, qd=4), 0.8, 1) and approx(iops('jbodx2', rd=100, member=1), iops(single, rd=100), T)"),
+    ("9650se", "database", "approx(iops('jbodx2', rd=100), 2 * iops(single, rd=100), T) and approx(iops('jbodx2', rd=100, workers=4), 2 * iops(single, rd=100, qd=2), T) and approx(iops('jbodx2', rd=100, workers=1), iops(single, rd=100), T)"),
+    ("9650se", "database", "approx(iops('slow_single', rd=100), iops(single, rd=100) / 2, T) and iops(raid0x2, rd=100, qd=16, slow=1) < iops(raid0x2, rd=100, qd=16, slow=0)"),
+    ("9650se", "database", "approx(iops(single, rd=100, oio=4), iops(single, rd=100, qd=4), T)"),
+    ("9260-8i", "sequential", "all([mbps(raid0x8, bs=M, op='write', cyc=c) > 20 for c in (1, 2)]) and mbps(raid0x8, bs=M, op='write', after='power_cycle') > mbps(raid0x8, bs=M, op='write', after='recreate')"),
+    ("icp9024ro", "winbench99", "all([score(raid5x4, app=a, cache_mib=128) > 1000 for a in APPS]) and all([score(raid5x4, app=a) > 1000 for a in ('business', 'highend')])"),
+    ("icp9024ro", "winbench99", "within(gain(raid0x4, app='soundforge40', fs='fat32'), -T, 1) and score(raid5x4, app='winmark99', users=8) > score(raid5x4, app='winmark99') * (1 - T)"),
+    // SSDs: 75,000 reads of 4 KiB each second and 500 MB/s by the sheet of an S3500.
+    ("rst", "rst-random", "approx(M4('s3500', 100), 75000, T) and M4('s3700', rd=0) > 10000 and iops('s3500', rd=100, oio=3) > 0"),
+    ("rst", "rst-random", "0 < pctl_us(raid0x2, 1) and pctl_us(raid0x2, 1) <= mean_us(raid0x2) and mean_us(raid0x2) < pctl_us(raid0x2, p=99.99)"),
+    ("rst", "rst-random", "within(cpu(raid0x2, rd=100), 0.01, 1) and cpu(raid0x2, rd=100, host_speed=0.5) > cpu(raid0x2, rd=100)"),
+    ("rst", "rst-sequential", "approx(peak_mbps('s3500', rd=100), 500, T) and mbps('ssd2009') < 300 and mbps('desktop_ssd') > 400"),
+    ("9260-8i", "sequential", "within(mbps('best15k', bs=64 * K), 150, 260)"),
+    // Other controllers and buses: what the drives can do passes all of them.
+    ("9650se", "sequential", "all([within(mbps(raid0x2, bs=64 * K, ctl=c), 100, 144 * (1 + T)) for c in ('9650se', '8506-8', '8500-8', 'rst', '9260-8i', '8708em2', 'hba92xx', 'sas3041e-r', 'icp9024ro', 'areca1220', 'openraid')])"),
+    ("9650se", "sequential", "all([approx(mbps(raid0x2, bs=64 * K, bus=b), 144, T) for b in ('pci64_33', 'pci64_66', 'pcix64_133', 'pcie1_x1', 'pcie1_x4', 'pcie1_x8', 'pcie2_x1', 'pcie2_x4', 'pcie2_x8', 'pcie3_x1', 'pcie3_x4', 'pcie3_x8', 'dmi2')])"),
+    ("9650se", "static-property", "approx(cap('sata1'), 150, 0) and approx(cap('sata3'), 300, 0) and approx(cap('sata6'), 600, 0) and approx(cap('sas3'), 300, 0) and approx(cap('sas6'), 600, 0) and approx(cap('pci64_66'), 533, 0.01) and approx(cap('pcie2_x4'), 2000, 0.01) and cap('dmi2') == cap('pcie2_x4')"),
+    // Every level: capacity, and what it costs and survives.
+    ("9650se", "static-property", "all([approx(capacity(a, ctl='openraid') / capacity(single), n, 0.001) for a, n in [(raid0x3, 3), (raid1x3, 1), (raid1ex3, 1.5), (raid10x4, 2), (raid5x3, 2), (raid6x4, 2), (raid50x6, 4), (raid60x8, 4), ('jbodx2', 2)]])"),
+    ("9650se", "static-property", "survive_fraction('raid6', n=5, k=2) == 1 and approx(survive_fraction(raid10x4, 4, 2), 2 / 3, 0.001) and approx(parity_share(raid6x5, 0), 0.2, 0.001)"),
+    ("9650se", "static-property", "member_ops(raid5x4, 'small_write') == {'r': 2, 'x': 2, 'w': 2} and member_disks(raid5x4, 'small_write') == 2 and min_members('raid6', ctl='9650se') == 5"),
+    ("9650se", "random-write-by-block", "approx(reads_per_write(raid5x4, bs=4 * K, cache='wt'), 2, T) and reads_per_write(raid0x4, bs=4 * K) == 0"),
+    // Constants and helpers, on values that were measured.
+    ("9650se", "database", "all([iops(a, rd=100, qd=4) > 0 for a in sorted(list(S4))]) and rising([iops(a, rd=100, qd=16) for a in (raid0x2, raid0x4)], T) and falling([lat(a, rd=100, qd=16) for a in (raid0x2, raid0x4)], T)"),
+    ("9260-8i", "database", "len([iops(a, rd=100, qd=4) for a in S8]) == 6 and rankcorr([1, 2, 3], [iops(a, rd=100, qd=16) for a in (single, raid0x2, raid0x8)]) == 1 and corr(list(RD), RD) == 1"),
+    ("rst", "rst-random", "flat([iops(a, rd=100, qd=2) / n for n, a in enumerate(['x'] + ['s3500', raid0x2]) if n > 0], 1) and spread([iops(single, rd=100), iops('s3500', rd=100)]) <= T and slump([2, 1, 2], 1, T)"),
+    ("rst", "rst-random", "sum([mean(list(reversed(RD))), abs(-50)]) == 100 and any([b for a, b in zip(QDL, QDW) if b > 4]) and max(OIO) == 128 and min(SEQ) == 512 and RND[-1] == 2 * M and len(R0) == 5 and len(range(3)) == 3"),
+    ("rst", "rst-random", "int(2.5) == 2 and float(1) == 1.0 and bool(1) and str(4) == '4' and tuple([1]) == (1,) and iops('raid0x%d' % 2, rd=100) == iops('raid{}x{}'.format(0, 2), rd=100)"),
+];
+
+fn claim(system: &str, pattern: &str, check: &str) -> Claim {
+    let text = serde_json::json!([{
+        "id": "t", "system": system, "check": check, "tolerance": 0.1, "workload": {"pattern": pattern},
+    }]);
+    read(&text.to_string()).expect("a claim").claims.remove(0)
+}
+
+#[test]
+fn every_name_of_the_language_has_a_sensible_value() {
+    let effort = Effort { requests: 400, seconds_max: 5, warm_seconds_max: 5 };
+    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    let mut wrong = Vec::new();
+    for (system, pattern, check) in CHECKS {
+        let outcome = evaluate(&claim(system, pattern, check), &laboratory);
+        if outcome.verdict != Verdict::Pass {
+            let measured: Vec<String> =
+                outcome.measured.iter().map(|one| format!("{} = {:?}", one.call, one.value)).collect();
+            wrong.push(format!("{check}\n    {}\n    {}", outcome.reason, measured.join("\n    ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CHECKS.len(), wrong.join("\n"));
+}
+
+/// The words in backticks of a list of docs/claims.md.
+fn words_of(list: &str) -> Vec<&'static str> {
+    let start = DOCS.find(&format!("- **{list}**")).unwrap_or_else(|| panic!("docs/claims.md lists no {list}"));
+    let rest = &DOCS[start + 2..];
+    let end = ["\n- **", "\n\n"].iter().filter_map(|mark| rest.find(mark)).min().expect("an end");
+    let quoted = rest[..end].split('`').skip(1).step_by(2);
+    quoted.flat_map(|text| text.split([' ', '\n', '(', ',', '\'', '%'])).filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn no_name_of_the_documentation_is_left_out() {
+    let all: String = CHECKS.iter().map(|(_, _, check)| format!(" {check} ")).collect();
+    let has = |word: &str| {
+        let part = |at: char| at.is_ascii_alphanumeric() || at == '_';
+        all.match_indices(word).any(|(at, _)| !all[..at].ends_with(part) && !all[at + word.len()..].starts_with(part))
+    };
+    for metric in Metric::ALL {
+        assert!(has(metric.name()), "no check asks for {}", metric.name());
+        assert!(words_of("Metrics").contains(&metric.name()), "docs/claims.md does not name {}", metric.name());
+    }
+    for axis in Axis::ALL {
+        assert!(has(axis.name()), "no check gives {}", axis.name());
+    }
+    for axis in words_of("Axes") {
+        assert!(Axis::of(axis).is_some(), "{axis} of docs/claims.md is no axis");
+    }
+    for bus in BUSES {
+        assert!(has(bus), "no check gives the bus {bus}");
+    }
+    for word in words_of("Constants").into_iter().chain(words_of("Helpers")) {
+        let example = ["raid0x", "d", "n", ".format"].contains(&word);
+        assert!(example || has(word), "no check has {word}");
+    }
+    for level in ["raid0", "raid1", "raid1e", "raid10", "raid5", "raid6", "raid50", "raid60", "jbod"] {
+        let named = all.match_indices(level).any(|(at, _)| all[at + level.len()..].starts_with('x'));
+        assert!(named, "no check has an array of {level}");
+    }
+    for drive in ["single", "slow_single", "best15k", "ssd2009", "desktop_ssd", "s3500", "s3700"] {
+        assert!(has(drive), "no check has {drive}");
+    }
+}
