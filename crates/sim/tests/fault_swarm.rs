@@ -70,6 +70,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a copy that goes before the others are equal", &[219_280]),
     // A write had failed with its array, was read as old, and came from the journal when the array was back.
     ("a write that failed and is replayed", &[40_859]),
+    // A member that went with the power had seen one event more than those that were left, and was taken for one of them.
+    ("a member that is back and was one event ahead", &[17_008]),
+    // A device failed between the two copies of the other one's superblock, which then had another number in the second.
+    ("copies of a journal's superblock that contradict each other", &[70_453]),
 ];
 
 #[test]

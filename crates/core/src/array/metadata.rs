@@ -12,6 +12,12 @@
 use alloc::boxed::Box;
 use openraid_format::Superblock;
 
+/// Generations beyond the first that leave a member behind which has failed: it has seen what the others have, or less.
+const STEPS_FAILED: u8 = 1;
+/// As [`STEPS_FAILED`], for one that is not there. It may have seen one generation that nobody has who is: the power went
+/// in its first wave.
+const STEPS_ABSENT: u8 = 2;
+
 /// How far the writing of a generation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wave {
@@ -43,8 +49,8 @@ pub(crate) struct Metadata {
     pub second_from: usize,
     /// The generation that records the last failure of a member.
     pub failure: u64,
-    /// The next generation comes in two, each of which raises `events` by one.
-    steps_twice: bool,
+    /// So many generations come before the next, each of which raises `events` by one.
+    steps: u8,
     /// The next generation is the one that brings up members that are one event behind.
     catch_up: bool,
 }
@@ -61,7 +67,7 @@ impl Metadata {
             pending: 0,
             second_from: 0,
             failure: 0,
-            steps_twice: false,
+            steps: 0,
             catch_up: false,
         }
     }
@@ -75,7 +81,7 @@ impl Metadata {
 
     /// The state has changed: it is to be written. Returns the generation that will say so.
     pub(crate) fn request(&mut self) -> u64 {
-        let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps_twice);
+        let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps);
         self.wanted = self.wanted.max(next);
         self.wanted
     }
@@ -87,7 +93,8 @@ impl Metadata {
             self.writing += 1;
             return 0;
         }
-        if core::mem::take(&mut self.steps_twice) {
+        if self.steps > 0 {
+            self.steps -= 1;
             self.writing += 1;
             return 1;
         }
@@ -99,15 +106,25 @@ impl Metadata {
     /// md takes members that are one behind as up to date. Two generations bring them there, one after the other, so
     /// that a cut in the middle leaves no good member two behind.
     pub(crate) fn request_failure(&mut self) -> u64 {
-        self.steps_twice = true;
+        self.steps = self.steps.max(STEPS_FAILED);
         self.failure = self.request();
         self.failure
     }
 
-    /// Somebody who is called a member is not there: whatever is recorded next leaves them two events behind, so that
-    /// they are not taken for members when they are back.
+    /// Somebody who is called a member is not there: whatever is recorded next leaves them two events behind at least,
+    /// so that they are not taken for members when they are back.
     pub(crate) fn note_absence(&mut self) {
-        self.steps_twice = true;
+        self.steps = self.steps.max(STEPS_ABSENT);
+    }
+
+    /// Is an absence still to be recorded?
+    pub(crate) fn steps(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// Is everything durable that was asked for?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.wanted <= self.durable
     }
 
     /// Is the last failure of a member durable on the others?

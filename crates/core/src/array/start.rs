@@ -200,6 +200,11 @@ impl Controller {
         let behind = set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
         (set.journal.marked, set.journal.replaying, set.journal.behind) = (true, true, behind.then_some(0));
         set.life = Life::Starting;
+        let metadata = set.metadata.as_mut().expect("just seen");
+        if metadata.steps() {
+            // Before anything is redone: who is not there may say that nothing has to be.
+            metadata.request();
+        }
         self.journal.replay.want(id);
         Ok(())
     }

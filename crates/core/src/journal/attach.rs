@@ -127,7 +127,12 @@ impl Controller {
         journal.devices = found
             .devices
             .iter()
-            .map(|(drive, mirror)| Device { drive: *drive, mirror: *mirror, state: DeviceState::Works })
+            .map(|(drive, mirror)| Device {
+                drive: *drive,
+                mirror: *mirror,
+                written_as: *mirror,
+                state: DeviceState::Works,
+            })
             .collect();
         let mut superblock = found.superblock.clone();
         superblock.epoch = found.epoch + 1;

@@ -124,7 +124,8 @@ impl Controller {
         }
         let journal = &mut self.journal;
         let working = journal.devices.iter().find(|own| own.state.works()).expect("just seen");
-        let device = Device { drive, mirror: 1 - working.mirror.min(1), state: DeviceState::Joins };
+        let mirror = 1 - working.mirror.min(1);
+        let device = Device { drive, mirror, written_as: mirror, state: DeviceState::Joins };
         match journal.devices.get_mut(place) {
             Some(own) => *own = device,
             None => journal.devices.push(device),

@@ -135,6 +135,7 @@ impl Controller {
         writing.last_copy = false;
         self.journal.superblock.as_mut().expect("it was attached").generation += 1;
         self.journal.snapshot.clone_from(&self.journal.superblock);
+        self.journal.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
         self.journal.counters.superblocks += 1;
         self.write_superblocks(SuperblockCopy::First, actions);
         true
@@ -149,7 +150,7 @@ impl Controller {
                 continue;
             }
             let superblock = self.journal.snapshot.as_mut().expect("taken before");
-            superblock.mirror = device.mirror;
+            superblock.mirror = device.written_as;
             let mut bytes = [0; JOURNAL_BLOCK_BYTES];
             superblock.encode(copy, &mut bytes);
             let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");

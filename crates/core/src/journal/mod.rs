@@ -102,6 +102,8 @@ pub(crate) struct Device {
     pub drive: DriveId,
     /// Its number in the superblock.
     pub mirror: u8,
+    /// The same as it was when the present generation of the superblock began: both copies say the same.
+    pub written_as: u8,
     pub state: DeviceState,
 }
 

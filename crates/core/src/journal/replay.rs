@@ -223,7 +223,10 @@ impl Controller {
             if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
                 return false;
             }
-            let set = self.journal.replay.queue.remove(0);
+            let Some(place) = self.journal.replay.queue.iter().position(|set| self.may_replay(*set)) else {
+                return false;
+            };
+            let set = self.journal.replay.queue.remove(place);
             let Some(entry) = self.sets[set.index()].as_ref() else { return true };
             let array = entry.journal.index;
             let current = Current { set, array, entry: 0, record: 0, done: Sectors::ZERO };
@@ -234,6 +237,13 @@ impl Controller {
             moved = true;
         }
         moved
+    }
+
+    /// Have the members of a set on record who of them is not there? Whoever is back later must not count with what he
+    /// had when nothing was redone.
+    fn may_replay(&self, set: SetId) -> bool {
+        let Some(set) = self.sets[set.index()].as_ref() else { return true };
+        set.life == Life::Failed || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
     }
 
     /// Without its devices nobody can read what the journal holds.
