@@ -300,4 +300,31 @@ mod tests {
         assert!(heads.run_at(SetLba(1008)).is_none(), "the oldest made room");
         assert!(heads.run_at(SetLba(2008)).is_some());
     }
+
+    /// Closed form: of two heads at independent places the nearer one has 5/24 of the stroke to go on the mean, one alone
+    /// has a third.
+    #[test]
+    fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
+        const STROKE: u64 = 1 << 32;
+        const DRAWS: u64 = 200_000;
+        let mut heads = Heads::new(2, tuning());
+        let mut state = 1_u64;
+        let mut place = || {
+            // Numerical Recipes' constants; the upper half counts.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 32
+        };
+        let (mut nearest, mut alone) = (0, 0);
+        for _ in 0..DRAWS {
+            for slot in [Slot(0), Slot(1)] {
+                heads.moved(slot, place());
+            }
+            let at = place();
+            nearest += [Slot(0), Slot(1)].map(|slot| heads.distance(slot, at)).into_iter().min().unwrap();
+            alone += heads.distance(Slot(0), at);
+        }
+        // Within a hundredth part.
+        assert!((nearest / DRAWS * 24).abs_diff(5 * STROKE) < STROKE / 20, "{}", nearest / DRAWS);
+        assert!((alone / DRAWS * 3).abs_diff(STROKE) < STROKE / 100, "{}", alone / DRAWS);
+    }
 }

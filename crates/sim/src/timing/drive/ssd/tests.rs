@@ -84,6 +84,25 @@ fn random_writing_settles_at_what_the_dies_can_program() {
     }
 }
 
+/// What is moved for each page that is written at random places, where space is collected in the order in which it was
+/// written: (1 + p) / (2 p), p the spare space by what is offered. Real drives are somewhat worse, as they collect several
+/// streams side by side, and none can be much better.
+#[test]
+fn no_profile_collects_less_than_its_spare_space_asks_for() {
+    let library = Library::builtin();
+    let mut seen = 0;
+    for profile in library.drives() {
+        let DriveKind::Ssd(ssd) = &profile.kind else { continue };
+        let (raw, capacity) = (ssd.raw.value.0 as f64, profile.capacity.value.bytes().0 as f64);
+        let spare = raw / capacity - 1.0;
+        let form = (1.0 + spare) / (2.0 * spare);
+        let factor = ssd.amplification_random.value as f64 / 1000.0;
+        assert!((form..2.5 * form).contains(&factor), "{}: {factor}, by its spare space {form}", profile.head.name);
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen} drives");
+}
+
 #[test]
 fn a_fresh_drive_collects_nothing_until_it_is_written_full() {
     let (mut profile, _) = plain("s3500_480");
