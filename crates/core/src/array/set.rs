@@ -210,24 +210,43 @@ impl Set {
         slots
     }
 
-    /// The slot that is being filled, where that is done in these sectors.
+    /// Slots that are being filled, where that is done in these sectors.
     #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         let Some(task) = &self.task else { return self.filled_before(to) };
         let done = Some(task).filter(|task| task.is_done(from.get(), to.get()));
-        done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
+        let filling = done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one);
+        if matches!(self.geometry, Geometry::Mirror(_)) {
+            filling | self.filled_before(to)
+        } else {
+            filling
+        }
     }
 
-    /// Before it takes requests no task goes on where it was when the power went: the members say how far that is. Rows that
-    /// a partial parity log asks for may be among them, and nobody would fill them once more.
+    /// What the members say of how far they are filled. Copies take every write from the beginning, so that what they have
+    /// can be read whoever is being filled now: which copy of several that may differ is read must not change with the task.
+    ///
+    /// Parity that is left out is made by the task alone. But before the set takes requests no task goes on where it was when
+    /// the power went. Rows that a partial parity log asks for may be among them, and nobody would fill them once more.
     fn filled_before(&self, to: MemberLba) -> SlotSet {
-        if self.life != Life::Starting {
+        let counts = self.life == Life::Starting || matches!(self.geometry, Geometry::Mirror(_));
+        if self.writable == self.in_sync || !counts {
             return SlotSet::EMPTY;
         }
         let filled = |member: &&Member| {
             matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
         };
         self.members.iter().filter(filled).filter_map(|member| member.slot).collect()
+    }
+
+    /// Up to where the member in a slot is filled, in whole blocks; nothing where it is not being filled.
+    pub(crate) fn filled_to(&self, slot: Slot) -> MemberLba {
+        let Some(MemberState::Rebuilding { to }) = self.member_of(slot).map(|member| member.state) else {
+            return MemberLba::ZERO;
+        };
+        let task = self.task.as_ref().filter(|task| task.filling() == Some(slot));
+        let to = task.map_or(to, |task| to.max(task.done_sectors())).get();
+        MemberLba(to - to % self.block.sectors().get())
     }
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?

@@ -11,6 +11,7 @@ use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
 
 use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
+use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::op::Op;
@@ -124,11 +125,15 @@ impl Controller {
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
             let len = copy.len.min(left);
-            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
-                continue;
-            }
+            let readable = set.readable(copy.lba, copy.lba + len).contains(copy.slot);
             if !set.is_consistent(at.get(), at.get() + len.get()) {
-                return Some((copy, Reason::ReadFixedCopy));
+                match if readable { Some(copy) } else { filled_part(set, copy) } {
+                    Some(copy) => return Some((copy, Reason::ReadFixedCopy)),
+                    None => continue,
+                }
+            }
+            if !readable {
+                continue;
             }
             if rule == MirrorRead::Primary {
                 return Some((copy, Reason::ReadPrimary));
@@ -256,6 +261,14 @@ impl Controller {
         }
         set.heads.moved(copy.slot, (copy.lba + len).get());
     }
+}
+
+/// The beginning of a copy that its member has been filled with: where copies may differ a sector is read from the same
+/// one, whether the read goes on behind the end of that or not.
+fn filled_part(set: &Set, copy: Fragment) -> Option<Fragment> {
+    let end = set.filled_to(copy.slot);
+    let good = copy.lba < end && set.readable(copy.lba, end).contains(copy.slot);
+    good.then(|| Fragment { len: end - copy.lba, ..copy })
 }
 
 #[cfg(test)]

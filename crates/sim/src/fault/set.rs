@@ -233,6 +233,15 @@ impl Set {
         scarred.map(|place| place.slot).collect()
     }
 
+    /// Has a drive whose member is at work a fault already that ends that sooner or later?
+    #[must_use]
+    pub fn is_losing(&self, world: &World) -> bool {
+        let Some(status) = world.status(self.array) else { return false };
+        let works = |state| !matches!(state, MemberState::Faulty(_) | MemberState::Missing | MemberState::Spare);
+        let mut drives = status.members.iter().filter(|member| works(member.state)).filter_map(|member| member.drive);
+        drives.any(|drive| world.drive(drive).faults.is_failing())
+    }
+
     /// What the drives have on their way joins the rows in doubt: before the power goes. Where they keep it, only what
     /// is in flight is. What was written lately is too, where the drives were told to remember it: another member's
     /// part of the same row may still have waited in the controller.

@@ -273,7 +273,9 @@ impl<'a> Run<'a> {
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
         // Where the first copy cannot be read as a whole, another one may be what the resync takes for right.
-        let decides = differing.all(|set| stable && set.scarred(&self.world).is_empty());
+        // A member with a fault that it brought along takes what was read of it away when it goes.
+        let steady = |set: &Set| set.scarred(&self.world).is_empty() && !set.is_losing(&self.world);
+        let decides = differing.all(|set| stable && steady(set));
         // What a write was to bring that has failed with its array is in the journal, and on the members after a replay.
         let status = self.sets.iter().filter_map(|set| self.world.status(set.array));
         let mut held = status.filter(|status| status.health == Health::Failed && status.session != JournalSession::Off);
