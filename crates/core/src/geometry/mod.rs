@@ -11,6 +11,7 @@
 //!
 //! Allocation happens in [`Geometry::new`] only.
 
+mod divisor;
 mod error;
 mod linear;
 mod mirror;

@@ -2,8 +2,9 @@
 //!
 //! A *stripe* is one chunk on every member, a *column* one data chunk of it, counted in the order of the array.
 //! Where columns and parity stand repeats after at most as many stripes as there are members, so the
-//! constructor writes one period into tables and a question costs one division and one look-up.
+//! constructor writes one period into tables and a question costs one remainder and one look-up.
 
+use super::divisor::Divisor;
 use super::{check_capacity, GeometryError, Level, Rotation, SetSpec, Split};
 use alloc::vec::Vec;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
@@ -34,7 +35,8 @@ pub struct Parity {
     shift: u32,
     stripes: u64,
     /// Stripes after which the pattern repeats.
-    period: u64,
+    period: Divisor,
+    by_columns: Divisor,
     /// `[phase * members + place]`: the slots of the data columns in order, then of P, then of Q.
     slots: Vec<u8>,
     /// `[phase * members + slot]`: the column in that slot, or a mark for P or Q.
@@ -61,7 +63,8 @@ impl Parity {
             chunk,
             shift,
             stripes,
-            period: u64::from(period),
+            period: Divisor::new(period.into()),
+            by_columns: Divisor::new(data_columns.into()),
             slots: Vec::with_capacity(usize::from(period * members)),
             roles: Vec::with_capacity(usize::from(period * members)),
             weights: Vec::with_capacity(usize::from(period * members)),
@@ -147,8 +150,7 @@ impl Parity {
     #[must_use]
     pub fn locate(&self, at: SetLba) -> (StripeIndex, u16, Sectors) {
         let chunk = at.0 >> self.shift;
-        let columns = u64::from(self.data_columns);
-        let (stripe, column) = (chunk / columns, chunk % columns);
+        let (stripe, column) = self.by_columns.divide(chunk);
         assert!(stripe < self.stripes, "{at:?} is outside a parity set of {}", self.capacity());
         let column = u16::try_from(column).expect("a remainder by the columns");
         (StripeIndex(stripe), column, Sectors(at.0 & (self.chunk.0 - 1)))
@@ -177,7 +179,7 @@ impl Parity {
     #[must_use]
     pub fn row(&self, stripe: StripeIndex) -> Row<'_> {
         assert!(stripe.0 < self.stripes, "{stripe:?} is behind the last of {} stripes", self.stripes);
-        let phase = usize::try_from(stripe.0 % self.period).expect("a remainder by the members");
+        let phase = usize::try_from(self.period.divide(stripe.0).1).expect("a remainder by the members");
         Row { parity: self, start: phase * usize::from(self.members) }
     }
     /// Slot of a data column.

@@ -321,18 +321,20 @@ impl Controller {
         let left = request.request.len - request.cut;
         let array = self.array(request.request.array).expect("requests belong to arrays");
         let (block, piece_max) = (array.block.bytes().get(), array.piece.get());
+        // A power of two: masks, not divisions.
+        let mask = block - 1;
         if let RequestKind::WriteZeroes { .. } = request.request.kind {
-            let head = start % block;
+            let head = start & mask;
             if head != 0 {
                 return (left.min(block - head), block);
             }
-            let whole = left - left % block;
+            let whole = left & !mask;
             return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
         }
         // Cut at multiples of the piece size, so that pieces do not tear stripes apart more than they must.
         let to_boundary = piece_max - start % piece_max;
         let len = left.min(to_boundary);
-        let (first, last) = (start - start % block, (start + len).next_multiple_of(block));
+        let (first, last) = (start & !mask, (start + len + mask) & !mask);
         (len, last - first)
     }
 
