@@ -187,7 +187,9 @@ impl Run<'_> {
     /// Sectors of a device go bad, or hold something else. In bounded runs of one of two devices that have everything.
     pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
         self.note_journal();
-        let whole = self.journal.fresh.len() == 2 && !self.journal.hurt;
+        // Of a journal that was lost by being full a device may have gone since, which nobody looked at.
+        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
+        let whole = self.journal.fresh.len() == 2 && self.journal.fresh.iter().all(works) && !self.journal.hurt;
         if self.journal.devices.is_empty() || self.bounded() && !whole {
             return Ok(());
         }
