@@ -1,37 +1,60 @@
-//! Division by a small number that stays the same, by multiplying: a processor divides ten times as long, and an
-//! operation on a row asks several times which stripe of its period it is on.
+//! Division by a number that stays the same, by multiplying: a processor divides ten times as long. An operation on a row
+//! asks several times which stripe of its period it is on, and a modelled disk divides some twenty times for a command.
 //!
-//! With `f = (2^64 - 1) / d`, rounded down, `(n + 1) * f / 2^64` rounded down is `n / d` wherever `(n + 1) * d <= 2^64`:
-//! `(n + 1) / d` lies above `n / d` rounded down by `1 / d` at least, and `(n + 1) * f / 2^64` lies below it by
-//! `(n + 1) / 2^64` at most, and by something.
+//! With `inverse = floor((2^64 - 1) / by)` the upper half of `n * inverse` is the quotient or one less, for every `n`:
+//! `2^64 - by * inverse` is `by` at the most, so what is lost is `n / 2^64` at the most, which is below 1. The remainder
+//! tells which it is.
 
 /// A number to divide by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Divisor {
-    number: u64,
-    factor: u64,
+pub struct Divisor {
+    by: u64,
+    inverse: u64,
 }
 
-/// The largest [`Divisor`].
-const NUMBER_MAX: u64 = 255;
-/// What is divided is smaller than this.
-const DIVIDEND_END: u64 = 1 << 56;
-const _: () = assert!(DIVIDEND_END <= u64::MAX / NUMBER_MAX);
-
 impl Divisor {
-    /// Of 1 to [`NUMBER_MAX`].
-    pub(crate) fn new(number: u64) -> Self {
-        assert!((1..=NUMBER_MAX).contains(&number), "{number} is not a number of members");
-        Self { number, factor: u64::MAX / number }
+    /// Division by this.
+    ///
+    /// # Panics
+    /// Division by zero.
+    #[must_use]
+    pub const fn new(by: u64) -> Self {
+        assert!(by > 0, "nothing is divided by zero");
+        Self { by, inverse: u64::MAX / by }
     }
 
-    /// Quotient and remainder of a number below [`DIVIDEND_END`].
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // the high half
-    pub(crate) fn divide(self, dividend: u64) -> (u64, u64) {
-        assert!(dividend < DIVIDEND_END, "{dividend} is no number of a chunk");
-        let quotient = ((u128::from(dividend + 1) * u128::from(self.factor)) >> 64) as u64;
-        (quotient, dividend - quotient * self.number)
+    /// The number.
+    #[must_use]
+    pub const fn by(self) -> u64 {
+        self.by
+    }
+
+    /// Quotient and remainder.
+    #[must_use]
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the upper half of a product
+    pub const fn divide(self, n: u64) -> (u64, u64) {
+        let quotient = ((n as u128 * self.inverse as u128) >> 64) as u64;
+        let rest = n.wrapping_sub(quotient.wrapping_mul(self.by));
+        if rest >= self.by {
+            (quotient.wrapping_add(1), rest.wrapping_sub(self.by))
+        } else {
+            (quotient, rest)
+        }
+    }
+
+    /// The quotient alone.
+    #[must_use]
+    #[inline(always)]
+    pub const fn quotient(self, n: u64) -> u64 {
+        self.divide(n).0
+    }
+
+    /// The remainder alone.
+    #[must_use]
+    #[inline(always)]
+    pub const fn remainder(self, n: u64) -> u64 {
+        self.divide(n).1
     }
 }
 
@@ -39,17 +62,40 @@ impl Divisor {
 mod tests {
     use super::*;
 
+    fn check(n: u64, by: u64) {
+        assert_eq!(Divisor::new(by).divide(n), (n / by, n % by), "{n} / {by}");
+    }
+
     #[test]
-    fn multiplying_divides_to_the_last_number() {
-        for number in 1..=NUMBER_MAX {
-            let divisor = Divisor::new(number);
-            let around = (0..56).map(|bits| 1 << bits).chain([DIVIDEND_END - 1, DIVIDEND_END - NUMBER_MAX]);
-            for near in around.flat_map(|at: u64| [at, at - at % number, at + at % 1009]) {
-                for dividend in near.saturating_sub(2)..=near + 2 {
-                    let dividend = dividend.min(DIVIDEND_END - 1);
-                    assert_eq!(divisor.divide(dividend), (dividend / number, dividend % number), "by {number}");
-                }
+    fn small_numbers_divide_exactly() {
+        for by in 1..=255 {
+            let around = (0..64).map(|bits| 1 << bits).chain([u64::MAX, u64::MAX - by]);
+            for near in around.flat_map(|at: u64| [at, at - at % by, at.saturating_add(at % 1009)]) {
+                (near.saturating_sub(2)..=near.saturating_add(2)).for_each(|n| check(n, by));
             }
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length_divide_exactly() {
+        let mut state = 9_u64;
+        // A number of so many bits at the most.
+        let mut draw = |bits: u32| {
+            // Numerical Recipes' constants; the upper bits are the better ones.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.rotate_left(32).checked_shr(64 - bits).unwrap_or(0)
+        };
+        for (bits, other) in (0..=64).flat_map(|bits| (0..=64).map(move |other| (bits, other))) {
+            for _ in 0..20 {
+                let (n, by) = (draw(bits), draw(other).max(1));
+                check(n, by);
+                // Around multiples, where one too few shows.
+                let near = n / by * by;
+                [near.saturating_sub(1), near, near.saturating_add(1)].into_iter().for_each(|n| check(n, by));
+            }
+        }
+        for by in [1, 2, 3, u64::MAX, u64::MAX - 1, 1 << 63] {
+            [0, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX].into_iter().for_each(|n| check(n, by));
         }
     }
 }

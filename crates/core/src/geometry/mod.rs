@@ -20,6 +20,7 @@ mod rotation;
 mod split;
 mod striped;
 
+pub use divisor::Divisor;
 pub use error::GeometryError;
 pub use linear::Linear;
 pub use mirror::{CopyIter, Mirror};

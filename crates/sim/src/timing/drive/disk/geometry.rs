@@ -5,7 +5,7 @@
 //! remainder by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones
 //! have equally many cylinders; density falls linearly from the outer to the inner rate.
 
-use super::divisor::Divisor;
+use openraid_core::geometry::Divisor;
 use openraid_models::DiskProfile;
 use openraid_units::Sectors;
 

@@ -11,7 +11,6 @@
 //! spindle that is slower than named by up to [`SPINDLE_TOLERANCE`], as drives of an array do not turn together.
 
 mod dirty;
-mod divisor;
 mod geometry;
 mod mechanism;
 mod seek;
