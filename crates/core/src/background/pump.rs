@@ -162,7 +162,11 @@ impl Controller {
             let task = set.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
             let passes = task.only_marked && !is_marked(set, task.kind, from, to);
-            let op = unit_op(set, id, unit).filter(|op| !passes || self.is_in_work(op));
+            let op = if passes && self.locks.is_empty() {
+                None
+            } else {
+                unit_op(set, id, unit).filter(|op| !passes || self.is_in_work(op))
+            };
             let now = self.now;
             let set = self.set_mut(id);
             let rate = match set.task.as_ref().expect("just seen").kind {
