@@ -249,7 +249,8 @@ impl Controller {
         if lost > 0 && !preserved {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
-        self.cache.syncs -= 1 + u32::from(self.set(set_id).journal.hurried);
+        self.cache.syncs -= 1;
+        self.end_hurry(set_id);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
         self.sets[set_id.index()] = None;

@@ -200,9 +200,11 @@ impl Controller {
         for line in 0..self.cache.lines.len() {
             self.cache.lines.get_mut(line).release_pins();
         }
-        for set in self.sets.iter_mut().flatten().filter(|set| set.life == Life::Failed) {
-            set.journal.session = Session::Off;
-            self.cache.syncs -= u32::from(core::mem::take(&mut set.journal.hurried));
+        for id in (0..).map(SetId).take(self.sets.len()) {
+            if self.sets[id.index()].as_ref().is_some_and(|set| set.life == Life::Failed) {
+                self.set_mut(id).journal.session = Session::Off;
+                self.end_hurry(id);
+            }
         }
         // What drives that are silent may still read is theirs as long as they are.
         let held = self.journal.held;

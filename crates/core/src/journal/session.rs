@@ -313,7 +313,8 @@ impl Controller {
         is_new
     }
 
-    fn end_hurry(&mut self, id: SetId) {
+    /// Nothing is in a hurry any more because of a session of this set.
+    pub(crate) fn end_hurry(&mut self, id: SetId) {
         let hurried = core::mem::take(&mut self.set_mut(id).journal.hurried);
         self.cache.syncs -= u32::from(hurried);
     }

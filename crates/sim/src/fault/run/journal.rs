@@ -53,9 +53,8 @@ impl Run<'_> {
     /// Which devices have everything?
     pub(super) fn note_journal(&mut self) {
         let Some(status) = self.world.journal() else { return };
-        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
         let fresh: Vec<DriveId> = status.devices.iter().filter(|(_, works)| *works).map(|(drive, _)| *drive).collect();
-        let fresh: Vec<DriveId> = fresh.into_iter().filter(works).collect();
+        let fresh: Vec<DriveId> = fresh.into_iter().filter(|drive| self.works(*drive)).collect();
         let kept = !matches!(status.state, JournalState::Lost(_)) && !fresh.is_empty();
         if kept {
             self.journal.fresh = fresh;
@@ -87,7 +86,7 @@ impl Run<'_> {
     pub(super) fn await_promises(&mut self) -> Result<bool, Stop> {
         let kept = |run: &Self| {
             let lost = run.world.journal().is_some_and(|own| own.state != JournalState::Live)
-                || run.journal.fresh.iter().all(|drive| run.world.drive(*drive).faults.is_failing());
+                || !run.journal.fresh.iter().any(|drive| run.works(*drive));
             let holds = |set: &crate::fault::set::Set| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
             };
@@ -154,8 +153,11 @@ impl Run<'_> {
     }
 
     fn working_devices(&self) -> Vec<DriveId> {
-        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
-        self.journal.devices.iter().copied().filter(works).collect()
+        self.journal.devices.iter().copied().filter(|drive| self.works(*drive)).collect()
+    }
+
+    fn works(&self, drive: DriveId) -> bool {
+        !self.world.drive(drive).faults.is_failing()
     }
 
     /// The devices are good again. A journal that was lost is taken into use anew, where nobody waits for the old one.
@@ -188,8 +190,8 @@ impl Run<'_> {
     pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
         self.note_journal();
         // Of a journal that was lost by being full a device may have gone since, which nobody looked at.
-        let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
-        let whole = self.journal.fresh.len() == 2 && self.journal.fresh.iter().all(works) && !self.journal.hurt;
+        let fresh = &self.journal.fresh;
+        let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
         if self.journal.devices.is_empty() || self.bounded() && !whole {
             return Ok(());
         }

@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::Session as JournalSession;
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, WriteCache};
+use openraid_core::admin::{
+    AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, Session as JournalSession, WriteCache,
+};
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
