@@ -2,8 +2,8 @@
 //! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
 //!
 //! `-- journal` measures the engine with cache and journal only; a level (`RAID5`), a depth (`32`) and a load (`write`,
-//! `66/34`) behind it pick lines of that. `requests=N` takes so many of them for each figure: under a counter of instructions the difference
-//! of two such runs is exact.
+//! `66/34`) behind it pick lines of that. `requests=N` takes so many of them for each figure: under a counter of
+//! instructions the difference of two such runs is exact.
 //!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
 //! median of runs of some tenths of a second.

@@ -120,8 +120,8 @@ impl Controller {
     /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits
     /// in [`Phase::Recording`].
     ///
-    /// An array that has failed, or whose members do not take the record, records nothing any more: members may come back as good that lack the write, so that
-    /// it ends with an error.
+    /// An array that has failed, or whose members do not take the record, records nothing any more: members may come back
+    /// as good that lack the write, so that it ends with an error.
     pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.set(set_id);

@@ -140,8 +140,8 @@ impl Session {
         2 * AppModel::of(app).working_set * u64::from(users)
     }
 
-    /// A file is opened, and another closed: the write that notes it down. NTFS writes to its log in front of the MFT, FAT32 to the
-    /// table in front of all.
+    /// A file is opened, and another closed: the write that notes it down. NTFS writes to its log in front of the MFT,
+    /// FAT32 to the table in front of all.
     fn note(&mut self) -> Request {
         self.notes += 1;
         let offset = match self.fs {

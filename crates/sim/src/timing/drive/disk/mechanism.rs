@@ -235,9 +235,9 @@ impl Disk {
     }
 
     /// The piece with the shortest way below `bound`; or the `oldest`, by its beginning, where that has waited `since` too
-    /// long ago. Pieces are looked at
-    /// outwards from the head, in turns behind it and before it, each way as far as the arm alone is not too long. Of equal
-    /// ways that of the nearest piece behind the head is taken, before it only if there is none behind.
+    /// long ago. Pieces are looked at outwards from the head, in turns behind it and before it, each way as far as the arm
+    /// alone is not too long. Of equal ways that of the nearest piece behind the head is taken, before it only if there is
+    /// none behind.
     fn nearest_extent(&self, now: u64, bound: u32, since: u64, oldest: u64) -> Option<usize> {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);
