@@ -158,6 +158,15 @@ impl Set {
         self.places.iter().copied()
     }
 
+    /// What its full members hold. Where their data begin is remembered: superblocks may be hurt.
+    #[must_use]
+    pub fn members<'a>(&mut self, world: &'a World) -> Members<'a> {
+        self.note_places(world);
+        let full = self.places().filter(|place| place.full);
+        let full: Vec<_> = full.map(|place| (place.slot, place.drive, place.start)).collect();
+        Members::known(world, self.geometry.clone(), &full)
+    }
+
     /// The member in a slot.
     #[must_use]
     pub fn place_of(&self, slot: Slot) -> Option<Place> {

@@ -88,6 +88,17 @@ impl<'a> Members<'a> {
         Self { world, geometry, places }
     }
 
+    /// The members of a set that is known already: of its drives nothing is asked but the bytes, for their superblocks
+    /// may be hurt.
+    #[must_use]
+    pub fn known(world: &'a World, geometry: Geometry, members: &[(Slot, DriveId, DriveLba)]) -> Self {
+        let mut places = vec![None; usize::from(geometry.members())];
+        for (slot, drive, start) in members {
+            places[slot.index()] = Some((*drive, *start));
+        }
+        Self { world, geometry, places }
+    }
+
     /// The map of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {

@@ -6,7 +6,6 @@ use openraid_units::DriveId;
 
 use super::{Done, Run, Stop};
 use crate::fault::verdict::Excuse;
-use crate::oracle::Members;
 
 /// New drives and rebuilds that a set may need until it is whole.
 const REPAIRS_MAX: u32 = 8;
@@ -87,7 +86,7 @@ impl Run<'_> {
         if !self.bounded() && !self.sets[set].suspect.is_empty() {
             return Ok(());
         }
-        let complaints = Members::of(&self.world, self.sets[set].array).complaints();
+        let complaints = self.sets[set].members(&self.world).complaints();
         match complaints.is_empty() {
             true => Ok(()),
             false => Err(Stop::Lost(format!("redundancy does not fit: {complaints:#?}\n{}", self.world.dump()))),
