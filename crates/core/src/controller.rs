@@ -66,7 +66,7 @@ pub struct Controller {
     /// Seconds since 1970 at `Instant::ZERO`.
     pub(crate) wall_clock: u64,
     inbox: Vec<Completion>,
-    submitted: VecDeque<BlockRequest>,
+    pub(crate) submitted: VecDeque<BlockRequest>,
     commanded: VecDeque<(Token, AdminCommand)>,
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
@@ -217,6 +217,9 @@ impl Controller {
         self.inbox.clear();
         while let Some((token, command)) = self.commanded.pop_front() {
             self.on_admin(token, command, actions);
+        }
+        if self.submitted.len() > 1 && self.cache.is_on() {
+            self.glance_at_requests();
         }
         while let Some(request) = self.submitted.pop_front() {
             self.admit(request, actions);
@@ -475,8 +478,8 @@ impl Controller {
 
     /// Make the next operation of a piece.
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if let Some(op) = self.next_row_op(index) {
-            return self.start_op(index, op);
+        if self.make_row_op(index) {
+            return true;
         }
         let piece = &self.pieces[index];
         let (first, last) = (piece.first, piece.last);
@@ -504,22 +507,7 @@ impl Controller {
                 len = len.min(self.journal.buffer_sectors);
             }
         }
-        match self.next_extent_op(index, set, set_lba, len, is_read) {
-            Some(op) => self.start_op(index, op),
-            None => true,
-        }
-    }
-
-    fn start_op(&mut self, piece: u32, op: Op) -> bool {
-        let set = op.set;
-        let direct = op.is_direct_write();
-        let key = self.ops.put(op);
-        self.pieces[piece].ops += 1;
-        let entry = self.set_mut(set);
-        entry.ops += 1;
-        entry.direct_writes += u32::from(direct);
-        self.tell_made(key.index);
-        self.ready.push(key.index);
+        self.make_extent_op(index, set, set_lba, len, is_read);
         true
     }
 }

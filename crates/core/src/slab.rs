@@ -69,7 +69,10 @@ impl<T> Slab<T> {
     }
 
     /// Put a value in for which there is room. Panics where the table is full.
-    #[inline]
+    ///
+    /// Inlined, so that a value which is made in the call is made in its place: a large one would be copied before the
+    /// processor has it written, and has to wait for that.
+    #[inline(always)]
     pub fn put(&mut self, value: T) -> Key {
         let index = self.free;
         assert!(index != NONE, "room is asked for before anything is put in");
@@ -91,6 +94,18 @@ impl<T> Slab<T> {
         self.free = index;
         self.len -= 1;
         value
+    }
+
+    /// Let a value go, without moving it. Panics where there is none.
+    #[inline]
+    pub fn free(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        assert!(entry.value.is_some(), "the entry is in use");
+        entry.value = None;
+        entry.generation = (entry.generation + 1) % openraid_units::Tag::GENERATIONS;
+        entry.next_free = self.free;
+        self.free = index;
+        self.len -= 1;
     }
 
     /// Is this the key of a value that is in the table now?

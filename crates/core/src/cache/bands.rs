@@ -38,7 +38,7 @@ impl Cache {
                 return None;
             }
             let line = self.lines.get(index);
-            index = line.next;
+            index = self.lines.next(index);
             Some(line)
         })
     }

@@ -49,8 +49,10 @@ impl Controller {
             let (presses, places) = (self.journal.presses, self.limits.destage_units_max);
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set), presses, places) else { break };
-            moved = true;
             let entry = *self.cache.units.get(unit);
+            if !core::mem::replace(&mut moved, true) {
+                self.cache.glance_at_units(entry.set);
+            }
             if self.set(entry.set).life == Life::Failed {
                 self.hold_unit(unit);
                 continue;
@@ -94,6 +96,7 @@ impl Controller {
         }
     }
 
+    #[inline(always)]
     fn destage_op(&self, unit: u32) -> Op {
         let entry = self.cache.units.get(unit);
         let set = self.set(entry.set);
@@ -214,7 +217,7 @@ impl Controller {
     }
 
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         let unit = self.cache.units.get(op.cache_unit);
         let (start, _) = unit_extent(&self.set(op.set).geometry, unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.cursor));
@@ -234,8 +237,9 @@ impl Controller {
 
     /// The run is on the members.
     pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        self.extent_written(op.set, op.at, op.len);
+        let op = &self.ops[index];
+        let (set, at, len) = (op.set, op.at, op.len);
+        self.extent_written(set, at, len);
         self.end_write(index);
         self.unlog(index);
         self.release_work(index);
@@ -304,27 +308,32 @@ impl Controller {
         self.set_mut(set).cached.destaged += self.cache.counters.destaged - before;
     }
 
-    /// An operation that wrote a dirty unit ended.
-    pub(crate) fn on_destaged(&mut self, op: &Op) {
-        let unit = op.cache_unit;
-        self.cache.end_writing(op.set, op.probe);
+    /// An operation ended that was to write a dirty unit of a set, about so many lines, and began in this epoch.
+    pub(crate) fn on_destaged(
+        &mut self,
+        set: SetId,
+        unit: u32,
+        (lines, begun): (u32, u32),
+        error: Option<ReplyStatus>,
+    ) {
+        self.cache.end_writing(set, lines);
         self.wake_cache_waiters();
-        self.set_changed |= self.set(op.set).journal.wanted;
-        let failed = op.error.is_some();
+        self.set_changed |= self.set(set).journal.wanted;
+        let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
-        self.set_mut(op.set).journal.stuck = self.cache.units.is_any_refused(op.set);
+        self.set_mut(set).journal.stuck = self.cache.units.is_any_refused(set);
         if !failed {
-            self.note_destaged(op);
+            self.note_destaged(set, unit);
         }
         let now = self.now;
         let entry = *self.cache.units.get(unit);
-        let (_, len) = unit_extent(&self.set(op.set).geometry, entry.number);
-        let dirty = &mut self.set_mut(op.set).dirty;
+        let (_, len) = unit_extent(&self.set(set).geometry, entry.number);
+        let dirty = &mut self.set_mut(set).dirty;
         dirty.failed |= failed;
-        self.release_waiters(unit, op.error);
-        let dirty = &mut self.set_mut(op.set).dirty;
+        self.release_waiters(unit, error);
+        let dirty = &mut self.set_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch;
-        if entry.sectors > 0 && is_old && op.epoch != dirty.epoch && !failed {
+        if entry.sectors > 0 && is_old && begun != dirty.epoch && !failed {
             // A flush came while it was being written: what was dirty then may be behind the operation.
             self.cache.units.set_state(unit, UnitState::Ready);
             return;
@@ -346,7 +355,7 @@ impl Controller {
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
             // There it is held.
-            (true, _) if self.set(op.set).life == Life::Failed => UnitState::Ready,
+            (true, _) if self.set(set).life == Life::Failed => UnitState::Ready,
             (true, _) => UnitState::Resting,
             (false, true) => UnitState::Ready,
             (false, false) => UnitState::Waiting,
@@ -380,7 +389,7 @@ impl Controller {
         while index != NONE {
             let line = self.cache.lines.get_mut(index);
             let pins = line.release_pins();
-            index = line.next;
+            index = self.cache.lines.next(index);
             self.cache.held += 1;
             self.unpin_lines(pins);
         }

@@ -6,7 +6,6 @@ use super::lines::Lines;
 use super::units::Units;
 use super::CacheCounters;
 use crate::controller::Controller;
-use crate::io::op::Op;
 use crate::limits::FRAME_BYTES;
 
 /// What the cache did for a set, or for all sets of an array, since it was started.
@@ -81,9 +80,9 @@ impl Controller {
     }
 
     /// A dirty unit is on the members.
-    pub(crate) fn note_destaged(&mut self, op: &Op) {
-        let waited = self.now.since(self.cache.units.get(op.cache_unit).since);
-        let figures = &mut self.set_mut(op.set).cached;
+    pub(crate) fn note_destaged(&mut self, set: openraid_units::SetId, unit: u32) {
+        let waited = self.now.since(self.cache.units.get(unit).since);
+        let figures = &mut self.set_mut(set).cached;
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);

@@ -7,12 +7,13 @@
 //!     +----------------+ evicted, the one that was used longest ago  <-+
 //! ```
 //!
-//! A line that a read is filling, or that has a dirty sector, is not evicted. All memory is taken at start; finding
-//! a line is one step through a table of chains, whose order nobody looks at.
+//! A line that a read is filling, or that has a dirty sector, is not evicted. All memory is taken at start; where a
+//! line is found says [`super::places`].
 
 use alloc::vec::Vec;
 use openraid_units::{PoolOffset, Sectors, SetId, SetLba};
 
+use super::places::Places;
 use crate::limits::FRAME_BYTES;
 use crate::slab::NONE;
 
@@ -84,19 +85,22 @@ pub(crate) struct Line {
     pub logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub unit: u32,
-    /// Neighbours: among the clean lines, or in the dirty unit.
-    pub previous: u32,
-    pub next: u32,
     used: bool,
 }
 const _: () = assert!(size_of::<Line>() == 64);
 
-/// Which place a line stands for: all that finding it needs, close together.
+/// Neighbours in a list. They stand apart, close together: who goes along a list waits only for these.
 #[derive(Clone, Copy, Debug)]
-struct Name {
-    number: u64,
-    chain: u32,
-    set: SetId,
+pub(crate) struct Link {
+    pub previous: u32,
+    pub next: u32,
+}
+
+impl Link {
+    /// So many, each with the one behind it as the next: the list of those that are free.
+    pub(crate) fn chain(count: u32) -> Vec<Self> {
+        (1..=count).map(|next| Self { previous: NONE, next: if next < count { next } else { NONE } }).collect()
+    }
 }
 
 impl Line {
@@ -118,28 +122,27 @@ pub(crate) struct LineList {
 impl LineList {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 
-    pub(crate) fn push(&mut self, lines: &mut [Line], index: u32) {
-        lines[index as usize].previous = self.tail;
-        lines[index as usize].next = NONE;
+    pub(crate) fn push(&mut self, links: &mut [Link], index: u32) {
+        links[index as usize] = Link { previous: self.tail, next: NONE };
         if self.tail == NONE {
             self.head = index;
         } else {
-            lines[self.tail as usize].next = index;
+            links[self.tail as usize].next = index;
         }
         self.tail = index;
     }
 
-    pub(crate) fn remove(&mut self, lines: &mut [Line], index: u32) {
-        let Line { previous, next, .. } = lines[index as usize];
+    pub(crate) fn remove(&mut self, links: &mut [Link], index: u32) {
+        let Link { previous, next } = links[index as usize];
         if previous == NONE {
             self.head = next;
         } else {
-            lines[previous as usize].next = next;
+            links[previous as usize].next = next;
         }
         if next == NONE {
             self.tail = previous;
         } else {
-            lines[next as usize].previous = previous;
+            links[next as usize].previous = previous;
         }
     }
 }
@@ -149,9 +152,9 @@ impl LineList {
 pub(crate) struct Lines {
     base: PoolOffset,
     lines: Vec<Line>,
-    names: Vec<Name>,
-    /// Heads of the chains; a power of two, and more than lines.
-    heads: Vec<u32>,
+    /// Of each its neighbours: among the free ones, the clean ones, or in its dirty unit.
+    links: Vec<Link>,
+    places: Places,
     free: u32,
     free_count: u32,
     /// Clean lines, the one that was used longest ago first.
@@ -162,12 +165,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Lines over `bytes` bytes of the pool from `base` on.
     /// Bytes of the tables of so many lines.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
-        count * (size_of::<Line>() + size_of::<Name>()) as u64 + 2 * count.next_power_of_two() * size_of::<u32>() as u64
+        count * (size_of::<Line>() + size_of::<Link>()) as u64 + Places::table_bytes(count)
     }
 
+    /// Lines over `bytes` bytes of the pool from `base` on.
     pub(crate) fn new(base: PoolOffset, bytes: u64) -> Self {
         let count = u32::try_from(bytes / FRAME_BYTES).expect("limits bound the cache");
         let blank = Line {
@@ -185,18 +188,13 @@ impl Lines {
             newest: 0,
             logged_at: None,
             unit: NONE,
-            previous: NONE,
-            next: NONE,
             used: false,
         };
-        let mut lines = alloc::vec![blank; count as usize];
-        for (index, line) in (1..).zip(&mut lines) {
-            line.next = if index < count { index } else { NONE };
-        }
-        let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
-        let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
+        let lines = alloc::vec![blank; count as usize];
+        let links = Link::chain(count);
+        let places = Places::new(count);
         let free = if count == 0 { NONE } else { 0 };
-        Self { base, lines, names, heads, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
+        Self { base, lines, links, places, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
     }
 
     /// How many there are.
@@ -207,8 +205,12 @@ impl Lines {
     pub(crate) fn room(&self) -> u32 {
         self.free_count + self.clean_count
     }
-    pub(crate) fn all_mut(&mut self) -> &mut [Line] {
-        &mut self.lines
+    pub(crate) fn links_mut(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
+    /// The line behind this one in its list.
+    pub(crate) fn next(&self, index: u32) -> u32 {
+        self.links[index as usize].next
     }
     pub(crate) fn get(&self, index: u32) -> &Line {
         &self.lines[index as usize]
@@ -221,25 +223,32 @@ impl Lines {
         PoolOffset(self.base.get() + u64::from(index) * FRAME_BYTES) + Sectors(from).bytes()
     }
 
-    #[allow(clippy::cast_possible_truncation)] // as many bits as the table has places
-    fn head_of(&self, set: SetId, number: u64) -> usize {
-        // Fibonacci hashing: neighbours land far apart.
-        let key = number ^ (u64::from(set.0) << 48);
-        let bits = self.heads.len().trailing_zeros();
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(bits) as usize) & (self.heads.len() - 1)
-    }
-
     /// The line of this place, if there is one.
     pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
-        let mut index = *self.heads.get(self.head_of(set, number))?;
-        while index != NONE {
-            let name = &self.names[index as usize];
-            if name.number == number && name.set == set {
-                return Some(index);
-            }
-            index = name.chain;
+        self.places.find(set, number, |index| {
+            let line = &self.lines[index as usize];
+            line.number == number && line.set == set
+        })
+    }
+
+    /// Look at where a place is found: see [`super::glance`].
+    pub(crate) fn place_seen(&self, hash: u32) -> u32 {
+        self.places.seen(hash)
+    }
+
+    /// Look at a line and at where its place is found: see [`super::glance`].
+    pub(crate) fn line_seen(&self, index: u32) -> u32 {
+        let Some(line) = self.lines.get(index as usize) else { return 0 };
+        self.places.seen(Places::hash_of(line.set, line.number))
+    }
+
+    /// The lines that are evicted next, if none is free, as many as there is room for.
+    pub(crate) fn evicted_next(&self, indices: &mut [u32]) {
+        let mut index = if self.free == NONE { self.clean.head } else { NONE };
+        for place in indices {
+            *place = index;
+            index = self.links.get(index as usize).map_or(NONE, |link| link.next);
         }
-        None
     }
 
     /// A new, empty line for this place, which has none; it is in no list. `None` where every line is in use.
@@ -249,24 +258,21 @@ impl Lines {
             if oldest == NONE {
                 return None;
             }
-            self.clean.remove(&mut self.lines, oldest);
+            self.clean.remove(&mut self.links, oldest);
             self.clean_count -= 1;
-            self.unchain(oldest);
+            self.forget_place(oldest);
             self.waste(oldest);
             oldest
         } else {
             let index = self.free;
-            self.free = self.lines[index as usize].next;
+            self.free = self.links[index as usize].next;
             self.free_count -= 1;
             index
         };
-        let head = self.head_of(set, number);
+        self.places.insert(set, number, index);
         let line = &mut self.lines[index as usize];
         (line.set, line.number, line.valid, line.used) = (set, number, Mask::NONE, true);
-        (line.previous, line.next) = (NONE, NONE);
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty() && line.unit == NONE && !line.staged);
-        let chain = core::mem::replace(&mut self.heads[head], index);
-        self.names[index as usize] = Name { number, chain, set };
         Some(index)
     }
 
@@ -278,18 +284,10 @@ impl Lines {
         }
     }
 
-    fn unchain(&mut self, index: u32) {
-        let Name { set, number, chain } = self.names[index as usize];
-        let head = self.head_of(set, number);
-        if self.heads[head] == index {
-            self.heads[head] = chain;
-            return;
-        }
-        let mut at = self.heads[head];
-        while self.names[at as usize].chain != index {
-            at = self.names[at as usize].chain;
-        }
-        self.names[at as usize].chain = chain;
+    /// A line does not stand for its place any more.
+    fn forget_place(&mut self, index: u32) {
+        let Line { set, number, .. } = self.lines[index as usize];
+        self.places.remove(set, number, index);
     }
 
     /// A line that is in no list and neither dirty nor being filled has nothing that keeps it: it becomes the clean
@@ -301,13 +299,13 @@ impl Lines {
         line.staged = false;
         if line.valid.is_empty() {
             line.ahead = false;
-            self.unchain(index);
+            self.forget_place(index);
             self.lines[index as usize].used = false;
-            self.lines[index as usize].next = self.free;
+            self.links[index as usize].next = self.free;
             self.free = index;
             self.free_count += 1;
         } else {
-            self.clean.push(&mut self.lines, index);
+            self.clean.push(&mut self.links, index);
             self.clean_count += 1;
         }
     }
@@ -315,7 +313,7 @@ impl Lines {
     /// Take a clean line out of the list of clean ones, because it is about to be something else.
     pub(crate) fn lift(&mut self, index: u32) {
         debug_assert!(self.is_clean(index));
-        self.clean.remove(&mut self.lines, index);
+        self.clean.remove(&mut self.links, index);
         self.clean_count -= 1;
     }
 
@@ -333,8 +331,8 @@ impl Lines {
     /// It was used: it is evicted last.
     pub(crate) fn touch(&mut self, index: u32) {
         if self.is_clean(index) && self.clean.tail != index {
-            self.clean.remove(&mut self.lines, index);
-            self.clean.push(&mut self.lines, index);
+            self.clean.remove(&mut self.links, index);
+            self.clean.push(&mut self.links, index);
         }
     }
 }

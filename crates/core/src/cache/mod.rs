@@ -12,7 +12,9 @@
 mod bands;
 pub(crate) mod destage;
 pub mod figures;
+mod glance;
 pub(crate) mod lines;
+mod places;
 pub(crate) mod read;
 pub(crate) mod readahead;
 pub(crate) mod shares;
@@ -233,7 +235,7 @@ impl Cache {
             self.dirty += 1;
             self.shares.dirtied(line.set);
             let entry = self.units.get_mut(unit);
-            entry.lines.push(self.lines.all_mut(), index);
+            entry.lines.push(self.lines.links_mut(), index);
         }
         let entry = self.units.get_mut(unit);
         entry.sectors += fresh.len();
@@ -279,7 +281,7 @@ impl Cache {
         let entry = self.units.get_mut(unit);
         entry.sectors -= cleaned.len();
         if clean {
-            entry.lines.remove(self.lines.all_mut(), index);
+            entry.lines.remove(self.lines.links_mut(), index);
             let line = self.lines.get_mut(index);
             (line.unit, line.staged) = (crate::slab::NONE, false);
             let pins = line.release_pins();
@@ -315,7 +317,7 @@ impl Cache {
                 let unit = self.units.get_mut(line.unit);
                 self.held -= u32::from(unit.state == UnitState::Held);
                 unit.sectors -= line.dirty.len();
-                unit.lines.remove(self.lines.all_mut(), index);
+                unit.lines.remove(self.lines.links_mut(), index);
                 if self.units.get(line.unit).sectors == 0 {
                     self.units.free(line.unit);
                 }

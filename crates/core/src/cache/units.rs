@@ -15,7 +15,8 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
 
-use super::lines::LineList;
+use super::lines::{LineList, Link};
+use super::places::Places;
 use crate::slab::NONE;
 
 /// How far a dirty unit is.
@@ -56,8 +57,6 @@ pub(crate) struct DirtyUnit {
     pub refusals: u8,
     /// First of the pieces that wait for it.
     pub waiters: u32,
-    previous: u32,
-    next: u32,
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
 
@@ -75,14 +74,6 @@ impl DirtyUnit {
         let doubled = 1_u64.checked_shl(u32::from(self.refusals.saturating_sub(1))).unwrap_or(u64::MAX);
         Nanos(delay.get().saturating_mul(doubled).min(REST_MOST.get()).max(delay.get()))
     }
-}
-
-/// Which unit it is: all that finding it needs.
-#[derive(Clone, Copy, Debug)]
-struct Name {
-    number: u64,
-    chain: u32,
-    set: SetId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,9 +101,9 @@ fn list_of(state: UnitState) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Units {
     units: Vec<DirtyUnit>,
-    names: Vec<Name>,
-    /// Heads of the chains; a power of two, and more than units.
-    heads: Vec<u32>,
+    /// Of each its neighbours: among the free ones, or in one of the lists of its set.
+    links: Vec<Link>,
+    places: Places,
     free: u32,
     /// Of each set: those that wait, the oldest first; those that are ready; those that rest, the longest first.
     lists: Vec<[UnitList; 3]>,
@@ -125,8 +116,7 @@ pub(crate) struct Units {
 impl Units {
     /// Bytes of the tables of so many units.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
-        count * (size_of::<DirtyUnit>() + size_of::<Name>()) as u64
-            + 2 * count.next_power_of_two() * size_of::<u32>() as u64
+        count * (size_of::<DirtyUnit>() + size_of::<Link>()) as u64 + Places::table_bytes(count)
     }
 
     /// Room for as many units as there are lines.
@@ -142,17 +132,12 @@ impl Units {
             urgent: false,
             refusals: 0,
             waiters: NONE,
-            previous: NONE,
-            next: NONE,
         };
-        let mut units = alloc::vec![blank; count as usize];
-        for (index, unit) in (1..).zip(&mut units) {
-            unit.next = if index < count { index } else { NONE };
-        }
-        let names = alloc::vec![Name { number: 0, chain: NONE, set: SetId(0) }; count as usize];
-        let heads = alloc::vec![NONE; 2 * (count as usize).next_power_of_two()];
+        let units = alloc::vec![blank; count as usize];
+        let links = Link::chain(count);
+        let places = Places::new(count);
         let free = if count == 0 { NONE } else { 0 };
-        Self { units, names, heads, free, lists: Vec::new(), promising: 0, refused: Vec::new() }
+        Self { units, links, places, free, lists: Vec::new(), promising: 0, refused: Vec::new() }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -162,24 +147,32 @@ impl Units {
         &mut self.units[index as usize]
     }
 
-    #[allow(clippy::cast_possible_truncation)] // as many bits as the table has places
-    fn head_of(&self, set: SetId, number: u64) -> usize {
-        let key = number ^ (u64::from(set.0) << 48);
-        let bits = self.heads.len().trailing_zeros();
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(bits) as usize) & (self.heads.len() - 1)
-    }
-
     /// The dirty unit of this number, if it has anything dirty.
     pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
-        let mut index = *self.heads.get(self.head_of(set, number))?;
-        while index != NONE {
-            let name = &self.names[index as usize];
-            if name.number == number && name.set == set {
-                return Some(index);
-            }
-            index = name.chain;
+        self.places.find(set, number, |index| {
+            let unit = &self.units[index as usize];
+            unit.number == number && unit.set == set
+        })
+    }
+
+    /// Look at where a unit is found: see [`super::glance`].
+    pub(crate) fn place_seen(&self, hash: u32) -> u32 {
+        self.places.seen(hash)
+    }
+
+    /// The units of a set that wait since longest, as many as there is room for.
+    pub(crate) fn waiting_next(&self, set: SetId, indices: &mut [u32]) {
+        let mut index = self.lists[set.index()][WAITING].head;
+        for place in indices {
+            *place = index;
+            index = self.links.get(index as usize).map_or(NONE, |link| link.next);
         }
-        None
+    }
+
+    /// Look at a unit and at where it is found, and say which line is its first: see [`super::glance`].
+    pub(crate) fn unit_seen(&self, index: u32) -> (u32, u32) {
+        let Some(unit) = self.units.get(index as usize) else { return (0, NONE) };
+        (self.places.seen(Places::hash_of(unit.set, unit.number)), unit.lines.head)
     }
 
     /// A new dirty unit, of a number that has none.
@@ -187,8 +180,8 @@ impl Units {
         debug_assert!(self.find(set, number).is_none());
         let index = self.free;
         assert!(index != NONE, "there are as many units as lines");
-        self.free = self.units[index as usize].next;
-        let head = self.head_of(set, number);
+        self.free = self.links[index as usize].next;
+        self.places.insert(set, number, index);
         self.units[index as usize] = DirtyUnit {
             set,
             number,
@@ -200,11 +193,7 @@ impl Units {
             urgent: false,
             refusals: 0,
             waiters: NONE,
-            previous: NONE,
-            next: NONE,
         };
-        let chain = core::mem::replace(&mut self.heads[head], index);
-        self.names[index as usize] = Name { number, chain, set };
         self.push(index, UnitState::Waiting);
         index
     }
@@ -215,20 +204,11 @@ impl Units {
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
         self.refused[unit.set.index()] -= u32::from(unit.is_refused());
         self.pull(index);
-        let Name { set, number, chain } = self.names[index as usize];
-        let head = self.head_of(set, number);
-        if self.heads[head] == index {
-            self.heads[head] = chain;
-        } else {
-            let mut at = self.heads[head];
-            while self.names[at as usize].chain != index {
-                at = self.names[at as usize].chain;
-            }
-            self.names[at as usize].chain = chain;
-        }
+        let DirtyUnit { set, number, .. } = self.units[index as usize];
+        self.places.remove(set, number, index);
         let unit = &mut self.units[index as usize];
         unit.state = UnitState::Free;
-        unit.next = self.free;
+        self.links[index as usize].next = self.free;
         self.free = index;
     }
 
@@ -258,7 +238,7 @@ impl Units {
         let refused = |head: u32| {
             let mut index = head;
             while index != NONE && self.units[index as usize].is_refused() {
-                index = self.units[index as usize].next;
+                index = self.links[index as usize].next;
             }
             index == NONE
         };
@@ -292,14 +272,14 @@ impl Units {
         if tail == NONE {
             list.head = index;
         } else {
-            self.units[tail as usize].next = index;
+            self.links[tail as usize].next = index;
         }
-        let unit = &mut self.units[index as usize];
-        (unit.previous, unit.next) = (tail, NONE);
+        self.links[index as usize] = Link { previous: tail, next: NONE };
     }
 
     fn pull(&mut self, index: u32) {
-        let DirtyUnit { previous, next, state, set, .. } = self.units[index as usize];
+        let DirtyUnit { state, set, .. } = self.units[index as usize];
+        let Link { previous, next } = self.links[index as usize];
         let Some(list) = self.list(set, state) else { return };
         if previous == NONE {
             list.head = next;
@@ -308,10 +288,10 @@ impl Units {
             list.tail = previous;
         }
         if previous != NONE {
-            self.units[previous as usize].next = next;
+            self.links[previous as usize].next = next;
         }
         if next != NONE {
-            self.units[next as usize].previous = previous;
+            self.links[next as usize].previous = previous;
         }
     }
 
@@ -324,7 +304,7 @@ impl Units {
                 if unit.sectors == 0 {
                     return Some(index);
                 }
-                index = unit.next;
+                index = self.links[index as usize].next;
             }
         }
         None
@@ -371,7 +351,7 @@ impl Units {
         let mut index = list_of(state).map_or(NONE, |list| self.lists[set.index()][list].head);
         core::iter::from_fn(move || {
             let here = index;
-            index = self.units.get(here as usize)?.next;
+            index = self.links.get(here as usize)?.next;
             Some(here)
         })
     }

@@ -28,7 +28,7 @@ use crate::io::command::{Command, Owner};
 use crate::io::elevator::{Elevator, Node};
 use crate::limits::{Limits, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
-use crate::slab::{Slab, NONE};
+use crate::slab::{Key, Slab, NONE};
 
 /// A list linked through the command table.
 #[derive(Clone, Copy, Debug)]
@@ -366,8 +366,14 @@ impl Channels {
     }
 
     /// Take a command: issue it now, or when the drive has room; true where it waits for that.
-    #[inline]
     pub(crate) fn push(&mut self, now: Instant, command: &Command, actions: &mut Actions) -> bool {
+        let key = self.commands.put(*command);
+        self.enter(now, key, actions)
+    }
+
+    /// The same for a command that is in the table already.
+    pub(crate) fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
+        let command = &mut self.commands[key.index];
         let drive = command.drive;
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
@@ -382,30 +388,26 @@ impl Channels {
             IoClass::Destage => channel.gives_way(now, most, hurries),
             class => is_background(class) && command.op != DriveOp::Flush && channel.is_background_full(now),
         };
+        command.asked = now;
         if channel.issued >= self.depth_max || gives_way {
-            let parked = match command.data {
-                Data::Metadata(range) => self.park(range, actions),
-                Data::None | Data::Frames(_) => NONE,
-            };
-            let key = self.commands.put(*command);
-            let entry = &mut self.commands[key.index];
-            (entry.asked, entry.deadline, entry.parked) = (now, now, parked);
+            command.deadline = now;
+            if let Data::Metadata(range) = command.data {
+                self.commands[key.index].parked = self.park(range, actions);
+            }
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
             channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
             channel.waiting.set(now, channel.queued);
             true
         } else {
-            let key = self.commands.put(*command);
-            let entry = &mut self.commands[key.index];
-            (entry.asked, entry.deadline, entry.issued) = (now, now + self.timeout, true);
-            (entry.previous, entry.next) = (channel.out.tail, NONE);
+            (command.deadline, command.issued) = (now + self.timeout, true);
+            (command.previous, command.next) = (channel.out.tail, NONE);
             let last = core::mem::replace(&mut channel.out.tail, key.index);
             if last == NONE {
                 channel.out.head = key.index;
             } else {
                 self.commands[last].next = key.index;
             }
-            self.given(now, key, command, actions);
+            self.given(now, key, actions);
             false
         }
     }
@@ -440,17 +442,16 @@ impl Channels {
         let command = &mut self.commands[index];
         command.issued = true;
         command.deadline = now + self.timeout;
-        let command = *command;
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         channel.out.push(&mut self.commands, index);
         let generation = self.commands.generation(index);
-        self.given(now, crate::slab::Key { index, generation }, &command, actions);
+        self.given(now, Key { index, generation }, actions);
     }
 
     /// A command, which is in the table and the list of what is out, is with its drive from now on.
     #[inline]
-    fn given(&mut self, now: Instant, key: crate::slab::Key, command: &Command, actions: &mut Actions) {
-        let Command { drive, op, lba, len, data, class, .. } = *command;
+    fn given(&mut self, now: Instant, key: Key, actions: &mut Actions) {
+        let Command { drive, op, lba, len, data, class, .. } = self.commands[key.index];
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued += 1;
         channel.destaging += u32::from(class == IoClass::Destage);
@@ -470,7 +471,7 @@ impl Channels {
 
     /// A command was answered: takes it out of the table and lets the next one go.
     pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
-        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
         let command = self.commands.remove(key.index);
         assert!(command.issued, "a completion names a command that was issued: {tag:?}");

@@ -84,6 +84,7 @@ pub(crate) enum Hold {
 }
 
 impl Command {
+    #[inline(always)]
     pub(crate) fn new(owner: Owner, set: SetId, member: u32, slot: Slot, drive: DriveId) -> Self {
         Self {
             owner,

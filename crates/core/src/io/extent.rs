@@ -34,22 +34,23 @@ impl Controller {
     }
 
     fn issue_extent_reads(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
+        let (set, start, whole) = (op.set, op.at, op.len);
         let mut done = Sectors::ZERO;
-        while done < op.len {
-            let at = op.at + done;
-            let left = op.len - done;
-            let choice = self.choose_fragment(&op, at, left);
+        while done < whole {
+            let at = start + done;
+            let left = whole - done;
+            let choice = self.choose_fragment(index, at, left);
             let Some((fragment, reason)) = choice else {
                 self.ops[index].error = Some(ReplyStatus::IoError);
                 return;
             };
             let len = fragment.len.min(left);
             if reason == Reason::ReadDirect {
-                self.set_mut(op.set).reasons.count(reason);
+                self.set_mut(set).reasons.count(reason);
             } else {
-                self.copy_chosen(&op, at, &fragment, len, reason);
+                self.copy_chosen(set, at, &fragment, len, reason);
             }
             self.tell_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -60,7 +61,8 @@ impl Controller {
 
     /// Where to read from `at`; `None` where nobody has it. Only reads of parity sets that turn out not to be
     /// whole any more come here in vain: their piece is made again row by row.
-    fn choose_fragment(&mut self, op: &Op, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+    fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let op = &self.ops[index];
         let set = self.set(op.set);
         let fragment = match &set.geometry {
             Geometry::Passthrough(g) => g.map(at),
@@ -73,14 +75,14 @@ impl Controller {
                 let fragment = Fragment { slot, lba: parity.member_lba(stripe, within), len: parity.chunk() - within };
                 let end = fragment.lba + fragment.len.min(left);
                 if !set.readable(fragment.lba, end).contains(slot) {
-                    self.pieces[op.piece].restart = true;
+                    let piece = op.piece;
+                    self.pieces[piece].restart = true;
                     return None;
                 }
                 fragment
             }
         };
         let end = fragment.lba + fragment.len.min(left);
-        let set = self.set(op.set);
         set.readable(fragment.lba, end).contains(fragment.slot).then_some((fragment, Reason::ReadDirect))
     }
 
@@ -118,20 +120,21 @@ impl Controller {
     }
 
     fn issue_extent_writes(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         let base = match op.payload {
             Payload::Host(base) => Some(base),
             Payload::Zero => None,
             Payload::None => unreachable!("writes have payload"),
         };
-        let mirrored = matches!(self.set(op.set).geometry, Geometry::Mirror(_));
+        let (set, at, whole) = (op.set, op.at, op.len);
+        let mirrored = matches!(self.set(set).geometry, Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
-        self.set_mut(op.set).reasons.count(reason);
+        self.set_mut(set).reasons.count(reason);
         self.tell_op(index, || What::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
-        while done < op.len {
+        while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
-            let len = self.write_fragment(index, op.at + done, op.len - done, payload, actions);
+            let len = self.write_fragment(index, at + done, whole - done, payload, actions);
             done += len;
         }
     }

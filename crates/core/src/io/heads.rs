@@ -244,9 +244,16 @@ impl Controller {
     }
 
     /// A copy was chosen: remember it.
-    pub(crate) fn copy_chosen(&mut self, op: &Op, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
-        self.explain(op.set, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.set_mut(op.set);
+    pub(crate) fn copy_chosen(
+        &mut self,
+        id: openraid_units::SetId,
+        at: SetLba,
+        copy: &Fragment,
+        len: Sectors,
+        reason: Reason,
+    ) {
+        self.explain(id, reason, copy.lba.get(), u32::from(copy.slot.0));
+        let set = self.set_mut(id);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {

@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::op::{Op, OpKind};
 use crate::reason::{FailReason, Reason};
-use crate::slab::NONE;
+use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
 
 /// A piece of a member and of the pool.
@@ -67,13 +67,23 @@ impl Controller {
         self.push_op_command(index, command, actions);
     }
 
-    fn push_op_command(&mut self, index: u32, mut command: Command, actions: &mut Actions) {
-        if let Data::Frames(at) = command.data {
-            command.hold = self.hold_of(&self.ops[index], at);
+    /// Inlined, so that the command is made in its table.
+    #[inline(always)]
+    fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {
+        let key = self.channels.commands.put(command);
+        self.op_command_made(index, key, actions);
+    }
+
+    fn op_command_made(&mut self, index: u32, key: Key, actions: &mut Actions) {
+        if let Data::Frames(at) = self.channels.commands[key.index].data {
+            self.channels.commands[key.index].hold = self.hold_of(&self.ops[index], at);
         }
         self.ops[index].pending += 1;
-        let waits = self.channels.push(self.now, &command, actions);
-        self.tell_op(index, || command.asked_step(waits));
+        let waits = self.channels.enter(self.now, key, actions);
+        if self.steps.is_on() {
+            let step = self.channels.commands[key.index].asked_step(waits);
+            self.tell_op(index, || step);
+        }
     }
 
     /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
@@ -125,8 +135,9 @@ impl Controller {
         len: Sectors,
         actions: &mut Actions,
     ) {
-        let op = self.ops[index];
-        let member = &self.set(op.set).members[member_index as usize];
+        let op = &self.ops[index];
+        let set = op.set;
+        let member = &self.set(set).members[member_index as usize];
         let lba =
             if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.data_offset + lba.offset() };
         let slot = member.slot.unwrap_or_default();
@@ -134,8 +145,8 @@ impl Controller {
             op: drive_op,
             lba,
             len,
-            class: Self::class_of(&op),
-            ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive)
+            class: Self::class_of(op),
+            ..Command::new(Owner::Op(index), set, member_index, slot, member.drive)
         };
         self.push_op_command(index, command, actions);
     }

@@ -193,6 +193,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
+    #[inline(always)]
     pub(crate) fn new(kind: OpKind, set: SetId) -> Self {
         Self {
             kind,

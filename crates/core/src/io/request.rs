@@ -175,8 +175,8 @@ impl Controller {
     /// Take a request in: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
         self.asked += 1;
-        let entry = Request { number: self.asked, ..Request::new(request) };
-        let key = self.requests.insert(entry).expect("submit keeps room");
+        // Submit keeps room.
+        let key = self.requests.put(Request { number: self.asked, ..Request::new(request) });
         let BlockRequest { array, kind, offset, len, .. } = request;
         self.tell_request(key.index, || What::Arrived { array, kind, offset, len });
         if let Err(status) = self.check(&request) {
@@ -240,13 +240,13 @@ impl Controller {
     #[inline(never)]
     pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.wanting.front() else { return false };
-        let request = self.requests[index];
+        let request = &self.requests[index];
         if request.pieces >= PIECES_PER_REQUEST_MAX || request.receiving >= PIECES_RECEIVING_MAX {
             self.wanting.pop();
             self.requests[index].queued = false;
             return true;
         }
-        let (len, frames) = self.next_piece(&request);
+        let (len, frames) = self.next_piece(request);
         let run = match frames {
             0 => None,
             bytes => match self.host_frames.take(bytes) {
@@ -257,14 +257,21 @@ impl Controller {
                 }
             },
         };
-        let start = request.request.offset.get() + request.cut;
+        if self.pieces.room() == 0 {
+            if let Some(run) = run {
+                self.host_frames.release(run);
+            }
+            return false;
+        }
+        let request = &self.requests[index];
+        let (cut, start) = (request.cut, request.request.offset.get() + request.cut);
         // A power of two: masks, not divisions.
         let mask = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
         // Written out, not `..Piece::new(index)`: one of them is made for each request, and it is large.
         let piece = Piece {
             request: index,
-            offset: request.cut,
+            offset: cut,
             len,
             first: Bytes(start & !mask).sectors_floor(),
             last: Bytes((start + len + mask) & !mask).sectors_floor(),
@@ -287,12 +294,7 @@ impl Controller {
             walk_from: Sectors::ZERO,
             logged: 0,
         };
-        let Ok(key) = self.pieces.insert(piece) else {
-            if let Some(run) = run {
-                self.host_frames.release(run);
-            }
-            return false;
-        };
+        let key = self.pieces.put(piece);
         let entry = &mut self.requests[index];
         entry.pieces += 1;
         entry.cut += len;
@@ -623,6 +625,7 @@ impl Controller {
     }
 
     /// A new operation for a piece, with what they have in common.
+    #[inline(always)]
     pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request].request;
         let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });

@@ -172,9 +172,9 @@ impl Controller {
         if !self.may_issue() {
             return self.wait_for_commands(index);
         }
-        let op = self.ops[index];
-        let view = self.stripe_view(&op);
-        let named = self.named_slots(&op);
+        let op = &self.ops[index];
+        let view = self.stripe_view(op);
+        let named = self.named_slots(op);
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
         } else if let Ok(plan) = plan_recovery(&view) {
@@ -189,15 +189,15 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         (op.read, op.lost, op.phase) = (read, lost, Phase::ReadingOld);
-        let op = *op;
         if !lost.is_empty() {
-            self.explain(op.set, Reason::ReadRecovered, op.stripe.0, read.len());
+            let (set, stripe) = (op.set, op.stripe);
+            self.explain(set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
             self.tell_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
-        let (lba, to) = self.member_rows(&op);
+        let (lba, to) = self.member_rows(&self.ops[index]);
         for slot in read {
-            let at = self.row_address(&op, slot);
+            let at = self.row_address(&self.ops[index], slot);
             self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
         }
     }

@@ -9,16 +9,16 @@ use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
 use crate::slots::SlotSet;
 
 impl Controller {
-    /// The next row operation of a piece that is walking through a parity set.
-    pub(crate) fn next_row_op(&mut self, index: u32) -> Option<Op> {
+    /// Make the next row operation of a piece that is walking through a parity set; false where there is none.
+    pub(crate) fn make_row_op(&mut self, index: u32) -> bool {
         let piece = &mut self.pieces[index];
-        let segment = piece.walk.as_mut()?.next();
+        let Some(walk) = &mut piece.walk else { return false };
+        let Some(segment) = walk.next() else {
+            piece.walk = None;
+            return false;
+        };
         let (set, base) = piece.walk_base;
         let walk_start = piece.walk_from;
-        let Some(segment) = segment else {
-            piece.walk = None;
-            return None;
-        };
         let piece = &self.pieces[index];
         let kind = if self.is_read(piece.request) { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
@@ -39,23 +39,17 @@ impl Controller {
         if end == piece.sectors() {
             op.tail_skip = tail;
         }
-        Some(op)
+        self.start_op(index, op);
+        true
     }
 
     pub(crate) fn is_read(&self, request: u32) -> bool {
         matches!(self.requests[request].request.kind, crate::events::RequestKind::Read)
     }
 
-    /// The next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
-    /// `None` where the extent is to be walked row by row (the piece then has its walk).
-    pub(crate) fn next_extent_op(
-        &mut self,
-        index: u32,
-        set_id: SetId,
-        at: SetLba,
-        len: Sectors,
-        is_read: bool,
-    ) -> Option<Op> {
+    /// Make the next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
+    /// None is made where the extent is to be walked row by row (the piece then has its walk).
+    pub(crate) fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.set(set_id);
         let from = self.pieces[index].split;
         let block = set.block.sectors();
@@ -70,7 +64,7 @@ impl Controller {
                     piece.walk_base = (set_id, at);
                     piece.walk_from = from;
                     piece.split += len;
-                    return None;
+                    return;
                 }
                 len.min(parity.chunk() * u64::from(OP_COMMANDS_MAX - 1))
             }
@@ -109,7 +103,22 @@ impl Controller {
         }
         self.pieces[index].split += len;
         debug_assert!(op.payload != Payload::None);
-        Some(op)
+        self.start_op(index, op);
+    }
+
+    /// Put an operation of a piece into the table. Inlined, so that it is made there: it is large, and copied it would be
+    /// read before the processor has it written.
+    #[inline(always)]
+    fn start_op(&mut self, piece: u32, op: Op) {
+        let set = op.set;
+        let direct = op.is_direct_write();
+        let key = self.ops.put(op);
+        self.pieces[piece].ops += 1;
+        let entry = self.set_mut(set);
+        entry.ops += 1;
+        entry.direct_writes += u32::from(direct);
+        self.tell_made(key.index);
+        self.ready.push(key.index);
     }
 }
 

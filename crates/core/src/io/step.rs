@@ -308,16 +308,27 @@ impl Controller {
         self.release_work(index);
         let error = self.ops[index].error;
         self.tell_op(index, || What::Done { error });
-        let op = self.ops.remove(index);
-        if op.locked {
+        let op = &self.ops[index];
+        let (set_id, piece, locked, is_direct) = (op.set, op.piece, op.locked, op.is_direct_write());
+        let destaged = op.is_destage().then_some((op.cache_unit, (op.probe, op.epoch)));
+        // It is large, and was written to just now: it is copied only where somebody wants to know more of it.
+        let plain = match op.kind {
+            OpKind::Read | OpKind::RowRead => op.parent == NONE,
+            OpKind::Write | OpKind::RowWrite => !self.cache.is_on(),
+            OpKind::Destage | OpKind::RowDestage => true,
+            _ => false,
+        };
+        let whole = if plain { None } else { Some(*op) };
+        self.ops.free(index);
+        if locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push(granted));
         }
-        let set = self.set_mut(op.set);
+        let set = self.set_mut(set_id);
         set.ops -= 1;
-        if op.is_direct_write() {
+        if is_direct {
             set.direct_writes -= 1;
-            self.wake_promised_writes(op.set);
+            self.wake_promised_writes(set_id);
         }
         if core::mem::take(&mut self.background_waits) {
             self.set_changed = true;
@@ -326,21 +337,30 @@ impl Controller {
             self.ready.push(waiting);
         }
         self.wake_frame_waiters();
-        if self.cache.is_on() {
-            self.forget_written(&op);
+        if let Some((unit, begun)) = destaged {
+            self.on_destaged(set_id, unit, begun, error);
+        } else if let Some(op) = whole {
+            self.whole_op_done(&op, actions);
+        } else {
+            self.on_piece_op(piece, error, actions);
         }
-        if op.is_destage() {
-            self.on_destaged(&op);
-        } else if op.is_background() {
-            self.on_background_done(&op, actions);
+    }
+
+    /// Tell whom an operation worked for that it is over, and what it was.
+    fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
+        if self.cache.is_on() {
+            self.forget_written(op);
+        }
+        if op.is_background() {
+            self.on_background_done(op, actions);
         } else if op.kind == OpKind::Redo {
-            self.on_redone(&op);
+            self.on_redone(op);
         } else if op.kind == OpKind::Reparity {
-            self.on_reparity_done(&op);
+            self.on_reparity_done(op);
         } else if op.kind == OpKind::Flush && op.piece == NONE {
-            self.on_round_flush(&op);
+            self.on_round_flush(op);
         } else if op.parent != NONE {
-            self.on_child_done(&op);
+            self.on_child_done(op);
         } else if op.kind == OpKind::Flush || op.kind == OpKind::Discard {
             self.end_request_op(op.piece, op.error, actions);
         } else {

@@ -1,0 +1,69 @@
+//! A glance at what is about to be needed of the cache's tables.
+//!
+//! Requests and dirty units come in batches, and each of them needs lines of memory that nobody has touched for long. Met
+//! one by one in the middle of the work, the processor waits for each of them; looked at together, in short loops in which
+//! none depends on another, it waits for all of them as long as for one. Nothing is decided here, and nothing changed: what
+//! was seen is thrown away.
+
+use core::hint::black_box;
+use openraid_units::{Bytes, SetId};
+
+use super::lines::LINE_SECTORS;
+use super::places::Places;
+use super::{unit_at, Cache};
+use crate::controller::Controller;
+use crate::events::RequestKind;
+use crate::slab::NONE;
+
+/// So many are looked at together at the most: about as many misses as a processor has under way, with room.
+const GLANCES_MAX: usize = 32;
+
+impl Controller {
+    /// Look at where requests that are about to be taken in are found in the cache, or are not, and at what makes room for
+    /// them.
+    #[inline(never)]
+    pub(crate) fn glance_at_requests(&self) {
+        let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
+        let (mut count, mut writes) = (0, 0);
+        let geometry_of = |set: SetId| &self.set(set).geometry;
+        for request in self.submitted.iter().take(GLANCES_MAX) {
+            let Some(array) = self.array(request.array) else { continue };
+            let at = Bytes(request.offset.get()).sectors_floor();
+            if at >= array.capacity {
+                continue;
+            }
+            let (set, at, _) = array.volume.map(at, |set| geometry_of(set).capacity());
+            lines[count] = Places::hash_of(set, at.get() / LINE_SECTORS);
+            count += 1;
+            if matches!(request.kind, RequestKind::Write { .. }) {
+                units[writes] = Places::hash_of(set, unit_at(geometry_of(set), at).0);
+                writes += 1;
+            }
+        }
+        let in_lines = lines[..count].iter().fold(0, |seen, hash| seen ^ self.cache.lines.place_seen(*hash));
+        let in_units = units[..writes].iter().fold(0, |seen, hash| seen ^ self.cache.units.place_seen(*hash));
+        let mut evicted = [NONE; GLANCES_MAX];
+        self.cache.lines.evicted_next(&mut evicted[..count]);
+        let leaving = evicted[..count].iter().fold(0, |seen, index| seen ^ self.cache.lines.line_seen(*index));
+        black_box(in_lines ^ in_units ^ leaving);
+    }
+}
+
+impl Cache {
+    /// Look at the dirty units of a set that are likely to be written next.
+    #[inline(never)]
+    pub(crate) fn glance_at_units(&self, set: SetId) {
+        let mut indices = [NONE; GLANCES_MAX];
+        self.units.waiting_next(set, &mut indices);
+        let mut seen = 0;
+        for index in &mut indices {
+            let (entry, line) = self.units.unit_seen(*index);
+            seen ^= entry;
+            *index = line;
+        }
+        for index in &indices {
+            seen ^= self.lines.line_seen(*index);
+        }
+        black_box(seen);
+    }
+}

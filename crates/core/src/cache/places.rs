@@ -1,0 +1,164 @@
+//! Which line, or which dirty unit, stands for a place of a set: a table of fixed size.
+//!
+//! What is looked for is found, or found missing, in one line of the processor's caches as a rule: entries stand at the
+//! place of their hash or closely behind it, and carry the hash with them, so that what they name is looked at only where
+//! it is the right one. At most every second entry is used. An entry that goes makes room for those behind it that belong
+//! nearer to their places: there are no gaps to be looked over. Nobody looks at the order.
+
+use alloc::vec::Vec;
+use openraid_units::SetId;
+
+use crate::slab::NONE;
+
+/// A place that is in the table.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u32,
+    index: u32,
+}
+
+const EMPTY: Entry = Entry { hash: 0, index: NONE };
+
+/// Bits of a hash: no table has more entries than that can tell apart.
+const HASH_BITS: u32 = u32::BITS;
+
+/// The table; see the module.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// As many as a power of two, and twice as many as may be used.
+    entries: Vec<Entry>,
+    /// By so much a hash is too long.
+    shift: u32,
+}
+
+impl Places {
+    /// Entries for so many places.
+    const fn entries_for(count: u64) -> u64 {
+        if count == 0 {
+            0
+        } else {
+            2 * count.next_power_of_two()
+        }
+    }
+
+    /// Bytes of a table for so many places.
+    pub(crate) const fn table_bytes(count: u64) -> u64 {
+        Self::entries_for(count) * size_of::<Entry>() as u64
+    }
+
+    /// Room for so many places.
+    pub(crate) fn new(count: u32) -> Self {
+        let entries = usize::try_from(Self::entries_for(u64::from(count))).expect("limits bound the cache");
+        let bits = if count == 0 { 0 } else { entries.trailing_zeros() };
+        assert!(bits <= HASH_BITS, "limits bound the cache");
+        Self { entries: alloc::vec![EMPTY; entries], shift: HASH_BITS - bits }
+    }
+
+    /// Fibonacci hashing: neighbours land far apart.
+    #[allow(clippy::cast_possible_truncation)] // the upper half
+    pub(crate) fn hash_of(set: SetId, number: u64) -> u32 {
+        let key = number ^ (u64::from(set.0) << 48);
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> HASH_BITS) as u32
+    }
+
+    /// Where a hash belongs. There are entries.
+    fn home(&self, hash: u32) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// What stands for a place, of those for which `is_it` says so.
+    #[inline]
+    pub(crate) fn find(&self, set: SetId, number: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let (hash, mask) = (Self::hash_of(set, number), self.entries.len() - 1);
+        let mut at = self.home(hash);
+        loop {
+            let entry = self.entries[at & mask];
+            if entry.index == NONE {
+                return None;
+            }
+            if entry.hash == hash && is_it(entry.index) {
+                return Some(entry.index);
+            }
+            at += 1;
+        }
+    }
+
+    /// Look at the entry where a place of this hash is found or closely behind it, whatever that is.
+    #[inline]
+    pub(crate) fn seen(&self, hash: u32) -> u32 {
+        self.entries.get(self.home(hash)).map_or(0, |entry| entry.index)
+    }
+
+    /// From now on `index` stands for a place for which nothing does.
+    pub(crate) fn insert(&mut self, set: SetId, number: u64, index: u32) {
+        let (hash, mask) = (Self::hash_of(set, number), self.entries.len() - 1);
+        let mut at = self.home(hash);
+        while self.entries[at & mask].index != NONE {
+            at += 1;
+        }
+        self.entries[at & mask] = Entry { hash, index };
+    }
+
+    /// From now on `index`, which stands for a place, does so no more.
+    pub(crate) fn remove(&mut self, set: SetId, number: u64, index: u32) {
+        let mask = self.entries.len() - 1;
+        let mut gap = self.home(Self::hash_of(set, number));
+        while self.entries[gap & mask].index != index {
+            assert!(self.entries[gap & mask].index != NONE, "it stands for that place");
+            gap += 1;
+        }
+        let mut at = gap + 1;
+        loop {
+            let entry = self.entries[at & mask];
+            if entry.index == NONE {
+                break;
+            }
+            // How far it stands behind its place, and behind the gap.
+            let away = at.wrapping_sub(self.home(entry.hash)) & mask;
+            if away >= at - gap {
+                self.entries[gap & mask] = entry;
+                gap = at;
+            }
+            at += 1;
+        }
+        self.entries[gap & mask] = EMPTY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a plain list, through a table as full as it may be, with few numbers so that many come again.
+    #[test]
+    fn what_was_put_in_is_found_until_it_is_taken_out() {
+        const COUNT: u32 = 16;
+        let mut places = Places::new(COUNT);
+        let mut plain: [Option<(SetId, u64)>; COUNT as usize] = [None; COUNT as usize];
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let (set, number) = (SetId(u16::try_from(next(2)).unwrap()), next(40));
+            let expected = (0..).zip(&plain).find(|(_, place)| **place == Some((set, number))).map(|(index, _)| index);
+            assert_eq!(places.find(set, number, |index| plain[index as usize] == Some((set, number))), expected);
+            match expected {
+                Some(index) => {
+                    places.remove(set, number, index);
+                    plain[index as usize] = None;
+                }
+                None => {
+                    let Some(free) = plain.iter().position(Option::is_none) else { continue };
+                    places.insert(set, number, u32::try_from(free).unwrap());
+                    plain[free] = Some((set, number));
+                }
+            }
+        }
+        assert!(Places::new(0).find(SetId(0), 1, |_| true).is_none());
+    }
+}
