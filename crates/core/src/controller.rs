@@ -98,6 +98,8 @@ pub struct Controller {
     pub(crate) wanting: Queue,
     pub(crate) splitting: Queue,
     pub(crate) restarting: Queue,
+    /// Since when some of those wait for frames that only drives can give back which do not answer.
+    pub(crate) starved_since: Option<Instant>,
     pub(crate) plain: Queue,
     /// Operations that wait for work frames, for commands, and for a state of their set.
     pub(crate) wait_frames: Queue,
@@ -154,6 +156,7 @@ impl Controller {
             wanting: Queue::new(limits.requests_max),
             splitting: Queue::new(limits.pieces_max),
             restarting: Queue::new(limits.pieces_max),
+            starved_since: None,
             plain: Queue::new(limits.requests_max),
             wait_frames: Queue::new(limits.ops_max),
             wait_commands: Queue::new(limits.ops_max),
@@ -255,7 +258,10 @@ impl Controller {
         match command.owner {
             Owner::Quarantined => {
                 match command.hold {
-                    Some(Hold::Host(run)) => self.host_frames.come_back(run),
+                    Some(Hold::Host(run)) => {
+                        self.host_frames.come_back(run);
+                        self.starved_since = None;
+                    }
                     Some(Hold::Work(run)) => self.work_frames.come_back(run),
                     Some(Hold::Journal(buffer)) => self.journal.held[buffer] -= 1,
                     None => {}
@@ -353,6 +359,9 @@ impl Controller {
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
             return true;
         }
+        if (!self.wanting.is_empty() || !self.restarting.is_empty()) && self.end_starved(actions) {
+            return true;
+        }
         if self.ahead.wanted && self.pump_read_ahead() {
             return true;
         }
@@ -386,6 +395,7 @@ impl Controller {
         };
         consider(Some(self.sets_due).filter(|(at, _)| *at != Instant::NEVER));
         consider(self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout)));
+        consider(self.starved_deadline().map(|at| (at, Wake::CommandTimeout)));
         if self.cache.is_on() {
             consider(self.destage_deadline().map(|at| (at, Wake::Destage)));
         }

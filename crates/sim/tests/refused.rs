@@ -6,8 +6,10 @@ use openraid_core::actions::{NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, JournalLoss, JournalState, Policy, WriteCache};
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{Bytes, Nanos, Sectors};
+use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
 use support::journalled::{attach_journal, limits_with_journal};
 
 /// Bytes of a chunk.
@@ -123,7 +125,7 @@ fn of_an_array_that_is_stopped_everything_dirty_is_tried_once() {
         })
         .collect();
     assert_eq!(lost, [8], "what the second drive did not take, and nothing else");
-    let start = openraid_sim::rig::BEFORE_DATA;
+    let start = BEFORE_DATA;
     for stripe in 2..10 {
         let mut found = [0; 4096];
         let lba = openraid_units::DriveLba((start + Bytes(stripe * CHUNK).sectors_floor()).get());
@@ -158,4 +160,60 @@ fn an_array_that_lost_a_member_fills_the_journal_and_keeps_nobody_waiting() {
     assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
     assert_eq!(ends.first(), Some(&ReplyStatus::Ok));
     assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
+}
+
+/// A second array, which only the cache keeps, beside the one of a rig.
+fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
+    let shape = Shape { data: Sectors::mib(1), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+    let spec = DriveSpec::new(BEFORE_DATA + shape.data);
+    let drives: Vec<_> = (0..shape.members).map(|_| rig.world.add_drive(spec)).collect();
+    let mut options = options.clone();
+    options.world.seed += 1000;
+    let array = rig.world.create(&shape, &drives, &options);
+    let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
+    rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("there is a cache");
+    array
+}
+
+/// How long a write takes while hosts of another array write every other block of its beginning, one after another: units
+/// of the cache that are never full, and never all written.
+fn write_beside(rig: &mut Rig, busy: ArrayId, offset: u64, turns: &mut u64) -> Nanos {
+    let (write, bytes) = (RequestKind::Write { fua: false }, vec![0x33; 32 << 10]);
+    let token = rig.world.submit(rig.array, write, offset, bytes.len() as u64, bytes);
+    let begun = rig.world.now();
+    while !rig.world.take_finished().any(|(finished, _)| finished == token) {
+        rig.world.submit(busy, write, *turns % 64 * 8192, 4096, vec![0x44; 4096]);
+        *turns += 1;
+        rig.world.run_for(Nanos::from_micros(50));
+        assert!(rig.world.now().since(begun) < SOON, "a write at {offset} waits\n{}", rig.world.dump());
+    }
+    rig.world.now().since(begun)
+}
+
+#[test]
+fn a_journal_that_is_full_keeps_nobody_waiting_beside_an_array_that_always_has_something_dirty() {
+    // Full of lines that could not be loaded again, and of sectors.
+    for (pulled, device) in [(false, Sectors::mib(64)), (true, Sectors::mib(8))] {
+        let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(6) };
+        options.world.limits = limits_with_journal(Bytes::mib(2));
+        let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+        let mut rig = Rig::new(shape, options.clone());
+        let devices = rig.world.make_journal(1, device);
+        attach_journal(&mut rig.world, &devices);
+        let busy = beside(&mut rig, &options);
+        rig.world.write(rig.array, 0, &[0x11; 4096]).expect("it is promised");
+        rig.world.write(rig.array, CHUNK, &[0x11; 4096]).expect("it is promised");
+        let second = rig.drives[1];
+        if pulled {
+            rig.world.pull(second);
+        } else {
+            rig.world.drive_mut(second).faults.writes = Some(DriveError::ReadOnly);
+        }
+        rig.world.write(rig.array, CHUNK, &[0x22; 4096]).ok();
+        let mut turns = 0;
+        for turn in 0..400 {
+            write_beside(&mut rig, busy, turn % 32 * 2 * CHUNK, &mut turns);
+        }
+        assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
+    }
 }

@@ -235,14 +235,19 @@ impl Units {
     /// Is everything dirty of sets that have failed, or such that the members did not take? Whatever is tried again: lines
     /// will not become clean by that for some time.
     pub(crate) fn is_all_refused(&self) -> bool {
-        let refused = |head: u32| {
-            let mut index = head;
+        self.promising == 0 && !(0..self.sets()).any(|set| self.is_any_promising(SetId(set)))
+    }
+
+    /// Is a unit of a set to be written that was not refused before?
+    pub(crate) fn is_any_promising(&self, set: SetId) -> bool {
+        let promises = |list: usize| {
+            let mut index = self.lists[set.index()][list].head;
             while index != NONE && self.units[index as usize].is_refused() {
                 index = self.links[index as usize].next;
             }
-            index == NONE
+            index != NONE
         };
-        self.promising == 0 && self.lists.iter().all(|own| refused(own[READY].head) && refused(own[WAITING].head))
+        promises(READY) || promises(WAITING)
     }
 
     /// There may be a set of this number.
@@ -326,11 +331,6 @@ impl Units {
     /// Is there a unit of a set that is to be written and was not tried since its rest was ended last?
     pub(crate) fn is_any_untried(&self, set: SetId) -> bool {
         self.first_ready(set).or(self.first_waiting(set)).is_some()
-    }
-
-    /// Is any unit in this state, of those that wait for something?
-    pub(crate) fn is_any(&self, state: UnitState) -> bool {
-        list_of(state).is_some_and(|list| self.lists.iter().any(|lists| lists[list].head != NONE))
     }
 
     /// The first of a set that is ready.

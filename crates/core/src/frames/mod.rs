@@ -66,6 +66,11 @@ impl Frames {
         None
     }
 
+    /// Do commands that were given up point into every zone?
+    pub fn is_spent(&self) -> bool {
+        self.zones.iter().all(|zone| zone.given_up > 0)
+    }
+
     fn zone(&mut self, run: Run) -> &mut Zone {
         self.zones.iter_mut().find(|zone| zone.runs.has(run)).expect("runs are of this area")
     }

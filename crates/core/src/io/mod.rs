@@ -15,4 +15,5 @@ mod flush;
 pub(crate) mod member_io;
 pub(crate) mod row;
 pub(crate) mod split;
+mod starved;
 mod step;

@@ -246,14 +246,19 @@ impl Controller {
             self.requests[index].queued = false;
             return true;
         }
-        let (len, frames) = self.next_piece(request);
+        let most = self.array(request.request.array).expect("requests belong to arrays").piece.get();
+        let (mut len, frames) = self.next_piece(request, most);
         let run = match frames {
             0 => None,
             bytes => match self.host_frames.take(bytes) {
                 Some(run) => Some(run),
                 None => {
-                    self.starve(index);
-                    return false;
+                    let Some((less, run)) = self.take_what_is_left(index) else {
+                        self.starve(index);
+                        return false;
+                    };
+                    len = less;
+                    Some(run)
                 }
             },
         };
@@ -317,12 +322,12 @@ impl Controller {
         }
     }
 
-    /// Length of the next piece of a request and the bytes of frames that it needs.
-    fn next_piece(&self, request: &Request) -> (u64, u64) {
+    /// Length of the next piece of a request, which may be so long, and the bytes of frames that it needs.
+    pub(super) fn next_piece(&self, request: &Request, piece_max: u64) -> (u64, u64) {
         let start = request.request.offset.get() + request.cut;
         let left = request.request.len - request.cut;
         let array = self.array(request.request.array).expect("requests belong to arrays");
-        let (block, piece_max) = (array.block.bytes().get(), array.piece.get());
+        let block = array.block.bytes().get();
         // A power of two: masks, not divisions.
         let mask = block - 1;
         if let RequestKind::WriteZeroes { .. } = request.request.kind {
@@ -530,7 +535,7 @@ impl Controller {
         }
     }
 
-    fn end_piece(&mut self, index: u32, actions: &mut Actions) {
+    pub(super) fn end_piece(&mut self, index: u32, actions: &mut Actions) {
         let piece = self.pieces.remove(index);
         if let Some(run) = piece.run {
             self.host_frames.release(run);
@@ -553,7 +558,7 @@ impl Controller {
     }
 
     /// A read that has failed sends no more: its complete pieces are let go.
-    fn drop_waiting_pieces(&mut self, request: u32) {
+    pub(super) fn drop_waiting_pieces(&mut self, request: u32) {
         if self.requests[request].queued {
             // It is somewhere in the queue of those that want pieces: let it come to the front and end there.
             self.requests[request].cut = self.requests[request].request.len;

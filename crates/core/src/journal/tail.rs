@@ -8,7 +8,6 @@ use super::session::Session;
 use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Life;
-use crate::cache::units::UnitState;
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind};
 use crate::slab::NONE;
@@ -144,7 +143,7 @@ impl Controller {
             return 0;
         }
         // What is being written already may be enough.
-        if journal.short && self.cache.writing == 0 {
+        if journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id)) {
             return u64::MAX;
         }
         let (part, whole) = PRESSED_SHARE;
@@ -239,20 +238,27 @@ impl Controller {
         true
     }
 
-    /// Does somebody wait for lines that could be loaded again, and those that are in the log are not taken by the members?
-    fn is_cache_stuck(&self) -> bool {
-        let idle = self.cache.writing == 0 && !self.cache.units.is_any(UnitState::Waiting);
-        let stuck = |set: &crate::array::set::Set| set.journal.stuck && set.life != Life::Failed;
-        self.journal.short && idle && self.sets.iter().flatten().any(stuck)
+    /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
+    fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
+        let keeps = |set: &crate::array::set::Set| set.journal.session != Session::Off && set.life != Life::Failed;
+        let sets = (0..).zip(&self.sets).filter(move |(_, set)| set.as_ref().is_some_and(keeps));
+        sets.map(|(number, _)| SetId(number))
+    }
+
+    /// Somebody found no room, and nothing that is dirty will make any by being written: members did not take it, or
+    /// nothing is dirty at all.
+    fn is_short_for_good(&self) -> bool {
+        let written = |id| self.cache.is_writing(id) || self.cache.units.is_any_promising(id);
+        if !self.journal.short || self.sets_in_session().any(written) {
+            return false;
+        }
+        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.set(id).journal.stuck)
     }
 
     /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
     /// that has failed needs. The others go on without it.
     fn check_full(&mut self) -> bool {
-        // Hosts wait, and nothing that is dirty will become clean.
-        let hosts = self.journal.short && !self.cache_waiters.is_empty() && self.cache.is_held();
-        let hosts = hosts && !self.cache.units.is_any(UnitState::Resting);
-        let waited = !self.journal_ops.is_empty() || self.is_cache_stuck() || hosts;
+        let waited = !self.journal_ops.is_empty() || self.is_short_for_good();
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);

@@ -1,0 +1,74 @@
+//! Drives that fall silent one after another can hold all frames for payload: their commands were given up, and may still
+//! be carried out, so their frames are nobody else's (V3). What hosts want then is bounded here.
+//!
+//! - Where no frames come back but by drives that answer after all, pieces are cut as small as those that are left.
+//! - Where there are none at all, whoever waits gets an error when a drive would have been given up. That is said of
+//!   arrays that are well, too: without memory for payload nobody is served.
+//!
+//! What must never happen: that frames are used which such a command points into; that somebody is refused while an
+//! operation under way will give frames back.
+
+use crate::actions::{Actions, ReplyStatus};
+use crate::controller::Controller;
+use crate::frames::Run;
+use crate::io::request::PieceState;
+use crate::limits::FRAME_BYTES;
+use openraid_units::Instant;
+
+impl Controller {
+    /// Is there nobody who gives frames back but drives that do not answer? Pieces that wait for their turn are sent behind
+    /// others of their request, which may wait for frames themselves.
+    fn no_frames_come_back(&self) -> bool {
+        let gives = |piece: &crate::io::request::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
+        let suspected = self.host_frames.is_spent() || !self.restarting.is_empty();
+        suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
+    }
+
+    /// The largest piece of a request, in bytes, for which there are still frames, and those. `None` where it has to wait.
+    #[cold]
+    pub(super) fn take_what_is_left(&mut self, request: u32) -> Option<(u64, Run)> {
+        if !self.host_frames.is_spent() || !self.no_frames_come_back() {
+            return None;
+        }
+        let request = self.requests[request];
+        let mut most = self.array(request.request.array)?.piece.get();
+        while most > FRAME_BYTES {
+            most = (most / 2).next_multiple_of(FRAME_BYTES);
+            let (len, frames) = self.next_piece(&request, most);
+            if let Some(run) = self.host_frames.take(frames) {
+                return Some((len, run));
+            }
+        }
+        None
+    }
+
+    /// Who has waited too long for frames that do not come back gets an error; true where somebody did.
+    pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
+        if !self.no_frames_come_back() {
+            self.starved_since = None;
+            return false;
+        }
+        let since = *self.starved_since.get_or_insert(self.now);
+        if self.now < since + self.limits.command_timeout {
+            return false;
+        }
+        if let Some(piece) = self.restarting.pop() {
+            self.pieces[piece].error = Some(ReplyStatus::IoError);
+            self.end_piece(piece, actions);
+            return true;
+        }
+        let Some(request) = self.wanting.front() else { return false };
+        self.requests[request].error = Some(ReplyStatus::IoError);
+        self.drop_waiting_pieces(request);
+        if self.requests[request].pieces == 0 {
+            self.finish_request(request, actions);
+        }
+        true
+    }
+
+    /// When somebody who waits for frames will have waited too long.
+    pub(crate) fn starved_deadline(&self) -> Option<Instant> {
+        let waits = !self.wanting.is_empty() || !self.restarting.is_empty();
+        self.starved_since.filter(|_| waits).map(|since| since + self.limits.command_timeout)
+    }
+}

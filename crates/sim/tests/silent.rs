@@ -1,0 +1,140 @@
+//! Drives that fall silent one after another hold memory for as long as they may still carry out what they were told.
+//! Who does not need them waits for a bounded time only, and is served again as soon as one of them answers.
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::events::RequestKind;
+use openraid_core::geometry::Level;
+use openraid_core::limits::Limits;
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::world::Finished;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{ArrayId, DriveId, Nanos, Sectors};
+
+/// Sectors of each member.
+const DATA: Sectors = Sectors::mib(4);
+const MIB: u64 = 1 << 20;
+const WRITE: RequestKind = RequestKind::Write { fua: false };
+/// Requests that take all memory for payload, whatever their length is.
+const MANY: u64 = 400;
+
+/// As many arrays as this, each on one drive or a pair of them. A drive takes as many commands as memory has frames.
+fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
+    let mut options = RigOptions::new(1);
+    options.world.limits = Limits {
+        requests_max: 600,
+        pieces_max: 600,
+        ops_max: 1024,
+        commands_max: 4096,
+        drive_depth_max: 512,
+        ..Limits::small()
+    };
+    let level = if members > 1 { Level::Raid1 } else { Level::Raid0 };
+    let shape = Shape { data: DATA, ..Shape::new(level, 0, members, Sectors::kib(64)) };
+    let shape = if members > 1 { Shape { data: DATA, ..Shape::raid1(members) } } else { Shape { layout: 2, ..shape } };
+    let mut rig = Rig::new(shape, options.clone());
+    rig.rest();
+    let mut arrays = vec![(rig.array, rig.drives[0])];
+    for _ in 1..count {
+        let drives: Vec<_> = (0..members).map(|_| rig.world.add_drive(DriveSpec::new(BEFORE_DATA + DATA))).collect();
+        options.world.seed += 1000;
+        arrays.push((rig.world.create(&shape, &drives, &options), drives[0]));
+    }
+    rig.world.run_until_idle();
+    (rig, arrays)
+}
+
+/// A drive falls silent, and hosts of its array ask for as much as there is memory for.
+fn fall_silent(rig: &mut Rig, (array, drive): (ArrayId, DriveId), kind: RequestKind, len: u64) {
+    rig.world.drive_mut(drive).faults.hang = true;
+    for number in 0..MANY {
+        let payload = if kind == WRITE { vec![1; usize::try_from(len).unwrap()] } else { Vec::new() };
+        if rig.world.try_submit(array, kind, number * len % (4 * MIB), len, payload).is_err() {
+            break;
+        }
+        rig.world.run_for(Nanos::from_micros(10));
+    }
+}
+
+/// A read of another array, and how long it takes.
+fn read(rig: &mut Rig, array: ArrayId, len: u64) -> (ReplyStatus, Nanos) {
+    let token = rig.world.submit(array, RequestKind::Read, 0, len, Vec::new());
+    let Finished { status, submitted, ended, .. } = rig.world.run_until(token);
+    (status, ended.since(submitted))
+}
+
+#[test]
+fn whoever_needs_no_silent_drive_waits_for_a_bounded_time() {
+    for (kind, len) in [(RequestKind::Read, 128 << 10), (WRITE, 128 << 10), (RequestKind::Read, 4096)] {
+        let (mut rig, arrays) = arrays(4, 1);
+        let timeout = rig.world.limits().command_timeout;
+        let moment = Nanos::from_millis(100);
+        let (last, _) = arrays[3];
+        rig.world.write(last, 0, &[0x77; 4096]).expect("it is well");
+        // Half of the memory, then the other half: when its drive is given up there is more.
+        for silent in &arrays[..2] {
+            fall_silent(&mut rig, *silent, kind, len);
+            let (status, time) = read(&mut rig, last, 4096);
+            assert!(status == ReplyStatus::Ok && time <= timeout + moment, "{kind:?} {len}: {status:?} in {time:?}");
+            rig.world.run_until_answered();
+        }
+        // The third takes what is left. When that is given up as well, it is waited for once more as long.
+        fall_silent(&mut rig, arrays[2], kind, len);
+        let (status, time) = read(&mut rig, last, 4096);
+        assert_eq!(status, ReplyStatus::IoError, "{kind:?} {len}");
+        assert!(time <= timeout + timeout + moment, "{kind:?} {len}: {time:?}");
+        rig.world.run_until_answered();
+        let (status, time) = read(&mut rig, last, 4096);
+        assert!(status == ReplyStatus::IoError && time < moment, "nobody waits any more: {status:?} in {time:?}");
+        // One answers after all: there is memory again.
+        rig.world.release(arrays[0].1);
+        rig.world.run_for(moment);
+        for len in [4096, MIB] {
+            let (status, time) = read(&mut rig, last, len);
+            assert!(status == ReplyStatus::Ok && time < moment, "{kind:?}: {status:?} in {time:?}");
+        }
+        assert_eq!(rig.world.read(last, 0, 4096), Ok(vec![0x77; 4096]));
+    }
+}
+
+#[test]
+fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
+    let (mut rig, arrays) = arrays(4, 2);
+    let timeout = rig.world.limits().command_timeout;
+    let (last, _) = arrays[3];
+    for silent in &arrays[..3] {
+        fall_silent(&mut rig, *silent, RequestKind::Read, 512 << 10);
+        rig.world.run_until_answered();
+    }
+    let mut ends = [0, 0];
+    for (_, finished) in rig.world.take_finished() {
+        ends[usize::from(finished.status != ReplyStatus::Ok)] += 1;
+        assert!(finished.ended.since(finished.submitted) <= timeout + timeout + Nanos::from_secs(1), "{finished:?}");
+    }
+    // Those of the last drive find no memory for their second try, and are refused.
+    assert_eq!(ends, [2 * MANY, MANY]);
+    rig.world.release(arrays[1].1);
+    rig.world.run_for(Nanos::from_secs(1));
+    assert_eq!(read(&mut rig, last, MIB).0, ReplyStatus::Ok);
+}
+
+#[test]
+fn what_is_left_of_memory_serves_in_small_pieces() {
+    let (mut rig, arrays) = arrays(4, 1);
+    let (last, _) = arrays[3];
+    for silent in &arrays[..2] {
+        fall_silent(&mut rig, *silent, RequestKind::Read, 128 << 10);
+        rig.world.run_until_answered();
+    }
+    // Every other frame of the last quarter of the memory, so that no two are left side by side.
+    let (array, drive) = arrays[2];
+    rig.world.drive_mut(drive).faults.hang = true;
+    let frames = rig.world.limits().host_bytes().get() / 4 / 4096;
+    for number in 0..frames {
+        let from = if number % 2 == 0 { array } else { last };
+        rig.world.try_submit(from, RequestKind::Read, number * 4096, 4096, Vec::new()).expect("there is a place");
+    }
+    rig.world.run_until_answered();
+    rig.world.write(last, 0, &vec![0x55; 1 << 20]).expect("in small pieces");
+    assert_eq!(rig.world.read(last, 0, MIB), Ok(vec![0x55; 1 << 20]));
+}
