@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
+use openraid_core::array::assemble::{Assembly, Verdict};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
 use openraid_format::{Role, Superblock, Uuid};
@@ -69,6 +70,9 @@ pub struct Set {
     current: Vec<DriveId>,
     /// Its events.
     newest: u64,
+    /// A controller began to start it with members that were none when the one before ended; it may have written that
+    /// down before its own end.
+    taken_stale: bool,
 }
 
 /// A member of a set.
@@ -105,6 +109,7 @@ impl Set {
             starts: BTreeMap::new(),
             current: Vec::new(),
             newest: 0,
+            taken_stale: false,
         };
         set.note_places(world);
         if world.status(array).is_some_and(|status| status.consistent_to != Sectors::MAX) {
@@ -213,11 +218,20 @@ impl Set {
         newest.is_some_and(|superblock| superblock.resync_position().is_some())
     }
 
-    /// Is there a full member that was none when the last controller ended? Those that were are not there, and nobody
-    /// can tell.
+    /// It is about to be started with these members.
+    pub fn note_start(&mut self, plan: &Assembly) {
+        let stale = |(drive, judged): &(DriveId, Verdict)| {
+            matches!(judged, Verdict::Member(_)) && !self.current.contains(drive)
+        };
+        self.taken_stale |= plan.verdicts.iter().any(stale);
+    }
+
+    /// Is there, or was there while it was being started, a full member that was none when the last controller ended?
+    /// Those that were are not there, and nobody can tell.
     #[must_use]
     pub fn has_stale_members(&self) -> bool {
-        self.uuid.is_some() && self.places().any(|place| place.full && !self.current.contains(&place.drive))
+        self.taken_stale
+            || self.uuid.is_some() && self.places().any(|place| place.full && !self.current.contains(&place.drive))
     }
 
     /// Slots without a working member: missing, being filled, or with a drive that has a fault.

@@ -380,6 +380,7 @@ impl Run<'_> {
         let error = match assemble::plan(&candidates, AssembleOptions { force: false, journal_lost }) {
             Ok(plan) => {
                 self.tell_plan(&plan);
+                self.sets[set].note_start(&plan);
                 return Ok(plan);
             }
             Err(error) => error,
@@ -391,6 +392,7 @@ impl Run<'_> {
         let plan = assemble::plan(&candidates, AssembleOptions { force: true, journal_lost }).map_err(|_| refused)?;
         self.excuse(Excuse::Refused);
         self.sets[set].forced = true;
+        self.sets[set].note_start(&plan);
         if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {
             self.tell(|| "  stale members are taken by force: nothing is promised of what there is".into());
             let capacity = self.session.capacity();
