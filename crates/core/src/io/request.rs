@@ -246,22 +246,7 @@ impl Controller {
             self.requests[index].queued = false;
             return true;
         }
-        let most = self.array(request.request.array).expect("requests belong to arrays").piece.get();
-        let (mut len, frames) = self.next_piece(request, most);
-        let run = match frames {
-            0 => None,
-            bytes => match self.host_frames.take(bytes) {
-                Some(run) => Some(run),
-                None => {
-                    let Some((less, run)) = self.take_what_is_left(index) else {
-                        self.starve(index);
-                        return false;
-                    };
-                    len = less;
-                    Some(run)
-                }
-            },
-        };
+        let Some((len, run)) = self.take_frames(index) else { return false };
         if self.pieces.room() == 0 {
             if let Some(run) = run {
                 self.host_frames.release(run);
@@ -309,6 +294,25 @@ impl Controller {
         }
         self.start_piece(key.index, actions);
         true
+    }
+
+    /// Length of the next piece of a request, and its frames, if it needs some. `None` where it has to wait for them.
+    #[inline(always)]
+    fn take_frames(&mut self, index: u32) -> Option<(u64, Option<Run>)> {
+        let request = &self.requests[index];
+        let most = self.array(request.request.array).expect("requests belong to arrays").piece.get();
+        let (len, frames) = self.next_piece(request, most);
+        if frames == 0 {
+            return Some((len, None));
+        }
+        if let Some(run) = self.host_frames.take(frames) {
+            return Some((len, Some(run)));
+        }
+        let Some((less, run)) = self.take_what_is_left(index) else {
+            self.starve(index);
+            return None;
+        };
+        Some((less, Some(run)))
     }
 
     /// There are no frames for a request: it waits, and says so once.
