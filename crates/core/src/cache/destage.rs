@@ -189,10 +189,10 @@ impl Controller {
 
     /// The band is on the members: what was not written to since is clean.
     pub(crate) fn band_written(&mut self, index: u32, actions: &mut Actions) {
-        let (set, target) = (self.ops[index].set, self.ops[index].target);
+        let Op { set, cache_unit, target, .. } = self.ops[index];
         for slot in target {
             let (at, len) = self.band_extent(&self.ops[index], slot);
-            self.extent_written(set, at, len);
+            self.extent_written(set, cache_unit, at, len);
         }
         self.unlog(index);
         self.end_record(index);
@@ -237,9 +237,8 @@ impl Controller {
 
     /// The run is on the members.
     pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let (set, at, len) = (op.set, op.at, op.len);
-        self.extent_written(set, at, len);
+        let Op { set, cache_unit, at, len, .. } = self.ops[index];
+        self.extent_written(set, cache_unit, at, len);
         self.end_write(index);
         self.unlog(index);
         self.release_work(index);
@@ -252,10 +251,10 @@ impl Controller {
 
     /// Copy the lines of an extent, all of it dirty, to `to`.
     fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
-        let set = self.ops[index].set;
+        let Op { set, cache_unit, .. } = self.ops[index];
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.lines.find(set, number).expect("dirty lines are not evicted");
+            let line = self.cache.line_in_unit(cache_unit, set, number).expect("dirty lines are not evicted");
             self.stage_line(line, Mask::range(first, last));
             let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
@@ -297,10 +296,11 @@ impl Controller {
         }
     }
 
-    fn extent_written(&mut self, set: SetId, at: SetLba, len: Sectors) {
+    /// An extent of a dirty unit is on the members.
+    fn extent_written(&mut self, set: SetId, unit: u32, at: SetLba, len: Sectors) {
         let before = self.cache.counters.destaged;
         for (number, first, last) in lines_of(at, len) {
-            if let Some(line) = self.cache.lines.find(set, number) {
+            if let Some(line) = self.cache.line_in_unit(unit, set, number) {
                 let pins = self.cache.mark_written(line, Mask::range(first, last));
                 self.unpin_lines(pins);
             }

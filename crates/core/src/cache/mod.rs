@@ -147,6 +147,16 @@ impl Cache {
         self.lines.len() > 0
     }
 
+    /// The line of a place that lies in this dirty unit: most units have but one, and it need not be looked for.
+    pub(crate) fn line_in_unit(&self, unit: u32, set: SetId, number: u64) -> Option<u32> {
+        let first = self.units.get(unit).lines.head;
+        let is_it = |line: &lines::Line| line.number == number && line.set == set;
+        if first != crate::slab::NONE && is_it(self.lines.get(first)) {
+            return Some(first);
+        }
+        self.lines.find(set, number)
+    }
+
     /// The first dirty unit that has a dirty sector in an extent that lies in one unit.
     fn dirty_in_unit(&self, unit: Option<u32>, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
         let unit = unit?;

@@ -255,21 +255,21 @@ impl Controller {
             return None;
         }
         let (at, len) = self.band_extent(op, slot);
-        let first = self.logged_at(op.set, at, len)?;
+        let first = self.logged_at(op, at, len)?;
         let mut count = 1;
         let mut done = first.len;
         while done < len {
-            done += self.logged_at(op.set, at + done, len - done)?.len;
+            done += self.logged_at(op, at + done, len - done)?.len;
             count += 1;
         }
         Some((count, first))
     }
 
     /// Where the journal has the first part of an extent that was staged.
-    fn logged_at(&self, set: SetId, at: SetLba, len: Sectors) -> Option<Logged> {
+    fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.lines.get(self.cache.lines.find(set, number)?);
+            let line = self.cache.lines.get(self.cache.line_in_unit(op.cache_unit, op.set, number)?);
             let (true, Some(place)) = (line.staged, line.logged_at) else {
                 return found;
             };
@@ -287,11 +287,10 @@ impl Controller {
     }
 
     fn refer(&mut self, index: u32, array: u8, slot: Slot, member_lba: MemberLba) {
-        let op = &self.ops[index];
-        let (set, (at, len)) = (op.set, self.band_extent(op, slot));
+        let (at, len) = self.band_extent(&self.ops[index], slot);
         let mut done = Sectors::ZERO;
         while done < len {
-            let logged = self.logged_at(set, at + done, len - done).expect("counted before");
+            let logged = self.logged_at(&self.ops[index], at + done, len - done).expect("counted before");
             self.append_reference(array, slot, member_lba + done, logged);
             done += logged.len;
         }
