@@ -85,6 +85,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // Not the engine's fault: a member was stale and nobody could know; the power went while it was started, and then the
     // judge took it for one of the newest, too.
     ("a stale member that starts twice", &[37_280]),
+    // A drive joined with the number of a member that was not there, and superblocks were on their way that called it one.
+    ("a member before it is filled", &[38_875]),
 ];
 
 #[test]

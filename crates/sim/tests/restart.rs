@@ -261,3 +261,39 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
         rig.session.look_at_all(&mut rig.world);
     }
 }
+
+/// A member goes with the power, and while the first superblocks without it are on their way another drive joins: it does not
+/// get the number by which they call a member.
+#[test]
+fn who_joins_while_superblocks_are_on_their_way_is_no_member_yet() {
+    let shape = Shape::raid1(2);
+    let mut joined = 0;
+    for (before, after) in (0..12).flat_map(|before| (0..8).map(move |after| (before, after))) {
+        let _case = Case::new(1, format!("{before} things happen before, and {after} behind it"));
+        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(1) });
+        let load = load(&rig);
+        // The member that will be missed came later itself: its number may be had again.
+        rig.lose(Slot(1), Loss::Failed);
+        let gone = rig.new_drive();
+        rig.world.add_member(rig.array, gone).unwrap();
+        rig.session.run(&mut rig.world, &load, 20);
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.session.cut_power(&mut rig.world);
+        rig.world.drive_mut(gone).faults.gone = true;
+        rig.boot();
+        rig.session.ask(&mut rig.world, RequestKind::Write { fua: true }, 0..4096);
+        rig.rest_or(before);
+        let new = rig.new_drive();
+        rig.world.add_member(rig.array, new).unwrap();
+        rig.rest_or(after);
+        rig.session.cut_power(&mut rig.world);
+        rig.boot();
+        let member = rig.status().members.into_iter().find(|member| member.drive == Some(new));
+        joined += u32::from(member.is_some());
+        rig.session.look_at_all(&mut rig.world);
+        rig.rest();
+        rig.judge_redundancy();
+    }
+    assert!(joined > 0);
+}

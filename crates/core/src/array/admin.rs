@@ -7,6 +7,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Sectors, SetId, Slot, Token};
 
 use super::bad::{BadList, BadRange};
 use super::bitmap::Bitmap;
+use super::metadata::Wave;
 use super::set::{Counters, Intent, Life, Member, Set};
 use super::volume::Volume;
 use crate::actions::{Actions, NoticeKind};
@@ -275,8 +276,7 @@ impl Controller {
             return false;
         }
         let set = self.set(id);
-        let written =
-            set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == super::metadata::Wave::Idle);
+        let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
         // A set in doubt stays marked active.
         let ended = set.journal.session == Session::Off;
         // Nor does the session of a set end whose members do not take what it holds: it is replayed at the next start.
@@ -379,7 +379,11 @@ impl Controller {
         self.claim(&[new.drive], id)?;
         let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.set_mut(id);
-        let used = |n: u32| set.members.iter().any(|m| !m.removed && m.number() == Some(n));
+        // Superblocks that are on their way say what they said when they began, and would make a member of whoever joins with
+        // the number of one that is not there.
+        let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
+        let called = |n| under_way.is_some_and(|own| matches!(own.snapshot.roles.get(n), Role::Active(_)));
+        let used = |n: u32| called(n) || set.members.iter().any(|m| !m.removed && m.number() == Some(n));
         let own = new.superblock.dev_number;
         let number = if by_bitmap.is_some() && !used(own) {
             own
