@@ -299,6 +299,12 @@ pub enum AdminCommand {
         /// Which array.
         array: ArrayId,
     },
+    /// Requests until now were those of whoever drives the engine, who looked at what is inside of an array: requests of
+    /// hosts, and what they found in the cache, are counted from here.
+    CountHosts {
+        /// Which array.
+        array: ArrayId,
+    },
 }
 
 /// What a command came to.

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             return if asked { Exit::Fine.into() } else { Exit::Usage.into() };
         }
     };
-    let output = Output { json: arguments.common.json, verb: arguments.verb.name() };
+    let output = Output { json: arguments.common.json, verb: arguments.verb.name(), typed: arguments.verb.typed() };
     let context = verb::Context {
         output,
         registry: Registry::at(arguments.common.registry.as_deref()),

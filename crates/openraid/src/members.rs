@@ -159,15 +159,20 @@ impl NewFiles {
     /// # Errors
     /// A file is there already, or cannot be made. What was made is removed.
     pub fn make(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
+        Self::make_for("--file-size", specs, size)
+    }
+
+    /// The same for a verb whose option has another name.
+    fn make_for(option: &str, specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         let mut files = Self::default();
         for spec in specs {
             let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else {
-                return Err(Failure::usage(format!("{spec}: --file-size is for members that are files")));
+                return Err(Failure::usage(format!("{spec}: {option} is for files, and this is none")));
             };
             let made = OpenOptions::new().write(true).create_new(true).open(path);
             let file = made.map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Failure::failed(format!(
-                    "{spec}: it is there already; leave --file-size out to use it as it is, or remove it first"
+                    "{spec}: it is there already; leave {option} out to use it as it is, or remove it first"
                 )),
                 _ => Failure::failed(format!("{spec}: the file cannot be made: {error}")),
             })?;
@@ -185,7 +190,7 @@ impl NewFiles {
     /// As [`NewFiles::make`], or there is no room.
     pub fn make_filled(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         use std::io::Write;
-        let files = Self::make(specs, size)?;
+        let files = Self::make_for("--size", specs, size)?;
         let zeroes = vec![0; FILL_BYTES];
         for path in &files.paths {
             let fill = || {

@@ -410,7 +410,8 @@ pub struct JournalJoinModel {
 /// A journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JournalModel {
-    /// `opening`, `live`, `closing`, `lost`, `full`, or `unused` where nobody uses it.
+    /// `opening`, `live`, `closing`, `lost`, `full`; of devices that were named, `unused` where nobody uses them and
+    /// `in-use` where somebody does whom nobody asked.
     pub state: String,
     /// Why it, or its other device, is not back, where that is lost.
     pub trouble: Option<String>,
@@ -420,6 +421,9 @@ pub struct JournalModel {
     pub controller: Option<String>,
     /// Its devices.
     pub devices: Vec<JournalDeviceModel>,
+    /// It is on two devices and only one of them was named: the other one may hold more.
+    #[serde(default)]
+    pub other_missing: bool,
     /// The one of them that is being brought up to date.
     pub joining: Option<JournalJoinModel>,
     /// Length of the ring.
@@ -436,6 +440,23 @@ pub struct JournalModel {
     pub arrays: Vec<JournalArrayModel>,
     /// What it did since it was opened; none where nobody uses it.
     pub counters: Option<JournalCountersModel>,
+}
+
+/// What a journal holds for an array, and is lost with it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LossModel {
+    /// It was given up; otherwise only said what it is.
+    pub given_up: bool,
+    /// Entries that speak of the array, where that is known.
+    pub entries: Option<u64>,
+    /// Host data in them.
+    pub data_sectors: Option<u64>,
+    /// The same in bytes.
+    pub data_bytes: Option<u64>,
+    /// Writes to members that were under way.
+    pub member_writes: Option<u64>,
+    /// All of it in words.
+    pub text: String,
 }
 
 /// An array.

@@ -82,13 +82,20 @@ impl Trial {
         }
     }
 
+    /// Why arrays do not start although their members make one, a line each.
+    pub fn refused(&self) -> Vec<String> {
+        let line = |(_, name, error): &(_, String, StartError)| match error {
+            // Seen without starting anything: among the reasons, with the names of the members.
+            StartError::Assemble(_) | StartError::NotAMember(..) => None,
+            StartError::LegsMissing { .. } => Some(legs_missing(name, error)),
+            _ => Some(format!("array {name}: {error}")),
+        };
+        self.started.failed.iter().filter_map(line).collect()
+    }
+
     /// Why there is no array.
     pub fn why_nothing(&self) -> Failure {
-        let outer = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::LegsMissing { .. }));
-        let outer = outer.map(|(_, name, error)| legs_missing(name, error));
-        let refused = self.started.failed.iter().filter(|(_, _, error)| matches!(error, StartError::Service(_)));
-        let refused = refused.map(|(_, name, error)| format!("array {name}: {error}"));
-        let lines: Vec<String> = self.why.iter().cloned().chain(outer).chain(refused).collect();
+        let lines: Vec<String> = self.why.iter().cloned().chain(self.refused()).collect();
         if lines.is_empty() {
             return Failure::failed("no members were given that can be used; name the drives");
         }

@@ -343,6 +343,19 @@ fn wrong_usage_ends_with_its_code() {
     lab.line("serve").refused(64, &["no array is remembered"]);
     lab.line("serve nobody").refused(64, &["nobody: no array of this name"]);
     lab.line("serve --memory 1M nobody").refused(64, &[]);
+    lab.line("create a --level 1 --assume-clean --file-size 8M a0 a1").expect(0);
+    let little =
+        lab.line("serve --memory 1K a").refused(64, &["--memory 1 KiB: it is too little to work", " at least"]);
+    let least = little.err.rsplit("give ").next().and_then(|rest| rest.split_once(" at least")).expect("a figure").0;
+    let server = lab.serve(&["a", "--memory", &least.replace(" MiB", "M")]);
+    // Errors begin with what can be typed.
+    for (line, verb) in [("explain a --request last", "explain"), ("journal show nothing", "journal show")] {
+        let ran = lab.line(line);
+        assert!(ran.code != 0 && ran.err.starts_with(&format!("openraid {verb}: ")), "{ran:?}");
+    }
+    server.stop();
+    lab.line("torture --minutes 0.5").refused(64, &["'0.5' is no number of minutes"]);
+    lab.line("torture --replay abc").refused(64, &["'abc' is no seed"]);
     lab.line("assemble").refused(64, &["no members"]);
     lab.line("assemble x --forget").refused(64, &["no array named"]);
     for line in ["--help", "help create", "create --help", "--version"] {

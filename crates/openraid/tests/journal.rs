@@ -131,7 +131,16 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     let examined = lab.line("examine d0").expect(0);
     assert!(examined.text().contains("starts with that one only"), "{}", examined.text());
     lab.line("serve --nbd 127.0.0.1:0 data").refused(2, &["a journal holds writes", "--journal"]);
-    lab.line("doctor data").expect(2);
+    let tried = lab.line("doctor data").expect(2).text();
+    for word in
+        ["all members are there", "not started: array data: a journal holds writes", "--journal", "--journal-lost"]
+    {
+        assert!(tried.contains(word), "{word}: {tried}");
+    }
+    assert!(!tried.contains("it starts with all members"), "{tried}");
+    let tried = lab.line("doctor data --json").expect(2).json();
+    assert_eq!(tried["not_started"].as_array().map(Vec::len), Some(1), "{tried:#}");
+    assert_eq!((&tried["sets"][0]["needs_journal"], &tried["tried"]), (&true.into(), &Value::Array(Vec::new())));
     lab.line("journal create --size 16M other").expect(0);
     lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(2, &["it is not the one that is here"]);
     // A journal that somebody uses is nobody's member, and no member is a journal.
@@ -163,8 +172,18 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     killed(&lab, &["j0"]);
     lab.line("journal discard data --on j0").refused(64, &["sectors of host data", "--lost"]);
     lab.line("journal discard nobody --on j0 --lost").refused(64, &["no array named"]);
-    let done = lab.line("journal discard data --on j0 --lost").expect(0);
-    assert!(done.text().contains("given up and lost"), "{}", done.text());
+    // The figures of the words are fields, and what was only said does not end as if it were done.
+    let words = lab.line("journal discard data --on j0 --json").refused(64, &["openraid journal discard: "]);
+    let (only, err) = (words.json(), &words.err);
+    assert_eq!((&only["schema"], &only["given_up"]), (&"openraid/journal-discard/1".into(), &false.into()));
+    let figure = |key: &str| only[key].as_u64().unwrap_or_else(|| panic!("{key}: {only:#}"));
+    let said = format!("{} entries with {} sectors of host data (", figure("entries"), figure("data_sectors"));
+    assert!(err.contains(&said) && figure("entries") > 0, "{said}: {err}");
+    assert!(err.contains(&format!("and {} writes to members", figure("member_writes"))), "{err}");
+    assert_eq!(figure("data_bytes"), figure("data_sectors") * 512);
+    let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
+    assert!(done["done"].as_str().is_some_and(|text| text.contains("given up and lost")), "{done:#}");
+    assert_eq!((&done["given_up"], &done["entries"]), (&true.into(), &only["entries"]));
     let server = restarted(&lab, &["--journal", "j0"]);
     assert!(lab.show("data")["forced"].is_string());
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
@@ -179,7 +198,12 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
     // The same figures as when nobody uses the journal.
-    lab.line("journal discard data").refused(64, &[&format!("{lost}, which wait"), "--lost"]);
+    let only = lab.line("journal discard data --json").refused(64, &[&format!("{lost}, which wait"), "--lost"]).json();
+    assert!(
+        lost.starts_with(&format!("{} entries with {} sectors", only["entries"], only["data_sectors"])),
+        "{only:#}"
+    );
+    assert_eq!((&only["given_up"], &only["done"]), (&false.into(), &Value::Null));
     let done = lab.line("journal discard data --lost").expect(0);
     assert!(done.text().contains(&lost), "{}", done.text());
     lab.line("assemble data").expect(0);
@@ -211,8 +235,13 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     // Now the other one has everything too.
     std::fs::remove_file(lab.path("j0")).expect("gone");
     // With the registry and one device lost there is a way to go on, which has to be said.
-    lab.line("journal adopt j1 --yes").refused(2, &["the other one is missing", "--alone"]);
-    lab.line("journal discard data --on j1").refused(2, &["the other one is missing", "--alone"]);
+    for (line, remedy) in
+        [("journal adopt j1 --yes", "name both"), ("journal discard data --on j1", "name both with --on")]
+    {
+        let refused = lab.line(line).refused(2, &["the other one is missing", remedy, "--alone"]);
+        assert!(!refused.err.contains("--journal"), "an option that the verb does not have: {}", refused.err);
+    }
+    lab.line("journal adopt j1 --alone").refused_aloud(64, &["already", "--yes"]);
     lab.line("journal discard data --on j1 --alone").refused(64, &["sectors of host data", "--lost"]);
     lab.line("journal adopt j1 --alone --yes").expect(0);
     let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
@@ -227,6 +256,8 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
         return;
     }
     let lab = made("journal-bad", 16, "j0", "16M");
+    let there = lab.line("journal create --size 16M j0").refused(2, &["leave --size out"]);
+    assert!(there.err.starts_with("openraid journal create: "), "{}", there.err);
     lab.line("journal create --size 4M tiny").refused(2, &["too small", "8 MiB"]);
     lab.line("journal create ram:16M").refused(64, &["memory"]);
     lab.line("serve --nbd 127.0.0.1:0 data --journal nothing").refused(2, &["nothing"]);
@@ -245,10 +276,13 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     let device = device.to_str().expect("UTF-8");
     stranger.line("create own --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(2, &["another controller"]);
-    stranger.run(&["journal", "adopt", device]).expect(64);
+    let asked = stranger.run(&["journal", "adopt", device]).expect(64);
+    assert!(asked.text().contains("if that one does not use it any more, add --yes"), "{}", asked.text());
     stranger.run(&["journal", "adopt", device, "--yes"]).expect(0);
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["another controller"]);
     lab.line("journal adopt j0 --yes").expect(0);
+    let own = lab.line("journal adopt j0").expect(0);
+    assert!(own.text().contains("belongs to this controller already"), "{}", own.text());
     // Cut off.
     let whole = std::fs::read(lab.path("j0")).expect("it is there");
     std::fs::write(lab.path("j0"), &whole[..12 << 20]).expect("room");
@@ -328,7 +362,10 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     lab.line("set data profile=performance").expect(0);
     assert!(remembered());
     // What the journal cannot protect is as it would be without one.
-    lab.line("set old profile=performance").refused(64, &["profile=performance", "--yes"]);
+    let words = ["profile=performance", "--yes", "the journal of this server cannot protect it: its metadata (1.0)"];
+    let refused = lab.line("set old profile=performance").refused(64, &words);
+    assert!(!refused.err.contains("--journal"), "it has one: {}", refused.err);
+    lab.line("set data write.cache=volatile").refused(64, &["--yes", "or take write.cache=journal"]);
     lab.line("set old profile=performance --yes").expect(0);
     assert_eq!(lab.show("old")["settings"]["write_cache"], "volatile");
     lab.line("set old profile=protection").expect(0);
@@ -344,6 +381,101 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     lab.line("set data write.cache=through").expect(0);
     assert!(!remembered());
     server.stop();
+}
+
+/// Is the array remembered as one whose writes the journal promises?
+fn is_journalled(lab: &Lab) -> bool {
+    let listed = lab.line("list --json").expect(0).json();
+    listed["remembered"][0]["journalled"] == true
+}
+
+#[test]
+fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_is_mentioned() {
+    let lab = Lab::new("journal-told");
+    lab.line("journal create --size 16M j0").expect(0);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let write_cache = |options: &[&str]| {
+        let server = restarted(&lab, &[&["--journal", "j0"], options].concat());
+        let found = lab.show("data")["settings"]["write_cache"].as_str().expect("a word").to_owned();
+        server.stop();
+        (found, is_journalled(&lab))
+    };
+    assert_eq!(write_cache(&[]), ("through".into(), false));
+    assert_eq!(write_cache(&["--consistency-policy", "controller-journal"]), ("journal".into(), true));
+    assert_eq!(write_cache(&[]), ("journal".into(), true));
+    assert_eq!(write_cache(&["--consistency-policy", "resync"]), ("through".into(), false));
+    // Started later by a server that has a journal: that it is not used is said, and an event names the array.
+    lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
+    let server = lab.serve(&["other", "--journal", "j0"]);
+    let said = lab.line("assemble data").expect(0).text();
+    let words = "data: its writes are not promised by the journal: write.cache=through";
+    assert!(said.contains(words) && said.contains("openraid set data write.cache=journal"), "{said}");
+    lab.line("set data write.cache=journal").expect(0);
+    lab.line("stop data").expect(0);
+    let said = lab.line("assemble data").expect(0).text();
+    assert!(said.contains("served now: data") && !said.contains("not promised"), "{said}");
+    lab.line("set data --consistency-policy controller-journal write.cache=through").refused(64, &["contradicts"]);
+    lab.line("set data --consistency-policy resync profile=performance").expect(0);
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
+    let news = server.stop();
+    let texts: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
+    let told = texts.iter().filter(|text| **text == "data: settings changed: write.cache through -> journal");
+    assert_eq!((told.count(), texts.iter().any(|text| text.starts_with("array "))), (2, false), "{texts:?}");
+}
+
+#[test]
+fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they_are_half() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-shown", 16, "j0 j1", "16M");
+    let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 3 5M 12k"]));
+    let shown = lab.line("journal show j1 --json").expect(0).json();
+    assert_eq!(shown["journal"]["state"], "live", "{shown:#}");
+    assert!(shown["journal"]["counters"]["data_bytes"].as_u64() >= Some(1 << 20), "{shown:#}");
+    assert!(!lab.line("journal show j0").expect(0).text().contains("not in use"));
+    server.kill();
+    // A server that is not among those that are asked.
+    let apart = lab.path("apart.sock");
+    let apart = apart.to_str().expect("UTF-8");
+    let options = ["--journal", "j0", "--journal", "j1", "--control", apart];
+    let server = restarted(&lab, &options);
+    let shown = lab.line("journal show j0 j1").expect(0);
+    assert!(shown.text().contains("in use by another program"), "{}", shown.text());
+    assert_eq!(lab.line("journal show j0 j1 --json").expect(0).json()["journal"]["state"], "in-use");
+    let asked = lab.run(&["journal", "show", "j0", "--control", apart, "--json"]).expect(0).json();
+    assert_eq!(asked["journal"]["state"], "live", "{asked:#}");
+    server.kill();
+    let shown = lab.line("journal show j0 j1 --json").expect(0).json();
+    assert_eq!((&shown["journal"]["state"], &shown["journal"]["other_missing"]), (&"unused".into(), &false.into()));
+    assert_eq!(shown["journal"]["arrays"][0]["name"], "data", "{shown:#}");
+    let half = lab.line("journal show j0").expect(1);
+    assert!(
+        half.text().contains("one of two devices: the other one was not named, and may hold more"),
+        "{}",
+        half.text()
+    );
+    assert_eq!(lab.line("journal show j0 --json").expect(1).json()["journal"]["other_missing"], true);
+}
+
+#[test]
+fn the_legs_of_a_nested_array_have_names_in_a_journal_that_nobody_uses() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-legs");
+    lab.line("journal create --size 16M j0").expect(0);
+    let made = "create data --level 50 --spans 2 --chunk 64K --assume-clean --consistency-policy controller-journal";
+    lab.line(&format!("{made} --file-size 16M d0 d1 d2 d3 d4 d5")).expect(0);
+    let server = restarted(&lab, &["--journal", "j0"]);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 3 5M 12k"]));
+    server.kill();
+    let shown = lab.line("journal show j0 --json").expect(0).json();
+    let arrays = shown["journal"]["arrays"].as_array().expect("a list");
+    let mut names: Vec<&str> = arrays.iter().filter_map(|array| array["name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["data.0", "data.1"], "{shown:#}");
 }
 
 /// A folder on a small file system of its own, in a namespace that ends with the server.

@@ -122,6 +122,7 @@ fn life_of_a_journal() -> Vec<Value> {
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("examine j0");
     say("journal show j0");
+    say("journal discard data --on j0");
     say("journal discard data --on j0 --lost");
     let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
     std::fs::write(lab.path("j1"), vec![0; 16 << 20]).expect("room");

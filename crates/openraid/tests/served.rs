@@ -199,7 +199,12 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert_eq!((&shown["settings"]["mirror_read"], &shown["adaptive"]["switches"]), (&"twinstor".into(), &0.into()));
     assert!(lab.line("explain data").expect(0).text().contains("adaptive, 0 changes"));
     lab.line("set data mirror-read=best").refused(64, &["use one of primary, round-robin"]);
-    lab.line("set data profile=performance").refused(64, &["profile=performance", "--yes"]);
+    // What cannot be is refused before it is asked for a confirmation.
+    for risk in ["profile=performance", "write.cache=volatile", "write.cache=volatile --yes"] {
+        lab.line(&format!("set data {risk}"))
+            .refused(2, &["data: the server has no cache; start it with --cache SIZE"]);
+    }
+    lab.line("set data read-ahead-max=0").refused(64, &["at least 4 KiB", "read-ahead=none"]);
     // What has no effect here is said.
     let set = lab.line("set data read-ahead=always mirror-read=primary").expect(0).text();
     assert!(set.contains("note: read-ahead=always has no effect: the server has no cache"), "{set}");
@@ -294,6 +299,33 @@ fn explain_counts_what_clients_asked_and_why_it_was_done_so() {
     assert!(explained["host"]["writes"].as_u64() >= Some(2));
     assert!(lab.line("explain data").expect(0).text().contains("full stripe"));
     server.stop();
+}
+
+#[test]
+fn what_the_program_reads_of_an_array_by_itself_is_no_request_of_a_host() {
+    let figures = |state: &Value| {
+        let host = &state["host"];
+        [&host["reads"], &host["read_bytes"], &host["writes"], &host["flushes"]]
+            .map(|own| own.as_u64().expect("a number"))
+    };
+    for level in ["--level 5", "--level 50 --spans 2"] {
+        let lab = Lab::new("hosts");
+        let made = format!("create data {level} --chunk 64K --file-size 16M --assume-clean d0 d1 d2 d3 d4 d5");
+        lab.line(&made).expect(0);
+        let looked = lab.line("show data --json").expect(0).json();
+        assert_eq!((&looked["served"], figures(&looked["array"])), (&false.into(), [0; 4]), "{level}");
+        let server = lab.serve(&["data", "--cache", "8M"]);
+        let state = lab.show("data");
+        let legs = state["legs"].as_array().expect("a list");
+        assert!([&state].into_iter().chain(legs).all(|own| figures(own) == [0; 4]), "{state:#}");
+        assert_eq!((&state["cache"]["read_hit_bytes"], &state["cache"]["read_miss_bytes"]), (&0.into(), &0.into()));
+        support::ask(&lab, &server, &[(support::READ, 8 << 20, &[0; 4096]), (support::READ, 8 << 20, &[0; 4096])]);
+        let state = lab.show("data");
+        assert_eq!(figures(&state), [2, 8192, 0, 0], "{level}");
+        let cache = &state["cache"];
+        assert_eq!((&cache["read_hit_bytes"], &cache["read_miss_bytes"]), (&4096.into(), &4096.into()), "{cache:#}");
+        server.stop();
+    }
 }
 
 fn has(program: &str) -> bool {

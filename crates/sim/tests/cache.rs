@@ -194,6 +194,17 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
     let status = rig.world.controller().cache_status().expect("it has one");
     assert_eq!((status.size, status.dirty), (Bytes(SIZES[2]), Bytes(0)));
     assert_eq!(status.counters.written, figures.written);
+    // What was asked until here was no host's: hosts begin, and nothing but their figures begins anew.
+    let before = rig.status();
+    rig.world.admin(AdminCommand::CountHosts { array: rig.array }).unwrap();
+    let begun = rig.status();
+    assert_eq!((before.requests, begun.requests, begun.bytes), ([1, 3, 0, 0], [0; 4], [0; 2]));
+    assert_eq!((begun.cached.read_hits, begun.cached.read_misses), (0, 0));
+    assert_eq!((begun.cached.written, &begun.members, &begun.reasons), (80, &before.members, &before.reasons));
+    ask(&mut rig, RequestKind::Read, 0, 4096);
+    let one = rig.status();
+    assert_eq!((one.requests, one.bytes), ([1, 0, 0, 0], [4096, 0]));
+    assert_eq!((one.cached.read_hits, one.cached.read_misses), (8, 0));
     rig.judge();
 }
 

@@ -96,8 +96,20 @@ impl Controller {
                 self.reset_adaptive(set);
                 AdminOutcome::Done
             }),
+            AdminCommand::CountHosts { array } => self.count_hosts(array),
         };
         actions.admin.push(AdminReply { token, result });
+    }
+
+    /// Nothing was asked by a host yet. What members did and why stays counted: it was done.
+    fn count_hosts(&mut self, id: ArrayId) -> Result<AdminOutcome, AdminError> {
+        let array = self.arrays.get_mut(id.index()).and_then(Option::as_mut).ok_or(AdminError::NoSuchArray(id))?;
+        (array.requests, array.bytes) = ([0; 4], [0; 2]);
+        for number in 0..array.volume.set_count() {
+            let set = self.sets[array.volume.set(number).index()].as_mut().expect("arrays have sets");
+            (set.cached.read_hits, set.cached.read_misses) = (0, 0);
+        }
+        Ok(AdminOutcome::Done)
     }
 
     fn set_policy(

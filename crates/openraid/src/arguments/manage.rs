@@ -122,7 +122,7 @@ Settings:
                          use the journal where there is one, performance without one the volatile cache (wants --yes
                          and serve --cache)
 
-They last until the server ends. Without a setting, all of them are shown.
+They last until the server ends; only whether write.cache is journal is remembered. Without a setting, all of them are shown.
 
 Example:
   openraid set data rebuild.rate=50M write.partial=rmw")]

@@ -70,10 +70,10 @@ pub struct Common {
     /// Answer in JSON: one document, or one for each line where the verb goes on talking
     #[arg(long, global = true)]
     pub json: bool,
-    /// The control socket of the server [default: ask all servers of this user]
+    /// The control socket of the server, for verbs that ask one [default: ask all servers of this user]
     #[arg(long, global = true, value_name = "PATH", env = "OPENRAID_CONTROL")]
     pub control: Option<PathBuf>,
-    /// The file that remembers which members an array has
+    /// The file that remembers which members an array has, for verbs that take its name
     /// [default: $XDG_STATE_HOME/openraid/registry.json, for root /var/lib/openraid/registry.json]
     #[arg(long, global = true, value_name = "FILE", env = "OPENRAID_REGISTRY")]
     pub registry: Option<PathBuf>,
@@ -160,7 +160,22 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The verb as the user writes it.
+    /// The verb as the user types it.
+    pub const fn typed(&self) -> &'static str {
+        match self {
+            Self::Explain(_) => "explain",
+            Self::Journal(arguments) => match arguments.verb {
+                JournalVerb::Create(_) => "journal create",
+                JournalVerb::Show(_) => "journal show",
+                JournalVerb::Attach(_) => "journal attach",
+                JournalVerb::Discard(_) => "journal discard",
+                JournalVerb::Adopt(_) => "journal adopt",
+            },
+            _ => self.name(),
+        }
+    }
+
+    /// The name of the form in which it answers with `--json`: its own, or one of several.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",

@@ -22,10 +22,10 @@ pub struct TortureArguments {
     #[arg(long, value_name = "A..B", default_value = "1..1000", value_parser = seeds, conflicts_with = "replay")]
     pub seeds: Seeds,
     /// Begin no run after so many minutes; without --seeds, go on with the next seed until then
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), conflicts_with = "replay")]
+    #[arg(long, value_name = "N", value_parser = minutes, conflicts_with = "replay")]
     pub minutes: Option<u64>,
     /// One run, and its story if it loses something
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = seed)]
     pub replay: Option<u64>,
     /// Let a bug into the driver, to see it found; an unknown name lists those there are
     #[arg(long, value_name = "NAME")]
@@ -50,10 +50,21 @@ pub struct Seeds {
     pub last: u64,
 }
 
+/// Runs of more minutes than this were not meant: it is ten weeks.
+const MINUTES_MAX: u64 = 100_000;
+
+fn minutes(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|minutes| (1..=MINUTES_MAX).contains(minutes));
+    number.ok_or_else(|| format!("'{text}' is no number of minutes: say a whole one from 1 to {MINUTES_MAX}"))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no seed: seeds are whole numbers, as the runs are named by them"))
+}
+
 fn seeds(text: &str) -> Result<Seeds, String> {
-    let number = |word: &str| {
-        word.parse::<u64>().map_err(|_| format!("'{word}' is no seed: seeds are whole numbers; say A..B, like 1..1000"))
-    };
+    let number =
+        |word: &str| word.parse::<u64>().map_err(|_| format!("{}; say A..B, like 1..1000", seed(word).unwrap_err()));
     let (first, last) = match text.split_once("..") {
         Some((first, last)) => (number(first)?, number(last.strip_prefix('=').unwrap_or(last))?),
         None => (1, number(text)?),
@@ -77,5 +88,15 @@ mod tests {
             let error = seeds(wrong).expect_err(wrong);
             assert!(error.contains(word), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn minutes_and_seeds_that_are_no_whole_numbers_are_refused_in_words() {
+        assert_eq!((minutes("60"), seed("4711")), (Ok(60), Ok(4711)));
+        for wrong in ["0.5", "0", "100001", "-1", "an hour"] {
+            let error = minutes(wrong).expect_err(wrong);
+            assert!(error.contains(&format!("'{wrong}'")) && error.contains("from 1 to 100000"), "{error}");
+        }
+        assert!(seed("abc").expect_err("no number").contains("'abc' is no seed"));
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
-use crate::model::{ArrayModel, JournalModel, LimitModel};
+use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
 use crate::story::StoriesModel;
 
 /// The version of the protocol.
@@ -195,6 +195,8 @@ pub enum Answer {
     Limit(Box<LimitModel>),
     /// Stories.
     Stories(Box<StoriesModel>),
+    /// What a journal holds for an array, and whether that was given up.
+    Loss(LossModel),
     /// It was done: what, and the array afterwards.
     Done {
         /// In words.

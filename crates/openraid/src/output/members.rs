@@ -1,6 +1,7 @@
 //! Members that are not served: what each of them is, for people and as JSON.
 
 use openraid_core::array::assemble::Verdict;
+use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
 use serde::Serialize;
 
@@ -39,6 +40,8 @@ pub struct SetVerdict {
     pub degraded: bool,
     /// Why it does not start, or what force would risk.
     pub problem: Option<String>,
+    /// A journal holds writes that it was promised: it starts with that one, or without them where that is said.
+    pub needs_journal: bool,
     /// Its members.
     pub members: Vec<MemberVerdict>,
 }
@@ -63,6 +66,7 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         missing,
         starts,
         problem,
+        needs_journal: set.newest.features.contains(FeatureMap::CONTROLLER_JOURNAL),
         members: lines.collect(),
     }
 }
@@ -138,11 +142,20 @@ pub fn set_text(set: &SetVerdict) -> String {
     let missing = missing.join(", ");
     lines.push(match (set.starts, &set.problem) {
         (true, Some(risk)) => format!("    it starts by force: {}", risk.trim_end_matches([';', ' '])),
+        (true, None) if set.needs_journal && set.degraded => format!("    slot {missing} has no member"),
+        (true, None) if set.needs_journal => "    all members are there".into(),
         (true, None) if set.degraded => format!("    it starts degraded: slot {missing} has no member"),
         (true, None) => "    it starts with all members".into(),
         (false, problem) => {
             format!("    it does not start: {}", problem.as_deref().unwrap_or("the reason is not known"))
         }
     });
+    if set.needs_journal {
+        lines.push(
+            "    a journal holds writes that it was promised: it starts with that one only (serve --journal DEVICE), or \
+             without them (--journal-lost)"
+                .into(),
+        );
+    }
     lines.join("\n")
 }

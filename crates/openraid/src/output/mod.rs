@@ -21,8 +21,10 @@ use crate::exit::{Exit, Failure};
 pub struct Output {
     /// In JSON.
     pub json: bool,
-    /// The verb that answers.
+    /// The verb that answers, as its documents are named.
     pub verb: &'static str,
+    /// The verb as the user types it.
+    pub typed: &'static str,
 }
 
 /// A document with its schema in front and the end of the command behind.
@@ -84,7 +86,16 @@ impl Output {
             let body = ErrorBody { verb: self.verb, error: &failure.text };
             print_json(&Document { schema, body: &body, exit: failure.exit.code() });
         }
-        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.verb, failure.text);
+        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, failure.text);
+        failure.exit
+    }
+
+    /// The same with a document of the verb's own, whose fields say more than the words.
+    pub fn fail_with<T: Serialize>(&self, failure: &Failure, body: &T) -> Exit {
+        if self.json {
+            self.document(failure.exit, body);
+        }
+        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, failure.text);
         failure.exit
     }
 }

@@ -12,11 +12,15 @@ use openraid_units::Sectors;
 
 use super::members::check_free;
 use super::news::{plain, News};
+use super::settings::never_protected;
+use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
-use crate::model::{JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel};
+use crate::model::{
+    JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
+};
 
 /// The journal that a server was started with.
 #[derive(Debug)]
@@ -68,7 +72,7 @@ impl Server {
         let status = self.status()?;
         let own = self.journal.get();
         let trouble = own.and_then(|own| own.keeper.trouble());
-        Ok(match (&status.journal, own) {
+        let mut model = match (&status.journal, own) {
             (Some(journal), _) => Some(self.model_of(&status, journal, trouble)),
             // It is being looked for.
             (None, Some(own)) => Some(JournalModel {
@@ -83,6 +87,7 @@ impl Server {
                     .iter()
                     .map(|spec| JournalDeviceModel { device: spec.text.clone(), works: false })
                     .collect(),
+                other_missing: false,
                 joining: None,
                 ring_bytes: 0,
                 used_bytes: 0,
@@ -93,7 +98,11 @@ impl Server {
                 counters: None,
             }),
             (None, None) => None,
-        })
+        };
+        if let Some(model) = &mut model {
+            crate::verb::journal::name_arrays(model, &self.registry);
+        }
+        Ok(model)
     }
 
     fn model_of(&self, status: &ServiceStatus, journal: &JournalStatus, trouble: Option<String>) -> JournalModel {
@@ -128,6 +137,7 @@ impl Server {
             uuid: Some(journal.uuid.to_string()),
             controller: self.journal.get().map(|own| own.keeper.request().controller.to_string()),
             devices,
+            other_missing: false,
             joining: journal.joining.map(|join| JournalJoinModel {
                 device: name(join.drive),
                 copied_bytes: join.copied.bytes().get(),
@@ -153,15 +163,23 @@ impl Server {
     }
 
     /// An array begins to run: its writes are promised by the journal where that was so before, is remembered, or is
-    /// asked for. What stands in the way is said.
-    pub fn apply_journal_policy(&self, started: &StartedArray, wanted: bool) -> Option<String> {
-        let name = started.superblock.set_name.name().to_owned();
+    /// asked for, which is remembered. What stands in the way is said, and that there is a journal which it does not use.
+    pub(super) fn apply_journal_policy(
+        &self,
+        started: &StartedArray,
+        name: &str,
+        wanted: Option<bool>,
+    ) -> Option<String> {
         let sets: Vec<&StartedArray> =
             if started.legs.is_empty() { vec![started] } else { started.legs.iter().collect() };
         let marked = sets.iter().any(|set| set.superblock.features.contains(FeatureMap::CONTROLLER_JOURNAL));
-        let remembered = self.registry.find(&name).ok().flatten().is_some_and(|entry| entry.journalled);
-        if !(wanted || marked && self.journal.get().is_some() || remembered) {
-            return None;
+        let uuid = started.superblock.set_uuid.to_string();
+        let entry = self.registry.entries().ok().into_iter().flatten().find(|entry| entry.uuid.as_ref() == Some(&uuid));
+        let remembered = entry.as_ref().is_some_and(|entry| entry.journalled);
+        let before = marked && self.has_journal() || remembered;
+        if !wanted.unwrap_or(before) {
+            self.remember_wish(entry, wanted);
+            return self.has_journal().then(|| self.without_journal(started, name)).flatten();
         }
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
         for set in sets {
@@ -169,7 +187,18 @@ impl Server {
                 return Some(format!("{name}: its writes are not promised by a journal, as they were to be: {error}"));
             }
         }
+        self.remember_wish(entry, wanted);
         None
+    }
+
+    /// The server has a journal, and an array does not use it: whoever gave it may not know.
+    fn without_journal(&self, started: &StartedArray, name: &str) -> Option<String> {
+        let served = Served::of(started.clone(), Vec::new());
+        let remedy = match never_protected(&self.status().ok()?, &served) {
+            Some(why) => unprotected(why).to_owned(),
+            None => format!("write.cache=through; if they are to be: openraid set {name} write.cache=journal"),
+        };
+        Some(format!("{name}: its writes are not promised by the journal: {remedy}"))
     }
 
     /// Let a device join the journal: this one, or the one that was dropped.
@@ -260,17 +289,21 @@ impl Server {
         // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
         let found = look(&own.keeper.request().devices, options(Use::Examine), None, &[]).ok();
         let loss = found.map(|found| sum(&found.journal, &uuids)).filter(|loss| loss.entries > 0);
-        let what = if let Some(loss) = loss {
-            format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(&loss))
+        let what = if let Some(loss) = &loss {
+            format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(loss))
         } else if entries > 0 {
             format!("{entries} entries that wait for {array} to be started")
         } else {
             format!("what {array} was promised since its session began, as far as its members do not have it")
         };
+        let entries = Some(entries).filter(|entries| *entries > 0);
+        let model = |given_up: bool, text: String| {
+            let model = crate::verb::journal::loss_model(loss.as_ref(), given_up, text);
+            Answer::Loss(LossModel { entries: model.entries.or(entries), ..model })
+        };
         if !lost {
-            return Err(Failure::usage(format!(
-                "the journal holds {what}; bring the missing members back to get it, or add --lost to give it up for good"
-            )));
+            let remedy = "bring the missing members back to get it, or add --lost to give it up for good";
+            return Ok(model(false, format!("the journal holds {what}; {remedy}")));
         }
         // What is given up has to be written down, and a journal that is lost writes nothing.
         self.open_full_journal()?;
@@ -278,7 +311,7 @@ impl Server {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
             self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;
         }
-        Ok(Answer::Done { text: format!("given up and lost: {what}"), array: None })
+        Ok(model(true, format!("given up and lost: {what}")))
     }
 
     /// The identities of an array's sets: it is served, remembered, or named by one of them.

@@ -267,7 +267,7 @@ fn verdict(figures: &Figures) -> Verdict {
     let share = |waits: u64, of: u64| waits * 100 / of.max(1);
     if figures.requests == 0 && figures.inside == 0 {
         let knob = "nothing to move".into();
-        return Verdict { part: "nothing", what: "nothing: no client asks for anything".into(), knob };
+        return Verdict { part: "nothing", what: unasked(figures), knob };
     }
     if let Some(device) = figures.journal.iter().max_by_key(|device| device.busy) {
         if device.busy / 10 >= BUSY && figures.writes > 0 {
@@ -311,6 +311,16 @@ fn verdict(figures: &Figures) -> Verdict {
         };
     }
     by_depth(figures, member)
+}
+
+/// No client asks: what the members do all the same.
+fn unasked(figures: &Figures) -> String {
+    let nothing = "nothing: no client asks for anything";
+    let Some(member) = figures.members.iter().filter(|own| own.commands > 0).max_by_key(|own| own.busy) else {
+        return nothing.into();
+    };
+    let why = if figures.background { "background work goes on" } else { "what was asked before goes to the members" };
+    format!("{nothing}; {why} (the busiest, {}: {})", member.name, drive_text(member))
 }
 
 fn drive_text(drive: &DriveFigures) -> String {
@@ -432,7 +442,12 @@ mod tests {
         assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
         assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
-        assert_eq!(part(&Figures { requests: 0, inside: 0, ..figures() }), "nothing");
+        let idle = Figures { requests: 0, inside: 0, ..figures() };
+        assert_eq!(part(&idle), "nothing");
+        let text = judge("data", &idle).text;
+        assert!(text.contains("goes to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
+        let resting = Figures { members: Vec::new(), ..idle };
+        assert!(judge("data", &resting).text.contains("no client asks for anything; in the last"));
         assert_eq!(LimitModel::unknown().part, "unknown");
     }
 }

@@ -194,7 +194,7 @@ impl Server {
         let (opened, failed) = open_some(&specs, options);
         // It may be the array that filled it.
         self.open_full_journal()?;
-        let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: false };
+        let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: None };
         let taken = self.take(opened, how)?;
         let mut lines: Vec<String> = failed.into_iter().map(|(_, failure)| failure.text).collect();
         lines.extend(taken.failed);

@@ -13,6 +13,8 @@ pub const KEYS: &str =
 
 /// A window that is longer than this is longer than any cache's share.
 const WINDOW_MAX: Sectors = Sectors::mib(1024);
+/// A window is at least a line of the cache: nothing is read ahead in a shorter one.
+const WINDOW_MIN: Sectors = Sectors::kib(4);
 /// Sections are at least a line of the cache.
 const SECTION_MIN: Sectors = Sectors::kib(4);
 
@@ -28,7 +30,9 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> 
         "sorting" => named(key, value, &ON_OFF).map(|found| policy.sorting = found),
         // A reset is an order, not a setting: it leaves the policy on.
         "adaptive" => named(key, value, &ADAPTIVE).map(|found| policy.adaptive = found),
-        "read-ahead-max" => sectors(key, value, Sectors::ZERO, WINDOW_MAX).map(|found| policy.read_ahead_max = found),
+        "read-ahead-max" => sectors(key, value, WINDOW_MIN, WINDOW_MAX)
+            .map(|found| policy.read_ahead_max = found)
+            .map_err(|why| format!("{why}; read-ahead=none switches it off")),
         "split-above" => sectors(key, value, Sectors::ZERO, Sectors::MAX).map(|found| policy.split_above = found),
         "split-section" => sectors(key, value, SECTION_MIN, WINDOW_MAX).map(|found| policy.split_section = found),
         "profile" => named(key, value, &PROFILES).map(|found| *policy = Policy::of(found, has_journal)),
@@ -204,6 +208,7 @@ mod tests {
             ("read-ahead", "sometimes"),
             ("read-ahead-max", "2T"),
             ("read-ahead-max", "-1"),
+            ("read-ahead-max", "0"),
             ("mirror-read", ""),
             ("split-section", "0"),
             ("split-section", "512"),

@@ -4,7 +4,7 @@
 //! included. What has no effect on this array is set all the same, and said.
 
 use openraid_core::admin::{AdminCommand, PartialWritePolicy, Policy, Unprotected, WriteCache};
-use openraid_format::MdLevel;
+use openraid_format::{MdLevel, MinorVersion, Superblock};
 use openraid_runtime::service::ServiceStatus;
 
 use super::drive_cache::Wish;
@@ -36,8 +36,14 @@ impl Server {
             let why = unprotected(why);
             return Err(Failure::usage(format!("{name}: the journal cannot protect it: {why}")));
         }
-        if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile && !yes {
-            return Err(unconfirmed(settings));
+        if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile {
+            // What cannot be is not asked for a confirmation.
+            if status.cache.is_none() {
+                return Err(Failure::failed(format!("{name}: the server has no cache; start it with --cache SIZE")));
+            }
+            if !yes {
+                return Err(unconfirmed(settings, self.has_journal(), never_protected(&status, &served)));
+            }
         }
         let drives = wish.map(|wish| self.plan_drive_caches(&status, &served, wish)).transpose()?;
         if settings.iter().any(|(key, _)| key != "drive.cache") {
@@ -68,12 +74,22 @@ impl Server {
     }
 
     /// The next start of the array begins with the journal, or without it.
-    fn remember_journalled(&self, name: &str, journalled: bool) -> Result<(), Failure> {
-        let entry = self.registry.find(name)?.filter(|entry| entry.journalled != journalled);
-        if let Some(Err(failure)) = entry.map(|entry| self.registry.remember(Entry { journalled, ..entry })) {
-            output::warn(&failure.text);
-        }
+    ///
+    /// # Errors
+    /// The registry cannot be read.
+    pub fn remember_journalled(&self, name: &str, journalled: bool) -> Result<(), Failure> {
+        self.remember_wish(self.registry.find(name)?, Some(journalled));
         Ok(())
+    }
+
+    /// The same for an array by its entry. The registry is a convenience: what cannot be noted there is said.
+    pub(super) fn remember_wish(&self, entry: Option<Entry>, wish: Option<bool>) {
+        let (Some(entry), Some(journalled)) = (entry, wish) else { return };
+        if entry.journalled != journalled {
+            if let Err(failure) = self.registry.remember(Entry { journalled, ..entry }) {
+                output::warn(&failure.text);
+            }
+        }
     }
 }
 
@@ -81,35 +97,47 @@ fn is_journalled(policy: &Policy) -> bool {
     policy.write_cache == WriteCache::Journal
 }
 
-/// Why the journal can never protect an array, if that is so.
-fn never_protected(status: &ServiceStatus, served: &Served) -> Option<Unprotected> {
+/// Why the journal, or one that the server had, can never protect an array, if that is so.
+pub(super) fn never_protected(status: &ServiceStatus, served: &Served) -> Option<Unprotected> {
     let sets = served.sets();
     status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
         let superblock = view.status.superblock.as_ref();
         match view.protection {
             Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd | Unprotected::PartialParityLog)) => Some(why),
-            _ if superblock.is_none() => Some(Unprotected::Shape),
-            _ => None,
+            _ => match superblock {
+                None => Some(Unprotected::Shape),
+                Some(own) if own.ppl().is_some() => Some(Unprotected::PartialParityLog),
+                Some(own) if own.minor == MinorVersion::V1_0 && has_copies(own) => Some(Unprotected::MetadataAtEnd),
+                Some(_) => None,
+            },
         }
     })
 }
 
+/// Is every byte of it there several times?
+fn has_copies(superblock: &Superblock) -> bool {
+    matches!(superblock.level, MdLevel::Raid1 | MdLevel::Raid10) && superblock.raid_disks > 1
+}
+
 /// A volatile cache wants a confirmation.
-fn unconfirmed(settings: &[(String, String)]) -> Failure {
+fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<Unprotected>) -> Failure {
     let cause = settings.iter().rev().find(|(key, _)| matches!(key.as_str(), "write.cache" | "profile"));
     let cause = cause.map_or_else(String::new, |(key, value)| format!("{key}={value}: "));
+    let other = match (has_journal, never) {
+        (true, None) => ", or take write.cache=journal, with which nothing is lost".into(),
+        (false, None) => ", or start the server with --journal".into(),
+        (true, Some(why)) => format!("; the journal of this server cannot protect it: {}", unprotected(why)),
+        (false, Some(why)) => format!("; a journal could not protect it: {}", unprotected(why)),
+    };
     Failure::usage(format!(
         "{cause}writes are then acknowledged before they are on the members, and what was not flushed is lost when the \
-         power goes or the server ends; add --yes if clients flush what they need, or start the server with --journal"
+         power goes or the server ends; add --yes if clients flush what they need{other}"
     ))
 }
 
 /// Settings that this array, or this server, has no use for.
 fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
-    let copies = |view: &openraid_runtime::service::ArrayView| {
-        let superblock = view.status.superblock.as_ref();
-        superblock.is_some_and(|own| matches!(own.level, MdLevel::Raid1 | MdLevel::Raid10) && own.raid_disks > 1)
-    };
+    let copies = |view: &openraid_runtime::service::ArrayView| view.status.superblock.as_ref().is_some_and(has_copies);
     let sets = served.sets();
     let has_copies = status.arrays.iter().any(|view| sets.contains(&view.status.array) && copies(view));
     let mut notes = Vec::new();

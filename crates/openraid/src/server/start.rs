@@ -18,7 +18,7 @@ use crate::trial;
 pub struct Taken {
     /// Names of the arrays that are served now.
     pub served: Vec<String>,
-    /// What was not started, and why; a line each.
+    /// What was not started, and why, and what is not as it was to be; a line each.
     pub failed: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ pub struct Taking {
     pub journal_lost: bool,
     /// Look for stripes over arrays.
     pub nesting: Nesting,
-    /// Writes are to be promised by the journal.
-    pub journalled: bool,
+    /// Are writes to be promised by the journal? Nothing: as they were before.
+    pub journalled: Option<bool>,
 }
 
 impl Server {
@@ -55,9 +55,11 @@ impl Server {
         }
         let mut served = Vec::new();
         for array in started.arrays {
-            failed.extend(self.apply_journal_policy(&array, journalled));
-            match self.serve_started(array) {
-                Ok(name) => served.push(name),
+            match self.serve_journalled(array, journalled) {
+                Ok((name, note)) => {
+                    served.push(name);
+                    failed.extend(note);
+                }
                 Err(failure) => failed.push(failure.text),
             }
         }
@@ -69,21 +71,36 @@ impl Server {
     /// # Errors
     /// It cannot be exported; it is stopped again.
     pub fn serve_started(&self, started: StartedArray) -> Result<String, Failure> {
+        self.serve_journalled(started, None).map(|(name, _)| name)
+    }
+
+    /// The same with a word on the journal, as in [`Taking`]; with the name comes what should be known of that.
+    ///
+    /// # Errors
+    /// As [`Server::serve_started`].
+    pub fn serve_journalled(
+        &self,
+        started: StartedArray,
+        journalled: Option<bool>,
+    ) -> Result<(String, Option<String>), Failure> {
         let mut served = Served::of(started.clone(), Vec::new());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
             // Two arrays of one name can be told apart by their identity.
             let uuid = started.superblock.set_uuid.to_string();
             served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
         }
-        let export = self.export(&served.name, served.array);
-        if let Err(failure) = export {
+        let name = served.name.clone();
+        served.exports = vec![name.clone()];
+        let array = served.array;
+        // It has its name before anything is told of it, and its policy before hosts come.
+        self.put(served);
+        let note = self.apply_journal_policy(&started, &name, journalled);
+        if let Err(failure) = self.export(&name, array) {
+            self.state().arrays.retain(|other| other.array != array);
             self.handle.stop_and_release(&started).map_err(Failure::failed)?;
             return Err(failure);
         }
-        served.exports = vec![served.name.clone()];
-        let name = served.name.clone();
-        self.put(served);
-        Ok(name)
+        Ok((name, note))
     }
 
     /// Serve a drive as it is.

@@ -27,6 +27,7 @@ struct Body {
     sets: Vec<SetVerdict>,
     others: Vec<MemberVerdict>,
     tried: Vec<Tried>,
+    not_started: Vec<String>,
     nothing_written: bool,
 }
 
@@ -54,28 +55,32 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let mut lines = vec!["members".to_owned()];
     lines.extend(sets.iter().map(set_text));
     lines.extend(others.iter().map(line));
-    let mut tried = try_out(opened, false, arguments.read)?;
+    let (mut tried, mut not_started) = try_out(opened, false, arguments.read)?;
     let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Fine);
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if tried.is_empty() {
         let (opened, _) = open();
-        tried = try_out(opened, true, arguments.read)?;
-        lines.push(if tried.is_empty() {
-            "tried in memory: no array starts, not even by force".into()
-        } else {
-            "tried in memory: no array starts by itself; by force this one would".into()
+        (tried, not_started) = try_out(opened, true, arguments.read)?;
+        lines.push(match (tried.is_empty(), not_started.is_empty()) {
+            (true, true) => "tried in memory: no array starts, not even by force".into(),
+            (true, false) => "tried in memory: no array starts, not even by force:".into(),
+            (false, _) => "tried in memory: no array starts by itself; by force this one would".into(),
         });
         exit = Exit::Failed;
     } else {
         lines.push("tried in memory".into());
     }
+    if !not_started.is_empty() {
+        exit = exit.max(Exit::Failed);
+    }
     lines.extend(tried.iter().map(tried_text));
+    lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
         exit = Exit::CannotTell;
     }
-    let body = Body { sets, others, tried, nothing_written: true };
+    let body = Body { sets, others, tried, not_started, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
@@ -90,7 +95,12 @@ fn verdict(tried: &[Tried]) -> Exit {
     tried.iter().map(of).max().unwrap_or(Exit::Failed)
 }
 
-fn try_out(opened: Vec<(OpenedMember, ProbedMember)>, force: bool, read: Bytes) -> Result<Vec<Tried>, Failure> {
+/// What starts, and why the rest does not although members make it.
+fn try_out(
+    opened: Vec<(OpenedMember, ProbedMember)>,
+    force: bool,
+    read: Bytes,
+) -> Result<(Vec<Tried>, Vec<String>), Failure> {
     let trial = Trial::start(opened, force, Nesting::Follow)?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let mut tried = Vec::new();
@@ -109,7 +119,7 @@ fn try_out(opened: Vec<(OpenedMember, ProbedMember)>, force: bool, read: Bytes) 
         }
         tried.push(Tried { array, by_force: force, read_bytes: done, read_error: error });
     }
-    Ok(tried)
+    Ok((tried, trial.refused()))
 }
 
 fn tried_text(tried: &Tried) -> String {

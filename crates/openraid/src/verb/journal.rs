@@ -1,7 +1,7 @@
 //! `openraid journal`: made, shown, adopted, given up.
 
 use openraid_format::Uuid;
-use openraid_runtime::member::{MemberSpec, OpenedMember};
+use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
 use openraid_runtime::service::journal::{
     adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, Tally,
 };
@@ -18,9 +18,10 @@ use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::random_uuid;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
-use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel};
+use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
 use crate::output::table::Table;
 use crate::quantity::human;
+use crate::registry::Registry;
 use crate::server::members::check_free;
 use crate::trial::quiet_service;
 use crate::wiping;
@@ -36,6 +37,14 @@ struct CreateBody {
 #[derive(Serialize)]
 struct ShowBody<'a> {
     journal: &'a JournalModel,
+}
+
+#[derive(Serialize)]
+struct DiscardBody<'a> {
+    done: Option<&'a str>,
+    array: Option<()>,
+    #[serde(flatten)]
+    loss: &'a LossModel,
 }
 
 #[derive(Serialize)]
@@ -116,12 +125,11 @@ fn show(arguments: &JournalShowArguments, context: &Context) -> Outcome {
     let journal = if arguments.devices.is_empty() {
         of_server(context)?
     } else {
-        let found = look(&specs(&arguments.devices)?, options(Use::Examine), None, &[]).map_err(Failure::failed)?;
-        of_devices(&found)
+        of_named(&specs(&arguments.devices)?, context)?
     };
     let exit = match journal.state.as_str() {
         "lost" | "full" => Exit::Failed,
-        _ if journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
+        _ if journal.other_missing || journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
         _ => Exit::Fine,
     };
     Ok(context.output.answer(exit, &ShowBody { journal: &journal }, &text(&journal)))
@@ -137,6 +145,68 @@ fn of_server(context: &Context) -> Result<JournalModel, Failure> {
         "no running server has a journal; name the devices of one, or start a server with `openraid serve NAME --journal \
          DEVICE`",
     ))
+}
+
+/// What devices hold: whoever uses them is asked first, and knows better than what stands on them meanwhile.
+fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Failure> {
+    let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
+    let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
+    for mut server in context.servers.connect()? {
+        // A server that does not answer is found out by the lock that it holds.
+        let Ok(Answer::Journal(Some(journal))) = server.ask(&Command::Journal) else { continue };
+        if journal.devices.iter().filter_map(|device| resolved(&device.device)).any(|path| own.contains(&path)) {
+            return Ok(*journal);
+        }
+    }
+    let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
+    let holder = specs.iter().find_map(locked);
+    let found = look(specs, options(Use::Examine), None, &[]).map_err(|error| match &holder {
+        Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
+        None => Failure::failed(error),
+    })?;
+    let mut journal = of_devices(&found);
+    if holder.is_some() {
+        journal.state = "in-use".into();
+    }
+    name_arrays(&mut journal, &context.registry);
+    Ok(journal)
+}
+
+/// Does another program hold it?
+fn is_in_use(error: &OpenError) -> bool {
+    use openraid_sys::MemberError::{Busy, HeldByKernel, Locked};
+    matches!(error, OpenError::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
+}
+
+/// A stripe over arrays, by its level's word: the journal knows its legs.
+fn is_nested(level: &str) -> bool {
+    matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
+}
+
+/// Give names to arrays that have none: those that are remembered, by their identity, or of a nested one by what stands
+/// on its members.
+pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
+    let unnamed = |journal: &JournalModel| journal.arrays.iter().any(|array| array.name.is_none());
+    let Some(entries) = unnamed(journal).then(|| registry.entries().ok()).flatten() else { return };
+    for array in journal.arrays.iter_mut().filter(|array| array.name.is_none()) {
+        let known = entries.iter().find(|entry| entry.uuid.as_ref() == Some(&array.uuid));
+        array.name = known.map(|entry| entry.name.clone());
+    }
+    let nested = entries.iter().filter(|entry| entry.uuid.is_some() && is_nested(&entry.level));
+    for entry in nested {
+        if !unnamed(journal) {
+            return;
+        }
+        let specs: Vec<MemberSpec> = entry.members.iter().filter_map(|own| crate::members::spec(own).ok()).collect();
+        let (opened, _) = crate::members::open_some(&specs, options(Use::Examine));
+        for superblock in opened.into_iter().filter_map(|(_, probed)| probed.look.superblock) {
+            let uuid = superblock.set_uuid.to_string();
+            let own = journal.arrays.iter_mut().find(|array| array.uuid == uuid && array.name.is_none());
+            if let Some(array) = own {
+                array.name = Some(superblock.set_name.name().into());
+            }
+        }
+    }
 }
 
 /// What devices hold, as told without a server.
@@ -161,6 +231,7 @@ pub fn of_devices(found: &FoundDevices) -> JournalModel {
         devices: devices
             .map(|(n, own)| JournalDeviceModel { device: own.spec.text.clone(), works: used_by_log(n) })
             .collect(),
+        other_missing: found.is_half(),
         ring_bytes: ring.sectors.bytes().get(),
         used_bytes: used.bytes().get(),
         joining: None,
@@ -186,6 +257,7 @@ pub fn text(journal: &JournalModel) -> String {
         "opening" => "being opened",
         "closing" => "being closed",
         "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
+        "in-use" => "in use by another program, which was not asked: what stands here changes meanwhile",
         "full" => "FULL of what an array that has failed was promised; the others go on without it",
         _ => "not in use",
     };
@@ -198,10 +270,13 @@ pub fn text(journal: &JournalModel) -> String {
         let works = match (device.works, journal.state.as_str()) {
             _ if joins.is_some() => joining_text(joins),
             (true, _) => String::new(),
-            (false, "unused") => " (behind: it is brought up to date when the journal is used)".into(),
+            (false, "unused" | "in-use") => " (behind: it is brought up to date when the journal is used)".into(),
             (false, _) => " (does not work)".into(),
         };
         facts.row(["device", &format!("{}{works}", device.device)]);
+    }
+    if journal.other_missing {
+        facts.row(["alone", "one of two devices: the other one was not named, and may hold more; name both"]);
     }
     if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
@@ -264,8 +339,10 @@ fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outc
     let command = Command::DiscardJournalled { array: arguments.array.clone(), lost: arguments.lost };
     for mut server in context.servers.connect()? {
         if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
-            let answer = server.ask(&command)?;
-            return tell_done(context, &answer);
+            return match server.ask(&command)? {
+                Answer::Loss(loss) => Ok(tell_loss(context, &loss)),
+                _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
+            };
         }
     }
     Err(Failure::cannot_tell("no running server has a journal; name the devices of one that nobody uses with --on"))
@@ -303,25 +380,50 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
             "the journal holds nothing for array {array}; nothing has to be given up"
         )));
     }
-    let what = loss_text(&sum(&found.journal, &uuids));
+    let loss = sum(&found.journal, &uuids);
+    let what = loss_text(&loss);
     if !arguments.lost {
-        return Err(Failure::usage(format!(
+        let text = format!(
             "the journal holds {what} for {}; start the array with it to get them, or add --lost to give them up for good",
             arguments.array
-        )));
+        );
+        return Ok(tell_loss(context, &loss_model(Some(&loss), false, text)));
     }
     for own in &known {
         discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
     }
-    let answer = Answer::Done { text: format!("given up and lost: {what}"), array: None };
-    tell_done(context, &answer)
+    Ok(tell_loss(context, &loss_model(Some(&loss), true, format!("given up and lost: {what}"))))
+}
+
+/// What is lost, as documents and the control socket have it.
+pub fn loss_model(loss: Option<&Tally>, given_up: bool, text: String) -> LossModel {
+    LossModel {
+        given_up,
+        entries: loss.map(|loss| loss.entries),
+        data_sectors: loss.map(|loss| loss.data.get()),
+        data_bytes: loss.map(|loss| loss.data.bytes().get()),
+        member_writes: loss.map(|loss| loss.redos),
+        text,
+    }
+}
+
+/// What was only said ends as wrong usage does, so that nobody takes it for done.
+fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
+    let done = loss.given_up.then_some(loss.text.as_str());
+    let body = DiscardBody { done, array: None, loss };
+    if loss.given_up {
+        context.output.answer(Exit::Fine, &body, &loss.text)
+    } else {
+        context.output.fail_with(&Failure::usage(&loss.text), &body)
+    }
 }
 
 /// One of two devices, and nobody has said that the other one is dead.
 fn half(found: &FoundDevices, remedy: &str) -> Failure {
     Failure::failed(format!(
-        "{}; {remedy}, or if the other one is dead for good, add --alone: it may have held more",
-        found.other_missing()
+        "journal {}: this is copy {} of a journal on two devices, and the other one is missing, which may hold promises \
+         that this one has not; {remedy}, or if the other one is dead for good, add --alone",
+        found.devices[0].spec.text, found.superblocks[0].mirror
     ))
 }
 
@@ -347,6 +449,7 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
         adopt(&mut found, controller).map_err(Failure::failed)?;
     }
     let superblock = &found.journal.superblock;
+    let is_own = superblock.controller == controller;
     let body = AdoptBody {
         adopted: arguments.yes,
         uuid: superblock.journal.to_string(),
@@ -355,6 +458,15 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
     };
     let (exit, text) = if arguments.yes {
         (Exit::Fine, format!("journal {} belongs to this controller now", body.uuid))
+    } else if is_own && !found.is_half() {
+        (Exit::Fine, format!("journal {} belongs to this controller already: nothing has to be done", body.uuid))
+    } else if is_own {
+        let text = format!(
+            "journal {} belongs to this controller already; add --yes to go on with this device alone: the other one is \
+             refused then if it comes back",
+            body.uuid
+        );
+        (Exit::Usage, text)
     } else {
         let text = format!(
             "journal {} belongs to controller {}, this one is {controller}; if that one does not use it any more, add --yes",

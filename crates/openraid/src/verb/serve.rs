@@ -39,6 +39,8 @@ use crate::words::LevelWord;
 const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
 /// Cache of a server with a journal where nobody says how much.
 const JOURNAL_CACHE: Bytes = Bytes::mib(64);
+/// Where the least memory that works is looked for: a few MiB are enough.
+const LEAST_MEMORY_MIB_MAX: u64 = 1024;
 /// How often tasks are sampled, and the state on the terminal is redrawn.
 const TICK: Duration = Duration::from_millis(500);
 /// Of the memory for payload, so many parts in so many are for the engine's own work.
@@ -220,19 +222,33 @@ fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !arguments.journal.is_empty();
     let default = if journalled { JOURNAL_CACHE } else { Bytes(0) };
-    let (memory, cache) = (arguments.memory, arguments.cache.unwrap_or(default));
+    let (memory, cache) = (arguments.memory, arguments.cache.unwrap_or(default).round_down(frame));
     let journal = if journalled { JOURNAL_BUFFERS } else { Bytes(0) };
-    let (pool, cache) = (memory.round_down(frame), cache.round_down(frame));
-    let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
-    let limits = Limits { pool: pool + cache + journal, work, cache, journal, ..Limits::default() };
+    let with = |memory: Bytes| {
+        let pool = memory.round_down(frame);
+        let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
+        Limits { pool: pool + cache + journal, work, cache, journal, ..Limits::default() }
+    };
+    let limits = with(memory);
     check_sizes(&limits, memory)?;
-    limits.check().map_err(|error| {
-        Failure::usage(format!("--memory {}, --cache {}: {error}; give more", human(memory), human(cache)))
-    })?;
+    limits.check().map_err(|error| too_little(memory, &with, &error))?;
     if let Some(bound) = openraid_sys::memory::bound() {
         check_memory(&limits, &bound).map_err(Failure::usage)?;
     }
     Ok(limits)
+}
+
+/// Memory that cannot work, with the least that can.
+fn too_little(memory: Bytes, with: &dyn Fn(Bytes) -> Limits, error: &dyn std::fmt::Display) -> Failure {
+    let mut steps = (1..=LEAST_MEMORY_MIB_MAX).map(Bytes::mib);
+    let least = steps.find(|least| *least > memory && with(*least).check().is_ok());
+    Failure::usage(match least {
+        Some(least) => {
+            let (memory, least) = (human(memory), human(least));
+            format!("--memory {memory}: it is too little to work; give {least} at least")
+        }
+        None => format!("--memory {}, --cache {}: {error}", human(memory), human(with(memory).cache)),
+    })
 }
 
 /// What the limits would refuse without knowing the options.
@@ -331,9 +347,9 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
     Ok(())
 }
 
-/// Are all arrays to use the journal?
-fn journalled(arguments: &ServeArguments) -> bool {
-    arguments.consistency_policy == Some(ConsistencyWord::ControllerJournal)
+/// Are all arrays to use the journal, or is none to?
+fn journalled(arguments: &ServeArguments) -> Option<bool> {
+    arguments.consistency_policy.map(|policy| policy == ConsistencyWord::ControllerJournal)
 }
 
 /// An array that lives as long as the server.
@@ -376,11 +392,13 @@ fn make(
     let plans = shape.plan(&sizes, &names)?;
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&server.handle(), &plans, opened)?;
-    if let Some(why) = server.apply_journal_policy(&started, journalled(arguments)) {
-        context.output.warn(&why);
+    let (name, note) = server.serve_journalled(started, journalled(arguments))?;
+    if let Some(note) = note {
+        context.output.warn(&note);
     }
-    let name = server.serve_started(started)?;
-    if let Err(failure) = server.remember(&name) {
+    let remembered = server.remember(&name);
+    let wish = journalled(arguments).map_or(Ok(()), |wish| server.remember_journalled(&name, wish));
+    if let Err(failure) = remembered.and(wish) {
         context.output.warn(&failure.text);
     }
     Ok(())
@@ -485,6 +503,20 @@ mod tests {
         let text = check_memory(&limits(Bytes(0)), &bound(100)).unwrap_err();
         assert!(text.contains("give less to --memory (160 MiB now)"), "{text}");
         check_memory(&limits(Bytes::mib(64)), &bound(256)).unwrap();
+    }
+
+    #[test]
+    fn memory_that_cannot_work_is_refused_with_the_least_that_can() {
+        let frame = Bytes(openraid_core::limits::FRAME_BYTES);
+        let with = |memory: Bytes| {
+            let work = (memory / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
+            Limits { pool: memory.round_down(frame), work, cache: Bytes(0), journal: Bytes(0), ..Limits::default() }
+        };
+        let text = too_little(Bytes::kib(1), &with, &"small").text;
+        let least = text.rsplit("give ").next().and_then(|rest| rest.strip_suffix(" MiB at least")).expect("a figure");
+        let least: u64 = least.parse().expect("a number");
+        assert!(with(Bytes::mib(least)).check().is_ok(), "{text}");
+        assert!((1..least).all(|less| with(Bytes::mib(less)).check().is_err()), "{text}");
     }
 
     #[test]

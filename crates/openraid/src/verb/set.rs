@@ -12,14 +12,23 @@ use crate::exit::{Failure, Outcome};
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
     let mut settings = Vec::new();
-    if let Some(policy) = arguments.consistency_policy {
-        settings.push(("write.cache".to_owned(), write_cache_of(policy, &arguments.array, context)?.to_owned()));
-    }
     for text in &arguments.settings {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(format!("{text:?} is no setting; write KEY=VALUE, as in rebuild.rate=50M"))
         })?;
         settings.push((key.to_owned(), value.to_owned()));
+    }
+    if let Some(policy) = arguments.consistency_policy {
+        let value = write_cache_of(policy, &arguments.array, context)?;
+        let other = settings.iter().find(|(key, other)| key == "write.cache" && other != value);
+        if let Some((_, other)) = other {
+            return Err(Failure::usage(format!(
+                "--consistency-policy {} is write.cache={value}, which contradicts write.cache={other}; leave one of them out",
+                policy.text()
+            )));
+        }
+        // Behind the others: a profile has a word on it, too.
+        settings.push(("write.cache".to_owned(), value.to_owned()));
     }
     // Whether something is put at risk depends on the server: it asks for the confirmation.
     let command = Command::Set { array: arguments.array.clone(), settings, yes: arguments.yes };

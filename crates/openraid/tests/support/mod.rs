@@ -58,6 +58,18 @@ impl Ran {
     }
 }
 
+impl Ran {
+    /// It ended with this code, and says so on standard output in words that contain these.
+    #[track_caller]
+    pub fn refused_aloud(self, code: i32, words: &[&str]) -> Self {
+        let ran = self.expect(code);
+        for word in words {
+            assert!(ran.text().contains(word), "{word:?} is not in: {}", ran.text());
+        }
+        ran
+    }
+}
+
 impl Lab {
     pub fn new(name: &str) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -104,7 +104,18 @@ impl ServiceHandle {
         if request.nesting == Nesting::Follow {
             self.start_outer(&mut started)?;
         }
+        for array in &started.arrays {
+            self.count_hosts(array);
+        }
         Ok(started)
+    }
+
+    /// What was read and written to start an array was asked by no host.
+    pub(super) fn count_hosts(&self, array: &StartedArray) {
+        for own in array.legs.iter().chain([array]) {
+            // Refused where it does not run any more: then there is nothing to count.
+            let _ = self.admin(AdminCommand::CountHosts { array: own.array });
+        }
     }
 
     fn start_set(&self, set: &[Attached], mut options: AssembleOptions) -> Result<StartedArray, StartError> {

@@ -113,7 +113,9 @@ impl ServiceHandle {
             self.forget_old_stripe(array)?;
         }
         let members = verdicts.into_iter().map(|(drive, verdict)| (drive, text(drive), verdict)).collect();
-        Ok(StartedArray { array, superblock, legs: Vec::new(), members, forced: None })
+        let started = StartedArray { array, superblock, legs: Vec::new(), members, forced: None };
+        self.count_hosts(&started);
+        Ok(started)
     }
 
     /// Members of an earlier nested array still hold the superblock of its stripe where the new array's data begin:
@@ -151,7 +153,11 @@ impl ServiceHandle {
         }
         let outer = result.and_then(|()| self.stripe(request.name, request.chunk, &legs));
         match outer {
-            Ok((array, superblock)) => Ok(StartedArray { array, superblock, legs, members: Vec::new(), forced: None }),
+            Ok((array, superblock)) => {
+                let started = StartedArray { array, superblock, legs, members: Vec::new(), forced: None };
+                self.count_hosts(&started);
+                Ok(started)
+            }
             Err(error) => {
                 for leg in &legs {
                     self.stop_and_release(leg)?;

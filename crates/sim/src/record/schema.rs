@@ -178,6 +178,7 @@ choice!(AdminCommand {
     18 => ResetAdaptive { array },
     19 => JoinJournal { drive, generation, epoch },
     20 => ReleaseJournalDevice,
+    21 => CountHosts { array },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },
