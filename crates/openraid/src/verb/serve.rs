@@ -444,7 +444,13 @@ fn attend(arguments: &ServeArguments, context: &Context, service: &Service, serv
     let mut next = Instant::now();
     loop {
         match service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => return exit,
+            Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
+                // What came since the last tick is told, too.
+                for news in server.journal_news() {
+                    tell_news(context, live.as_mut(), &news);
+                }
+                return exit;
+            }
             Ok(event) => {
                 if matches!(event, ServiceEvent::StopFailed(..)) {
                     exit = Exit::Failed;
