@@ -446,6 +446,9 @@ fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they
     assert_eq!(lab.line("journal show j0 j1 --json").expect(0).json()["journal"]["state"], "in-use");
     let asked = lab.run(&["journal", "show", "j0", "--control", apart, "--json"]).expect(0).json();
     assert_eq!(asked["journal"]["state"], "live", "{asked:#}");
+    let examined = lab.line("examine j0 --json").expect(0).json();
+    let own = &examined["members"][0]["journal"];
+    assert_eq!((&own["state"], &own["arrays"][0]["name"]), (&"in-use".into(), &"data".into()), "{examined:#}");
     server.kill();
     let shown = lab.line("journal show j0 j1 --json").expect(0).json();
     assert_eq!((&shown["journal"]["state"], &shown["journal"]["other_missing"]), (&"unused".into(), &false.into()));

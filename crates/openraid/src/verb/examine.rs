@@ -3,7 +3,6 @@
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{BitmapHeader, FeatureMap, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember};
-use openraid_runtime::service::journal::look;
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -122,7 +121,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
             members.push(Member { error: Some(failure.text), ..empty(name) });
         }
         for (_, probed) in opened {
-            let journal = journal(&spec, &probed);
+            let journal = journal(&spec, &probed, context);
             if probed.look.superblock.is_none() && !matches!(journal, Some(Ok(_))) {
                 exit = exit.max(Exit::Failed);
             }
@@ -141,11 +140,11 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
 }
 
 /// What the journal on a device holds, if there is one.
-fn journal(spec: &MemberSpec, probed: &ProbedMember) -> Option<Result<JournalModel, String>> {
+fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
     let found = probed.look.foreign.list();
     found.iter().find(|finding| finding.kind == ForeignKind::OpenraidJournal)?;
-    let looked = look(std::slice::from_ref(spec), options(Use::Examine), None, &[]);
-    Some(looked.map(|found| super::journal::of_devices(&found)).map_err(|error| error.to_string()))
+    let looked = super::journal::of_devices(std::slice::from_ref(spec), &context.registry);
+    Some(looked.map_err(|failure| failure.text))
 }
 
 fn empty(member: String) -> Member {

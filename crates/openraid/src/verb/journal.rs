@@ -158,17 +158,25 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
             return Ok(*journal);
         }
     }
+    of_devices(specs, &context.registry)
+}
+
+/// What stands on devices, whoever uses them: nobody is asked.
+///
+/// # Errors
+/// It is no journal, or cannot be followed.
+pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
     let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
     let holder = specs.iter().find_map(locked);
     let found = look(specs, options(Use::Examine), None, &[]).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
         None => Failure::failed(error),
     })?;
-    let mut journal = of_devices(&found);
+    let mut journal = model_of(&found);
     if holder.is_some() {
         journal.state = "in-use".into();
     }
-    name_arrays(&mut journal, &context.registry);
+    name_arrays(&mut journal, registry);
     Ok(journal)
 }
 
@@ -210,7 +218,7 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
 }
 
 /// What devices hold, as told without a server.
-pub fn of_devices(found: &FoundDevices) -> JournalModel {
+fn model_of(found: &FoundDevices) -> JournalModel {
     let superblock = &found.journal.superblock;
     let ring = superblock.ring();
     let used = ring.distance(found.journal.tail.position, found.journal.head.position);
