@@ -139,6 +139,8 @@ reasons! {
     WaitedForFrames = "waited for frames",
     /// The reply waited until the failure of a member was durable on the others.
     WaitedForFailureMark = "waited until a member's failure was recorded",
+    /// A discard of an array that the journal protects was ignored: the journal would have to remember it.
+    DiscardProtected = "discard ignored: the journal protects the array, and would have to remember it",
     /// A discard of less than a stripe, or on members that do not promise zeroes, was ignored.
     DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
     /// A discard was handed to the members.
@@ -155,6 +157,8 @@ reasons! {
     DestageAged = "destaged: it had waited long enough",
     /// A dirty unit is written because more than the high mark of the cache was dirty.
     DestagePressed = "destaged: too much of the cache was dirty",
+    /// A dirty unit is written because it keeps the oldest entries of the journal, whose room is needed.
+    DestageForJournal = "destaged: the journal needs the room of its entries",
     /// A dirty unit is written because a flush, a stop or another request waits for it.
     DestageUrgent = "destaged: somebody waited for it",
 }

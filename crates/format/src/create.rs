@@ -302,6 +302,7 @@ impl NewSet {
             resync_offset: self.resync_from.map_or(u64::MAX, Sectors::get),
             logical_block_size: 0,
             roles,
+            journal: None,
             unassigned: Unassigned::default(),
         };
         let says_layout = self.level == MdLevel::Raid0 && self.layout != 0;

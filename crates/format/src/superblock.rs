@@ -67,6 +67,8 @@ mod at {
     pub const CHECKSUM: usize = 216;
     pub const MAX_DEV: usize = 220;
     pub const LOGICAL_BLOCK_SIZE: usize = 224;
+    /// Of openraid; to md it is padding.
+    pub const JOURNAL: usize = 228;
     pub const PAD_228: usize = 228;
 }
 
@@ -157,7 +159,7 @@ pub struct PplPlace {
 pub struct Unassigned {
     /// Bytes 12 to 15.
     pub pad_12: [u8; 4],
-    /// Bytes 228 to 255.
+    /// Bytes 228 to 255, where they do not name a journal.
     pub pad_228: [u8; 28],
 }
 
@@ -221,6 +223,8 @@ pub struct Superblock {
     pub logical_block_size: u32,
     /// Roles by device number.
     pub roles: RoleTable,
+    /// Which journal may hold something for the set; there just where [`FeatureMap::CONTROLLER_JOURNAL`] is set.
+    pub journal: Option<Uuid>,
     /// What has no meaning yet.
     pub unassigned: Unassigned,
 }
@@ -281,7 +285,11 @@ impl Superblock {
             resync_offset: le::u64_at(header, at::RESYNC_OFFSET),
             logical_block_size: le::u32_at(header, at::LOGICAL_BLOCK_SIZE),
             roles: decode_roles(bytes),
-            unassigned: Unassigned { pad_12: le::array(header, at::PAD_12), pad_228: le::array(header, at::PAD_228) },
+            journal: features.contains(FeatureMap::CONTROLLER_JOURNAL).then(|| Uuid(le::array(header, at::JOURNAL))),
+            unassigned: Unassigned {
+                pad_12: le::array(header, at::PAD_12),
+                pad_228: unassigned_at_the_end(header, features),
+            },
         };
         check::all(&superblock, drive_size)?;
         Ok(superblock)
@@ -356,6 +364,15 @@ impl Superblock {
         le::put(out, at::MAX_DEV, &max_dev.to_le_bytes());
         le::put(out, at::LOGICAL_BLOCK_SIZE, &self.logical_block_size.to_le_bytes());
         le::put(out, at::PAD_228, &self.unassigned.pad_228);
+        if let Some(journal) = self.journal {
+            le::put(out, at::JOURNAL, &journal.0);
+        }
+    }
+
+    /// Say which journal may hold something for the set, or that none does; the feature bit follows.
+    pub fn set_journal(&mut self, journal: Option<Uuid>) {
+        self.features.set(FeatureMap::CONTROLLER_JOURNAL, journal.is_some());
+        self.journal = journal;
     }
 
     /// Features in use that this implementation cannot serve. Where it is not empty the member must be left
@@ -521,6 +538,15 @@ fn checksum(bytes: &[u8], entries: usize) -> u32 {
     sum -= u64::from(le::u32_at(bytes, at::CHECKSUM));
     let folded = (sum & 0xffff_ffff) + (sum >> 32);
     u32::try_from(folded & 0xffff_ffff).expect("masked to 32 bits")
+}
+
+/// Bytes 228 to 255 without the journal's name, which goes when the journal holds nothing any more.
+fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
+    let mut pad = le::array(header, at::PAD_228);
+    if features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+        pad[..size_of::<Uuid>()].fill(0);
+    }
+    pad
 }
 
 /// The role table behind a header whose envelope holds.

@@ -164,6 +164,28 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
 }
 
 #[test]
+fn another_journal_that_knows_the_array_from_earlier_is_refused() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-other", 16, "j0", "16M");
+    lab.line("journal create --size 16M j1").expect(0);
+    killed(&lab, &["j0"]);
+    // What it held is given up, and the array goes on with the other one.
+    let server = restarted(&lab, &["--journal", "j1", "--journal-lost"]);
+    lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
+    assert!(io(&lab, &["write -P 8 0 64k", "write -P 9 1000k 8k"]));
+    server.kill();
+    let own = lab.line("examine j1 --json").expect(0).json()["members"][0]["journal"]["uuid"].clone();
+    let own = own.as_str().expect("a journal has a name").to_owned();
+    assert!(lab.line("examine d0").expect(0).text().contains(&format!("journal {own} holds writes")));
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["it is not the one that is here", &own]);
+    let server = restarted(&lab, &["--journal", "j1"]);
+    assert!(io(&lab, &["read -P 8 0 64k", "read -P 9 1000k 8k"]));
+    server.stop();
+}
+
+#[test]
 fn what_a_journal_holds_can_be_given_up_by_name() {
     if !has_tools() {
         return;

@@ -5,6 +5,7 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
+use openraid_core::reason::Reason;
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, Shape};
@@ -342,6 +343,12 @@ fn a_log_never_holds_more_than_the_cache_can_take_over() {
             while Sectors(logged(&machine) - start).bytes() < cache * 8 {
                 machine.rig.session.run_on(&mut machine.rig.world, &load, 8);
             }
+            let status = machine.rig.status();
+            let count =
+                |reason: Reason| status.reasons.iter().find(|(own, _)| *own == reason).map_or(0, |(_, count)| *count);
+            assert!(count(Reason::DestageForJournal) > 0, "{shape}: it is the journal that wants them written");
+            assert_eq!(count(Reason::DestageAged), 0, "{shape}: nothing is five seconds old");
+            assert!(count(Reason::WaitedForJournal) <= 2 * status.requests[1], "{shape}: a wait counts once");
             let steps = u32::try_from(machine.rig.random.below(300)).unwrap();
             machine.rig.rest_or(steps);
             machine.cut();

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
@@ -168,19 +169,22 @@ impl Controller {
     fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
         let common = &set.metadata.as_ref().expect("just put").common;
         let index = self.journal.superblock.as_ref().and_then(|superblock| superblock.index_of(common.set_uuid));
-        if !common.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+        let Some(named) = common.journal else {
             // What the journal still has of it was void when it was stopped, or given up.
             if let Some(index) = index {
                 self.journal.log.settle_array(index);
             }
             return Ok(());
-        }
-        let works = matches!(self.journal.state, JournalState::Live | JournalState::Opening);
+        };
+        // Another journal may know the set from earlier, and what it has is older than what the members have.
+        let works = matches!(self.journal.state, JournalState::Live | JournalState::Opening)
+            && self.journal.superblock.as_ref().is_some_and(|superblock| superblock.journal == named);
         let (Some(index), true) = (index, works) else {
-            return Err(AdminError::NotPossible(
-                "a journal holds writes that this array has promised to keep, and it is not the one that is here: start the \
-                 server with that journal (--journal), or give those writes up (assemble with --journal-lost)",
-            ));
+            return Err(AdminError::Refused(format!(
+                "a journal holds writes that this array has promised to keep, and it is not the one that is here: it is \
+                 {named}; start the server with that journal (--journal), or give those writes up (assemble with \
+                 --journal-lost)"
+            )));
         };
         if !self.journal.can_replay(index) {
             return Err(AdminError::NotPossible(
@@ -196,7 +200,7 @@ impl Controller {
         }
         let superblock = self.journal.superblock.as_ref().expect("just seen");
         set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
-        set.journal.index = index;
+        (set.journal.uuid, set.journal.index) = (named, index);
         let behind = set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
         (set.journal.marked, set.journal.replaying, set.journal.behind) = (true, true, behind.then_some(0));
         set.life = Life::Starting;

@@ -50,15 +50,14 @@ impl Set {
     /// Bring the common superblock in line with the state of the set, for the next generation.
     fn update_common(&mut self, wall_clock: u64, events_step: u64) {
         let resync = self.resync_mark();
-        let journal = self.journal_features();
+        let (journal, behind) = self.journal_mark();
         let optimal = self.health() == Health::Optimal;
         let Some(metadata) = &mut self.metadata else { return };
         let common = &mut metadata.common;
         common.events += events_step;
         common.resync_offset = resync;
-        for (feature, on) in journal {
-            common.features.set(feature, on);
-        }
+        common.set_journal(journal);
+        common.features.set(FeatureMap::JOURNAL_BEHIND, behind);
         common.updated = Timestamp::new(wall_clock, 0);
         for member in &mut self.members {
             let Some(own) = member.superblock.as_mut() else { continue };

@@ -89,8 +89,10 @@ impl Controller {
             Reason::DestageFull
         } else if self.cache.syncs > 0 {
             Reason::DestageUrgent
-        } else if self.cache.draining {
+        } else if self.cache.is_drained(entry.set) {
             Reason::DestagePressed
+        } else if self.cache.keeps_entry_below(unit, self.journal.presses) {
+            Reason::DestageForJournal
         } else {
             Reason::DestageAged
         }

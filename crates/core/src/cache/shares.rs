@@ -127,7 +127,7 @@ impl Cache {
     }
 
     /// Is a set drained?
-    fn is_drained(&self, set: SetId) -> bool {
+    pub(crate) fn is_drained(&self, set: SetId) -> bool {
         let count = self.shares.collectors;
         if !self.draining || count <= 1 {
             return self.draining;
@@ -201,7 +201,7 @@ impl Cache {
     }
 
     /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
-    fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
+    pub(crate) fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
         let first = self.units.get(unit).lines.head;
         let pin = if first == crate::slab::NONE { 0 } else { self.lines.get(first).pin };
         pin != 0 && pin < sequence

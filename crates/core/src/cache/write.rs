@@ -229,10 +229,15 @@ impl Controller {
             if is_full && self.cache.is_held() {
                 return self.pass_cache(piece, set, at, len);
             }
-            if promise == Promise::Journal && len.is_zero() {
-                self.explain_piece(piece, set, Reason::WaitedForJournal, at.get(), 0);
+            let reason = match (is_full, len.is_zero()) {
+                (true, _) => Reason::WaitedForCache,
+                (false, true) => Reason::WaitedForJournal,
+                (false, false) => Reason::WaitedForDestage,
+            };
+            // It is tried again whenever there may be room: one wait all the same.
+            if self.pieces[piece].waits.replace(reason) != Some(reason) {
+                self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
             }
-            self.explain_piece(piece, set, Reason::WaitedForCache, at.get(), self.cache.dirty);
             self.cache.draining = true;
             self.cache_waiters.push(piece);
             return Cached::Waits;
@@ -241,6 +246,7 @@ impl Controller {
         let bytes = taken.bytes().get().min(FRAME_BYTES);
         self.push_piece_copy(piece, columns, bytes, actions);
         self.pieces[piece].split += taken;
+        self.pieces[piece].waits = None;
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.explain(set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open.sequence } else { 0 };

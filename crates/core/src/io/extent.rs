@@ -264,7 +264,7 @@ impl Controller {
             self.tell_made(key.index);
             self.ready.push(key.index);
         } else {
-            let reason = Reason::DiscardIgnored;
+            let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
             self.explain(set_id, reason, set_lba.get(), 0);
             self.tell_request(index, || What::Reason { reason, figure: 0 });
         }
@@ -313,7 +313,7 @@ impl Controller {
                 let set = self.ops[index].set;
                 // The journal took over while it waited for its range: a replay would bring back what it takes away, in part.
                 if self.set(set).journal.session != Session::Off {
-                    self.explain_op(index, Reason::DiscardIgnored, self.ops[index].at.get(), 0);
+                    self.explain_op(index, Reason::DiscardProtected, self.ops[index].at.get(), 0);
                     return self.finish_op(index, actions);
                 }
                 if !self.begin_write(index, actions) || !self.is_discard_recorded(index) {

@@ -120,6 +120,8 @@ pub(crate) struct Piece {
     pub careful: bool,
     /// In the queue of pieces that want operations, or waiting for the cache.
     pub queued: bool,
+    /// What it waits for since it was looked at last.
+    pub waits: Option<Reason>,
     /// Lines are kept ready for what it reads.
     pub fills: bool,
     /// First of the pieces that wait for what this one brings.
@@ -155,6 +157,7 @@ impl Piece {
             fresh: false,
             careful: false,
             queued: false,
+            waits: None,
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
@@ -275,6 +278,7 @@ impl Controller {
             restart: false,
             fresh: false,
             careful: false,
+            waits: None,
             queued: false,
             fills: false,
             waiters: NONE,

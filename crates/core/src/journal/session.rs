@@ -14,7 +14,7 @@
 //! The mark is durable on every member before the first promise, and goes when nothing is promised any more: with
 //! the clean mark when it is quiet, or because the journal is lost, switched off, or the set is stopped.
 
-use openraid_format::{ArrayState, FeatureMap, JournalArray, JournalSuperblock, MinorVersion, Uuid};
+use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Sectors, SetId};
 
 use super::redo::is_protectable;
@@ -48,6 +48,8 @@ pub enum Session {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetJournal {
     pub session: Session,
+    /// The journal that its superblocks name while they have the mark.
+    pub uuid: Uuid,
     /// Its place in the journal's table.
     pub index: u8,
     /// The entry with which the session began.
@@ -77,6 +79,7 @@ pub(crate) struct SetJournal {
 impl SetJournal {
     pub(crate) const NONE: Self = Self {
         session: Session::Off,
+        uuid: Uuid([0; 16]),
         index: 0,
         since: 0,
         wanted: false,
@@ -261,9 +264,11 @@ impl Controller {
             return self.set_session(id, Session::Off);
         };
         superblock.arrays[usize::from(index)] = Some(array);
+        let own = superblock.journal;
         let generation = journal.request_superblock();
         let set = self.set_mut(id);
-        (set.journal.index, set.journal.since, set.journal.told_full) = (index, first, false);
+        (set.journal.uuid, set.journal.index, set.journal.since) = (own, index, first);
+        set.journal.told_full = false;
         self.set_session(id, Session::Entering(generation))
     }
 
@@ -382,9 +387,10 @@ impl Set {
         matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0 && self.dirty.all() == 0
     }
 
-    /// Does the mark that keeps others away belong into its superblocks, and that the journal does not know everything?
-    pub(crate) fn journal_features(&self) -> [(FeatureMap, bool); 2] {
-        let behind = self.journal.marked && self.journal.behind.is_some();
-        [(FeatureMap::CONTROLLER_JOURNAL, self.journal.marked), (FeatureMap::JOURNAL_BEHIND, behind)]
+    /// The mark that keeps others away, as it belongs into its superblocks: which journal, and whether that does not know
+    /// everything.
+    pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
+        let journal = self.journal.marked.then_some(self.journal.uuid);
+        (journal, journal.is_some() && self.journal.behind.is_some())
     }
 }

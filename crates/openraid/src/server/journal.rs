@@ -1,7 +1,7 @@
 //! The journal of a server: opened before arrays are started, watched over, shown, and given up by name.
 
 use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus, Policy, WriteCache};
-use openraid_format::{FeatureMap, ForeignKind, Uuid};
+use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
     array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest,
@@ -172,7 +172,7 @@ impl Server {
     ) -> Option<String> {
         let sets: Vec<&StartedArray> =
             if started.legs.is_empty() { vec![started] } else { started.legs.iter().collect() };
-        let marked = sets.iter().any(|set| set.superblock.features.contains(FeatureMap::CONTROLLER_JOURNAL));
+        let marked = sets.iter().any(|set| set.superblock.journal.is_some());
         let uuid = started.superblock.set_uuid.to_string();
         let entry = self.registry.entries().ok().into_iter().flatten().find(|entry| entry.uuid.as_ref() == Some(&uuid));
         let remembered = entry.as_ref().is_some_and(|entry| entry.journalled);

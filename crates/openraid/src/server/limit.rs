@@ -296,6 +296,16 @@ fn verdict(figures: &Figures) -> Verdict {
     if let Some(member) = member.filter(|member| member.busy / 10 >= BUSY) {
         return busiest(figures, member);
     }
+    if share(figures.logged, figures.writes) >= CACHE_WAITS && figures.logged >= figures.cache {
+        return Verdict {
+            part: "journal",
+            what: format!("the journal has no room: writes waited for it {} times", figures.logged),
+            knob:
+                "a larger journal (openraid journal create --size): three times the cache is plenty; a smaller --cache \
+                   needs less of it; otherwise more or faster members"
+                    .into(),
+        };
+    }
     if share(figures.cache, figures.writes) >= CACHE_WAITS {
         return Verdict {
             part: "cache",
@@ -441,6 +451,10 @@ mod tests {
         assert_eq!(part(&hungry), "memory");
         assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
         assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
+        let crowded = Figures { writes: 100, cache: 3, logged: 50, ..figures() };
+        assert_eq!(part(&crowded), "journal");
+        assert!(judge("data", &crowded).knob.contains("larger journal"));
+        assert_eq!(part(&Figures { cache: 60, ..crowded }), "cache");
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
         let idle = Figures { requests: 0, inside: 0, ..figures() };
         assert_eq!(part(&idle), "nothing");

@@ -1,6 +1,5 @@
 //! `openraid assemble`: what some members make; remembered, and handed to a running server.
 
-use openraid_format::FeatureMap;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
@@ -55,13 +54,13 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
-    let marked = |set: &&sets::SetPlan| set.newest.features.contains(FeatureMap::CONTROLLER_JOURNAL);
-    lines.extend(plans.iter().filter(marked).map(|set| {
-        format!(
-            "  array {}: a journal holds writes that it was promised; it is served with that one (--journal), or without \
-             them (--journal-lost)",
+    lines.extend(plans.iter().filter_map(|set| {
+        let journal = set.newest.journal?;
+        Some(format!(
+            "  array {}: journal {journal} holds writes that it was promised; it is served with that one (--journal), or \
+             without them (--journal-lost)",
             set.newest.set_name
-        )
+        ))
     }));
     // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
     let trial = Trial::start_as(opened, arguments.force, Nesting::Follow, true)?;

@@ -353,10 +353,10 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
     if own.corrected_reads > 0 {
         table.row(["repaired", &format!("{} reads", own.corrected_reads)]);
     }
-    if own.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+    if let Some(journal) = own.journal {
         table.row([
             "journal",
-            "a journal of openraid holds writes that this array was promised: it starts with that one only",
+            &format!("journal {journal} holds writes that this array was promised: it starts with that one only"),
         ]);
     }
     let unsupported = own.unsupported_features();

@@ -75,7 +75,8 @@ fields! {
     Superblock {
         minor, features, set_uuid, set_name, created, level, layout, size, chunk, raid_disks, bitmap_or_ppl, reshape,
         data_offset, data_size, super_offset, recovery_or_tail, dev_number, corrected_reads, device_uuid,
-        device_flags, bad_blocks, updated, events, resync_offset, logical_block_size, roles, unassigned,
+        device_flags, bad_blocks, updated, events, resync_offset, logical_block_size, roles, journal,
+        unassigned,
     }
     Limits {
         pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,

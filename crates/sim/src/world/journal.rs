@@ -70,9 +70,10 @@ impl World {
     /// The size is none for a journal, or the ring does not fit.
     pub fn make_journal_on(&mut self, spec: &DriveSpec, mirrors: u8, ring: Option<Sectors>) -> Vec<DriveId> {
         let (capacity, block) = (spec.capacity, spec.block);
+        let uuid = Uuid([u8::try_from(self.drives.len()).expect("few drives"); 16]);
         let make = |world: &mut Self, mirror| {
             let drive = world.add_drive(*spec);
-            let made = JournalSuperblock::new(Uuid([7; 16]), Uuid([1; 16]), capacity, block, (mirror, mirrors));
+            let made = JournalSuperblock::new(uuid, Uuid([1; 16]), capacity, block, (mirror, mirrors));
             let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
             superblock.ring_sectors = ring.unwrap_or(superblock.ring_sectors);
             world.put_journal_superblock(drive, &superblock);

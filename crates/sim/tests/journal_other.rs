@@ -1,0 +1,76 @@
+//! Two journals of one controller: an array that one of them holds something for does not start with the other one, which
+//! may know it from earlier.
+
+mod support;
+
+use openraid_core::admin::{AdminError, Session};
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::world::arrays::StartError;
+use openraid_sim::Shape;
+use openraid_units::Sectors;
+use support::journalled::{attach_journal, protect, Journalled, JOURNAL};
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+
+/// Writes under one journal, then a cut; the mark says so.
+fn write(machine: &mut Journalled, requests: u64) {
+    let load = Workload { len_max: 32 << 10, align: 4096, ..Workload::mixed(machine.rig.session.capacity()) };
+    machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+}
+
+/// The power goes; the next controller has another journal.
+fn cut_and_change(machine: &mut Journalled, other: &mut Vec<openraid_units::DriveId>) {
+    machine.rig.session.cut_power(&mut machine.rig.world);
+    core::mem::swap(&mut machine.devices, other);
+    machine.rig.world.boot();
+    machine.attach();
+}
+
+#[track_caller]
+fn is_refused(machine: &mut Journalled) {
+    match machine.rig.world.assemble(false) {
+        Err(StartError::Refused(AdminError::Refused(why))) => {
+            assert!(why.contains("it is not the one that is here"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_array_starts_with_the_journal_that_its_members_name_and_with_no_other() {
+    for seed in seeds(3, 40) {
+        for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, false, 1);
+            let mut other = machine.rig.world.make_journal(1, JOURNAL);
+            // The first one knows the array, and was not told that it needs it no more.
+            write(&mut machine, 40);
+            machine.rig.session.drain(&mut machine.rig.world);
+            machine.rig.rest();
+            assert_eq!(machine.rig.status().session, Session::Off, "{shape}");
+            cut_and_change(&mut machine, &mut other);
+            machine.assemble();
+            protect(&mut machine.rig.world, machine.rig.array);
+            write(&mut machine, 80);
+            // What was promised is in the second one.
+            cut_and_change(&mut machine, &mut other);
+            is_refused(&mut machine);
+            cut_and_change(&mut machine, &mut other);
+            machine.start();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+            // With nothing in it any more, it starts with the first one as well, which forgets what it knew.
+            cut_and_change(&mut machine, &mut other);
+            machine.start();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            write(&mut machine, 40);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.boot();
+            attach_journal(&mut machine.rig.world, &machine.devices);
+            machine.start();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+        }
+    }
+}
