@@ -1,7 +1,7 @@
 //! `openraid examine`: what stands on a member. Nothing is written, whoever uses it meanwhile.
 
 use openraid_core::ppl::plan::PplArea;
-use openraid_format::{BitmapHeader, FeatureMap, ForeignKind, Role, Superblock};
+use openraid_format::{BitmapHeader, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
