@@ -234,13 +234,7 @@ impl Controller {
                 (false, true) => Reason::WaitedForJournal,
                 (false, false) => Reason::WaitedForDestage,
             };
-            // It is tried again whenever there may be room: one wait all the same.
-            if self.pieces[piece].waits.replace(reason) != Some(reason) {
-                self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
-            }
-            self.cache.draining = true;
-            self.cache_waiters.push(piece);
-            return Cached::Waits;
+            return self.wait_for_cache(piece, set, reason, at);
         }
         self.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
@@ -252,6 +246,16 @@ impl Controller {
         let entry = if promise == Promise::Journal { self.journal.open.sequence } else { 0 };
         self.tell_piece(piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
+    }
+
+    /// A piece waits. It is tried again whenever there may be room, and that is one wait all the same.
+    fn wait_for_cache(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+        if self.pieces[piece].waits.replace(reason) != Some(reason) {
+            self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
+        }
+        self.cache.draining = true;
+        self.cache_waiters.push(piece);
+        Cached::Waits
     }
 
     /// Is a write past the cache under way where this line is? What it writes of the sectors beside its own may be
