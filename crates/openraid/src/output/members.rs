@@ -1,7 +1,6 @@
 //! Members that are not served: what each of them is, for people and as JSON.
 
 use openraid_core::array::assemble::Verdict;
-use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
 use serde::Serialize;
 
@@ -66,7 +65,7 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         missing,
         starts,
         problem,
-        needs_journal: set.newest.features.contains(FeatureMap::CONTROLLER_JOURNAL),
+        needs_journal: set.newest.journal.is_some(),
         members: lines.collect(),
     }
 }

@@ -54,14 +54,6 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
-    lines.extend(plans.iter().filter_map(|set| {
-        let journal = set.newest.journal?;
-        Some(format!(
-            "  array {}: journal {journal} holds writes that it was promised; it is served with that one (--journal), or \
-             without them (--journal-lost)",
-            set.newest.set_name
-        ))
-    }));
     // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
     let trial = Trial::start_as(opened, arguments.force, Nesting::Follow, true)?;
     let arrays = entries(&trial, &plans, &probed);
