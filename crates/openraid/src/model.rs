@@ -180,6 +180,12 @@ pub struct ChangeModel {
     pub to: String,
 }
 
+impl From<openraid_core::settings::Change> for ChangeModel {
+    fn from(change: openraid_core::settings::Change) -> Self {
+        Self { setting: change.name.into(), from: change.from.to_string(), to: change.to.to_string() }
+    }
+}
+
 /// The cache of the server, and what it did for an array since that was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CacheModel {

@@ -51,19 +51,7 @@ pub fn rate(text: &str) -> Result<Sectors, String> {
 
 /// A size for people: `1.5 GiB`, `64 KiB`, `512 bytes`.
 pub fn human(bytes: Bytes) -> String {
-    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    for (unit, shift) in UNITS {
-        if bytes.get() >> shift > 0 {
-            let tenths = tenths(bytes.get(), shift);
-            let (whole, tenth) = (tenths / 10, tenths % 10);
-            return if tenth == 0 { format!("{whole} {unit}") } else { format!("{whole}.{tenth} {unit}") };
-        }
-    }
-    format!("{} bytes", bytes.get())
-}
-
-fn tenths(bytes: u64, shift: u32) -> u128 {
-    (u128::from(bytes) * 10) >> shift
+    bytes.readable().to_string()
 }
 
 /// A rate for people.

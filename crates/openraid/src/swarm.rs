@@ -7,8 +7,9 @@
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
 use std::rc::Rc;
-use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Once;
+use std::time::Duration;
 
 use openraid_sim::fault::report::{closed, panicked, report_into, text_of};
 use openraid_sim::fault::{Account, Bug, Report, Scenario};
@@ -85,6 +86,22 @@ impl Swarm {
         self.reports.recv().unwrap_or_else(|_| unreachable!("the swarm has a sender itself"))
     }
 
+    /// As [`Swarm::ended`], nothing where none ends in this time.
+    ///
+    /// # Panics
+    /// None goes on.
+    pub fn ended_within(&mut self, time: Duration) -> Option<(Scenario, Report)> {
+        assert!(self.running > 0, "bug: no run goes on");
+        match self.reports.recv_timeout(time) {
+            Ok(ended) => {
+                self.running -= 1;
+                Some(ended)
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the swarm has a sender itself"),
+        }
+    }
+
     /// One run from its begin to its end.
     ///
     /// # Errors
@@ -101,10 +118,10 @@ fn report_panic(info: &PanicHookInfo<'_>) -> bool {
     let place = info.location().map_or_else(String::new, |place| format!(" (at {}:{})", place.file(), place.line()));
     let words = text_of(info.payload());
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
-    let report = match account.try_borrow() {
-        Ok(_) => closed(scenario.seed, panicked(&format!("{first}{place}\n{rest}")), &account),
-        Err(_) => closed(scenario.seed, panicked(&format!("{first}{place}")), &Rc::default()),
-    };
+    // One who panics in the middle of a line keeps the account.
+    let account = if account.try_borrow_mut().is_ok() { account } else { Rc::default() };
+    let verdict = panicked(&format!("{first}{place}\n{rest}"), &account);
+    let report = closed(scenario.seed, verdict, &account);
     let _ = reports.send((scenario, report));
     loop {
         std::thread::park();

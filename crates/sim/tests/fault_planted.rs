@@ -7,6 +7,30 @@ use std::sync::Mutex;
 use openraid_sim::fault::{report, Bug, Scenario, Verdict};
 use support::two_at_a_time;
 
+#[test]
+fn kinds() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let lines = Mutex::new(Vec::new());
+    two_at_a_time(Bug::ALL.iter(), |bug| {
+        let mut kinds = std::collections::BTreeMap::new();
+        let mut lost = 0;
+        for seed in 1..=bug.found_within() {
+            let report = report(&Scenario::draw(seed), Some(*bug));
+            if let Some(kind) = report.verdict.kind() {
+                lost += 1;
+                kinds.entry(kind).or_insert_with(Vec::new).push(seed);
+            }
+            if lost >= 14 {
+                break;
+            }
+        }
+        lines.lock().unwrap().push(format!("{bug} (within {}): {kinds:?}", bug.found_within()));
+    });
+    for line in lines.into_inner().unwrap() {
+        println!("{line}");
+    }
+}
+
 /// The first seed with which a bug is found.
 fn found_at(bug: Bug) -> Option<u64> {
     let fails = |seed: &u64| matches!(report(&Scenario::draw(*seed), Some(bug)).verdict, Verdict::Lost(_));

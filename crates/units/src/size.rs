@@ -136,6 +136,25 @@ impl fmt::Display for Bytes {
         write!(f, "{} bytes", self.0)
     }
 }
+/// A size for people, rounded down to a tenth of its unit: `1.5 GiB`, `64 KiB`, `512 bytes`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadableBytes(Bytes);
+
+impl fmt::Display for ReadableBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let bytes = self.0 .0;
+        let Some((unit, shift)) = UNITS.into_iter().find(|(_, shift)| bytes >> shift > 0) else {
+            return write!(f, "{bytes} bytes");
+        };
+        let tenths = (u128::from(bytes) * 10) >> shift;
+        match (tenths / 10, tenths % 10) {
+            (whole, 0) => write!(f, "{whole} {unit}"),
+            (whole, tenth) => write!(f, "{whole}.{tenth} {unit}"),
+        }
+    }
+}
+
 impl fmt::Debug for Sectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}s", self.0)
@@ -148,6 +167,11 @@ impl fmt::Display for Sectors {
 }
 
 impl Bytes {
+    /// As people read it.
+    #[must_use]
+    pub const fn readable(self) -> ReadableBytes {
+        ReadableBytes(self)
+    }
     /// `n` KiB.
     #[must_use]
     pub const fn kib(n: u64) -> Self {

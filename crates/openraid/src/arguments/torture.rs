@@ -9,7 +9,8 @@ Every seed is a run: an array, how it is served, what hosts ask, what goes wrong
 serves; drives, time and power are simulated. Nothing outside of this process is touched.
 
 The exit code is 2 where a run has lost something that was promised, and with --planted where no run has found the bug. Each \
-run that lost something is named by its seed; --replay SEED prints what happened in it, made as short as it can be.
+run that lost something is named by its seed as soon as that is known; --replay SEED prints what happened in it, made as short
+as it can be. An interrupt (Ctrl-C, SIGTERM) begins no more runs, and prints what they came to so far.
 
 Examples:
   openraid torture                            a thousand runs
@@ -36,7 +37,7 @@ pub struct TortureArguments {
     /// Runs at the same time [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// One line for each fault, policy and level
+    /// One line for each fault, policy and level; with --replay, also what the engine says of itself
     #[arg(long)]
     pub full: bool,
 }

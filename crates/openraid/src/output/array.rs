@@ -6,8 +6,7 @@ use super::table::Table;
 use crate::model::{ArrayModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{human, human_rate, human_seconds};
 
-/// What it means that the cache takes writes and forgets them.
-pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
+pub use openraid_core::news::VOLATILE;
 
 /// What an array is, in one line.
 pub fn title(array: &ArrayModel) -> String {

@@ -43,6 +43,19 @@ impl Progress {
         self.bar.set_position(done);
     }
 
+    /// As [`Progress::counted`], with other words before the time left.
+    pub fn counted_saying(&self, done: u64, words: &str) {
+        self.counted(done);
+        let left = self.bar.message();
+        let comma = if left.is_empty() { "" } else { ", " };
+        self.bar.set_message(format!("{words}{comma}{left}"));
+    }
+
+    /// Do something that writes to standard error; the bar makes room for it.
+    pub fn above(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
     /// So many bytes are done; the rate is the average since the start.
     pub fn at(&self, done: u64) {
         let total = self.bar.length().unwrap_or(0);

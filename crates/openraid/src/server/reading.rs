@@ -1,10 +1,10 @@
 //! Settings of reading, profiles, and what the adaptive policy tells, in the words that people write.
 
-use openraid_core::adaptive::{AdaptiveStatus, Load, Switch, Tuning};
+use openraid_core::adaptive::{AdaptiveStatus, Switch, Tuning};
 use openraid_core::admin::{MirrorRead, Policy, Profile, ReadAhead};
-use openraid_units::{Bytes, Instant, Sectors};
+use openraid_units::{Instant, Sectors};
 
-use crate::model::{AdaptiveModel, ChangeModel, SwitchModel, TuningModel};
+use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
 use crate::quantity::{human, size};
 
 /// The names of these settings, for whoever wrote another one.
@@ -46,14 +46,17 @@ pub fn is_reset(key: &str, value: &str) -> bool {
     (key, value) == ("adaptive", "reset")
 }
 
-const READ_AHEAD: [(&str, ReadAhead); 3] =
-    [("none", ReadAhead::None), ("always", ReadAhead::Always), ("adaptive", ReadAhead::Adaptive)];
+const READ_AHEAD: [(&str, ReadAhead); 3] = [
+    (ReadAhead::None.name(), ReadAhead::None),
+    (ReadAhead::Always.name(), ReadAhead::Always),
+    (ReadAhead::Adaptive.name(), ReadAhead::Adaptive),
+];
 const MIRROR_READ: [(&str, MirrorRead); 5] = [
-    ("primary", MirrorRead::Primary),
-    ("round-robin", MirrorRead::RoundRobin),
-    ("least-pending", MirrorRead::LeastPending),
-    ("nearest-head", MirrorRead::NearestHead),
-    ("twinstor", MirrorRead::TwinStor),
+    (MirrorRead::Primary.name(), MirrorRead::Primary),
+    (MirrorRead::RoundRobin.name(), MirrorRead::RoundRobin),
+    (MirrorRead::LeastPending.name(), MirrorRead::LeastPending),
+    (MirrorRead::NearestHead.name(), MirrorRead::NearestHead),
+    (MirrorRead::TwinStor.name(), MirrorRead::TwinStor),
 ];
 const PROFILES: [(&str, Profile); 3] =
     [("protection", Profile::Protection), ("balanced", Profile::Balanced), ("performance", Profile::Performance)];
@@ -68,10 +71,6 @@ fn named<T: Copy>(key: &str, value: &str, names: &[(&str, T)]) -> Result<T, Stri
     })
 }
 
-fn name_of<T: Copy + PartialEq>(value: T, names: &[(&'static str, T)]) -> String {
-    names.iter().find(|(_, other)| *other == value).map_or_else(String::new, |(name, _)| (*name).into())
-}
-
 fn sectors(key: &str, value: &str, least: Sectors, most: Sectors) -> Result<Sectors, String> {
     let bytes = size(value).map_err(|error| format!("{key}={value}: {error}"))?;
     let found = bytes.sectors_floor();
@@ -82,33 +81,6 @@ fn sectors(key: &str, value: &str, least: Sectors, most: Sectors) -> Result<Sect
         return Err(format!("{key}={value}: use at most {}", human(most.bytes())));
     }
     Ok(found)
-}
-
-/// Name of a read-ahead.
-pub fn read_ahead(value: ReadAhead) -> String {
-    name_of(value, &READ_AHEAD)
-}
-
-/// Name of a rule for mirrors.
-pub fn mirror_read(value: MirrorRead) -> String {
-    name_of(value, &MIRROR_READ)
-}
-
-/// The settings, one a line, as they are written.
-pub fn text(policy: &Policy) -> String {
-    let on = |on| if on { "on" } else { "off" };
-    let size = |sectors: Sectors| human(sectors.bytes());
-    format!(
-        "read-ahead={}\nread-ahead-max={}\nmirror-read={}\nsplit-above={}\nsplit-section={}\nsplit-streams={}\nsorting={}\nadaptive={}",
-        read_ahead(policy.read_ahead),
-        size(policy.read_ahead_max),
-        mirror_read(policy.mirror_read),
-        size(policy.split_above),
-        size(policy.split_section),
-        on(policy.split_streams),
-        on(policy.sorting),
-        on(policy.adaptive)
-    )
 }
 
 /// What the adaptive policy tells; nothing while it is off.
@@ -123,8 +95,8 @@ pub fn adaptive(status: &AdaptiveStatus, now: Instant) -> Option<AdaptiveModel> 
 
 fn tuning(tuning: Tuning) -> TuningModel {
     TuningModel {
-        read_ahead: read_ahead(tuning.read_ahead),
-        mirror_read: mirror_read(tuning.mirror_read),
+        read_ahead: tuning.read_ahead.name().into(),
+        mirror_read: tuning.mirror_read.name().into(),
         destage_millis: tuning.destage_delay.get() / 1_000_000,
     }
 }
@@ -134,42 +106,8 @@ fn switch(switch: &Switch, now: Instant) -> SwitchModel {
         ago_seconds: now.since(switch.at).get() / 1_000_000_000,
         from: tuning(switch.from),
         to: tuning(switch.to),
-        why: why(&switch.load),
+        why: switch.load.to_string(),
     }
-}
-
-/// What hosts did, in words.
-fn why(load: &Load) -> String {
-    format!(
-        "{} requests, {} % reads; of the reads {} % in order, {} each; of the writes {} % in order, {} each; {}.{} inside at \
-         once",
-        load.requests,
-        load.read_percent,
-        load.ordered_read_percent,
-        human(Bytes(load.read_bytes)),
-        load.ordered_write_percent,
-        human(Bytes(load.write_bytes)),
-        load.depth_tenths / 10,
-        load.depth_tenths % 10
-    )
-}
-
-/// What the adaptive policy does otherwise now, and why.
-pub fn switched(from: Tuning, to: Tuning, load: &Load) -> (Vec<ChangeModel>, String) {
-    let (from, to) = (tuning(from), tuning(to));
-    let millis = |tuning: &TuningModel| format!("{} ms", tuning.destage_millis);
-    let pairs = [
-        ("read-ahead", from.read_ahead.to_string(), to.read_ahead.to_string()),
-        ("mirror-read", from.mirror_read.to_string(), to.mirror_read.to_string()),
-        ("destage-delay", millis(&from), millis(&to)),
-    ];
-    let changes: Vec<ChangeModel> = pairs
-        .into_iter()
-        .filter(|(_, from, to)| from != to)
-        .map(|(setting, from, to)| ChangeModel { setting: setting.into(), from, to })
-        .collect();
-    let texts: Vec<String> = changes.iter().map(|own| format!("{} {} -> {}", own.setting, own.from, own.to)).collect();
-    (changes, format!("the adaptive policy changed {}: {}", texts.join(", "), why(load)))
 }
 
 #[cfg(test)]
@@ -220,8 +158,6 @@ mod tests {
         }
         assert_eq!(policy, expected);
         assert!(apply(&mut policy, "cache", "on", false).is_none());
-        let written = text(&policy);
-        assert!(written.contains("mirror-read=twinstor\nsplit-above=128 KiB\n"), "{written}");
     }
 
     fn profile(name: &str, has_journal: bool) -> Policy {

@@ -13,9 +13,8 @@ use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
-use crate::model::ChangeModel;
 use crate::output;
-use crate::quantity::{human, rate};
+use crate::quantity::rate;
 use crate::registry::Entry;
 
 impl Server {
@@ -156,19 +155,6 @@ fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served:
     notes
 }
 
-/// What differs between two policies, in the words of the settings.
-pub fn changes(from: &Policy, to: &Policy) -> Vec<ChangeModel> {
-    let (from, to) = (policy_text(from), policy_text(to));
-    let pairs = from.lines().zip(to.lines()).filter(|(from, to)| from != to);
-    let split = |line: &str| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-    pairs
-        .filter_map(|(from, to)| {
-            let ((setting, from), (_, to)) = (split(from)?, split(to)?);
-            Some(ChangeModel { setting, from, to })
-        })
-        .collect()
-}
-
 /// Change one setting.
 fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
     match key {
@@ -217,20 +203,11 @@ fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Resu
 /// Rows in work at once in the background, at most.
 const DEPTH_MAX: u32 = openraid_core::limits::WINDOW_ROWS_MAX;
 
+/// The settings, one a line, as they are written.
 fn policy_text(policy: &Policy) -> String {
-    let settings = super::view::settings(policy);
-    let rate =
-        |bytes: u64| if bytes == 0 { "none".into() } else { format!("{}/s", human(openraid_units::Bytes(bytes))) };
-    format!(
-        "rebuild.rate={}\nscrub.rate={}\nwrite.partial={}\nwrite.cache={}\nread.cache={}\nbackground.depth={}\n{}",
-        rate(settings.rebuild_rate),
-        rate(settings.scrub_rate),
-        settings.write_partial,
-        settings.write_cache,
-        if settings.read_cache { "on" } else { "off" },
-        settings.background_depth,
-        super::reading::text(policy)
-    )
+    let lines: Vec<String> =
+        policy.settings().iter().map(|setting| format!("{}={}", setting.name, setting.value)).collect();
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -260,23 +237,5 @@ mod tests {
         }
         assert_eq!(policy, before);
         assert!(policy_text(&policy).contains("rebuild.rate=50 MiB/s\nscrub.rate=none\n"));
-    }
-
-    #[test]
-    fn a_change_is_told_by_the_settings_that_differ() {
-        let from = Policy::default();
-        assert_eq!(changes(&from, &from), []);
-        let to = Policy { write_cache: WriteCache::Journal, adaptive: true, rebuild_rate: Sectors::mib(50), ..from };
-        let change = |setting: &str, from: &str, to: &str| ChangeModel {
-            setting: setting.into(),
-            from: from.into(),
-            to: to.into(),
-        };
-        let expected = [
-            change("rebuild.rate", "200 MiB/s", "50 MiB/s"),
-            change("write.cache", "through", "journal"),
-            change("adaptive", "off", "on"),
-        ];
-        assert_eq!(changes(&from, &to), expected);
     }
 }

@@ -1,11 +1,10 @@
 //! What the service tells, in the words and with the names that people have.
 
 use openraid_core::admin::{
-    ArrayStatus, CacheFigures, Health, MemberState, MemberStatus, PartialWritePolicy, Policy, Session, TaskKind,
-    TaskStatus, Unprotected, WriteCache,
+    ArrayStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskKind, TaskStatus, Unprotected,
+    WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
-use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
@@ -297,8 +296,8 @@ fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
         MemberState::Spare => (StateWord::Spare, None, None),
         MemberState::Rebuilding { to } => (StateWord::Rebuilding, None, Some(to.bytes().get())),
         MemberState::InSync => (StateWord::InSync, None, None),
-        MemberState::Failing(why) => (StateWord::Failing, Some(fail_reason(why).into()), None),
-        MemberState::Faulty(why) => (StateWord::Faulty, Some(fail_reason(why).into()), None),
+        MemberState::Failing(why) => (StateWord::Failing, Some(why.text().into()), None),
+        MemberState::Faulty(why) => (StateWord::Faulty, Some(why.text().into()), None),
     };
     let trouble = drive.and_then(|view| view.trouble.clone());
     MemberModel {
@@ -322,41 +321,18 @@ fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     }
 }
 
-/// Why a member failed, in words.
-pub const fn fail_reason(reason: FailReason) -> &'static str {
-    match reason {
-        FailReason::Administrator => "by command",
-        FailReason::Gone => "it vanished",
-        FailReason::Timeout => "it did not answer in time",
-        FailReason::WriteError => "a write failed",
-        FailReason::FlushFailed => "a flush failed: what it promised to keep is in doubt",
-        FailReason::ErrorBudget => "too many media errors",
-        FailReason::Protocol => "it answered what makes no sense, or became shorter",
-        FailReason::NoSpace => "no space behind it: the file system is full",
-        FailReason::ReadOnly => "it does not take writes any more",
-        FailReason::BadBlockLogFull => "more sectors could not be restored on it than its bad-block log can name",
-    }
-}
-
 /// Settings as people write them.
 pub fn settings(policy: &Policy) -> SettingsModel {
     SettingsModel {
         rebuild_rate: policy.rebuild_rate.bytes().get(),
         scrub_rate: policy.scrub_rate.bytes().get(),
-        write_partial: match policy.partial_write {
-            PartialWritePolicy::Fewest => "fewest".into(),
-            PartialWritePolicy::ReadModifyWrite => "rmw".into(),
-        },
+        write_partial: policy.partial_write.name().into(),
         background_depth: policy.background_depth,
-        write_cache: match policy.write_cache {
-            WriteCache::Through => "through".into(),
-            WriteCache::Volatile => "volatile".into(),
-            WriteCache::Journal => "journal".into(),
-        },
+        write_cache: policy.write_cache.name().into(),
         read_cache: policy.read_cache,
-        read_ahead: super::reading::read_ahead(policy.read_ahead),
+        read_ahead: policy.read_ahead.name().into(),
         read_ahead_max: policy.read_ahead_max.bytes().get(),
-        mirror_read: super::reading::mirror_read(policy.mirror_read),
+        mirror_read: policy.mirror_read.name().into(),
         split_above: policy.split_above.bytes().get(),
         split_section: policy.split_section.bytes().get(),
         split_streams: policy.split_streams,

@@ -151,6 +151,10 @@ impl MemoryDrive {
     pub fn spec(&self) -> &DriveSpec {
         &self.spec
     }
+    /// It takes so many commands more than the engine may give it: a planted bug gives it some of its own.
+    pub fn make_room(&mut self, extra: u32) {
+        self.depth_max += extra;
+    }
     /// What it has done.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -223,7 +227,7 @@ impl MemoryDrive {
             DriveOp::Discard => assert!(self.spec.discard, "the drive takes no discard: {command:?}"),
             DriveOp::WriteZeroes { .. } => assert!(self.spec.write_zeroes, "the drive zeroes nothing: {command:?}"),
         }
-        for other in self.outstanding().filter(|other| !matches!(other.op, DriveOp::Read | DriveOp::Flush)) {
+        for other in self.commands_that_change() {
             let apart = other.lba + other.len <= command.lba || command.lba + command.len <= other.lba;
             assert!(apart, "two writes in flight overlap: {command:?} and {other:?}");
         }
@@ -358,9 +362,14 @@ impl MemoryDrive {
 
     /// Ranges that a power cut now may leave old or new: written and not flushed, or in flight.
     pub fn in_doubt(&self) -> impl Iterator<Item = (DriveLba, Sectors)> + '_ {
-        let writes = self.outstanding().filter(|other| !matches!(other.op, DriveOp::Read | DriveOp::Flush));
+        let writes = self.commands_that_change();
         let cached = self.cached.iter().map(|cached| (cached.lba, cached.len));
         cached.chain(writes.map(|command| (command.lba, command.len)))
+    }
+
+    /// Commands in flight that change what it holds.
+    pub fn commands_that_change(&self) -> impl Iterator<Item = &DriveCommand> {
+        self.outstanding().filter(|own| !matches!(own.op, DriveOp::Read | DriveOp::Flush))
     }
 
     fn flush(&mut self, covers: u64) -> Result<(), DriveError> {

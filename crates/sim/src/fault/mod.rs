@@ -19,6 +19,7 @@ pub mod scenario;
 pub mod set;
 pub mod shrink;
 pub mod verdict;
+pub mod words;
 
 pub use planted::Bug;
 pub use report::report;

@@ -21,21 +21,25 @@ pub fn report(scenario: &Scenario, bug: Option<Bug>) -> Report {
 #[must_use]
 pub fn report_into(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Report {
     let end = catch_unwind(AssertUnwindSafe(|| run(scenario, bug, account)));
-    let verdict = end.unwrap_or_else(|panic| panicked(text_of(&*panic)));
+    let verdict = end.unwrap_or_else(|panic| panicked(text_of(&*panic), account));
     closed(scenario.seed, verdict, account)
 }
 
 /// The report of a run that came to this end.
 #[must_use]
 pub fn closed(seed: u64, verdict: Verdict, account: &Rc<RefCell<Account>>) -> Report {
-    let Account { counts, story } = account.borrow().clone();
-    Report { seed, verdict, counts, story }
+    let Account { counts, story, details } = account.borrow().clone();
+    Report { seed, verdict, counts, story, details }
 }
 
-/// What a panic comes to.
-#[must_use]
-pub fn panicked(text: &str) -> Verdict {
-    Verdict::Lost(format!("panic: {text}"))
+/// What a panic comes to. Its first line is the verdict, the others are details.
+pub fn panicked(text: &str, account: &Rc<RefCell<Account>>) -> Verdict {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    // One who panics in the middle of a line of the story keeps the account for ever.
+    if let Ok(mut account) = account.try_borrow_mut() {
+        rest.clone_into(&mut account.details);
+    }
+    Verdict::Lost(format!("panic: {first}"))
 }
 
 /// The words of a panic.

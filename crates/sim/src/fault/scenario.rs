@@ -293,28 +293,6 @@ impl Scenario {
     }
 }
 
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, mode, shape, legs, limits, load, .. } = self;
-        write!(f, "seed {seed}, {mode}: ")?;
-        if *legs > 1 {
-            write!(f, "{legs} legs of ")?;
-        }
-        write!(f, "{shape}, {}", self.policy_name())?;
-        if self.junk {
-            f.write_str(", used drives")?;
-        }
-        if self.spares > 0 {
-            f.write_str(", a spare")?;
-        }
-        write!(
-            f,
-            ", metadata {}, cache of {}, up to {} requests at once of up to {} bytes, multiples of {}",
-            self.metadata, limits.cache, load.depth, load.len_max, load.align
-        )
-    }
-}
-
 fn draw_shape(random: &mut Random) -> (Shape, u16) {
     let chunk = *random.pick(&[4, 4, 8, 16, 32, 64].map(Sectors::kib));
     let mut between = |least, most| u16::try_from(random.between(least, most)).expect("few members");

@@ -345,6 +345,26 @@ impl Set {
         inside.into_iter().filter_map(|at| self.outside(at)).collect()
     }
 
+    /// Where a sector of the array stands on the members: each copy of it.
+    #[must_use]
+    pub fn stands(&self, sector: u64) -> Vec<(Slot, MemberLba)> {
+        let Some(at) = self.inside(sector).filter(|at| at.offset() < self.geometry.capacity()) else {
+            return Vec::new();
+        };
+        match &self.geometry {
+            Geometry::Parity(parity) => {
+                let (stripe, column, within) = parity.locate(at);
+                vec![(parity.slot_of(stripe, column), parity.member_lba(stripe, within))]
+            }
+            Geometry::Mirror(mirror) => mirror.copies(at).map(|copy| (copy.slot, copy.lba)).collect(),
+            _ => {
+                let holds = |piece: &&Piece| piece.at <= at && at < piece.at + piece.len;
+                let piece = self.pieces.iter().find(holds);
+                piece.map(|piece| (piece.slot, MemberLba(piece.lba.0 + at.0 - piece.at.0))).into_iter().collect()
+            }
+        }
+    }
+
     /// Does a sector of the array stand in a row that is suspect?
     #[must_use]
     pub fn suspects(&self, sector: u64) -> bool {
@@ -360,6 +380,14 @@ impl Set {
     fn has_in(&self, rows: &Rows, sector: u64) -> bool {
         let mut slots = (0..self.geometry.members()).map(Slot);
         slots.any(|slot| rows.iter().any(|row| self.of_row(slot, row).contains(&sector)))
+    }
+
+    /// Where a sector of the array stands in this set, if it does.
+    fn inside(&self, sector: u64) -> Option<SetLba> {
+        let Some(outer) = self.outer else { return Some(SetLba(sector)) };
+        let chunk = outer.chunk.get();
+        let (turn, within) = (sector / chunk, sector % chunk);
+        (turn % outer.legs == outer.leg).then(|| SetLba(outer.start.get() + turn / outer.legs * chunk + within))
     }
 
     /// Where a sector of the set stands in the whole array.

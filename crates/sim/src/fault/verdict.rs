@@ -65,6 +65,8 @@ impl fmt::Display for Excuse {
 /// What went wrong in a run, as a line of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fault {
+    /// Nothing.
+    None,
     /// Power cut of everything while hosts worked.
     Cut,
     /// Power cut of the host and some drives.
@@ -122,6 +124,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::None => "none",
             Self::Cut => "power cut",
             Self::CutInPart => "power cut of some drives",
             Self::CutInAssembly => "power cut in assembly",
@@ -161,8 +164,18 @@ pub struct Counts {
     pub requests: u64,
     /// Events of the machine.
     pub events: u64,
+    /// Changes of the settings.
+    pub switches: u64,
     /// What went wrong, how often.
     pub faults: BTreeMap<Fault, u64>,
+}
+
+impl Counts {
+    /// What went wrong, each once; [`Fault::None`] where nothing did.
+    pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
+        let none = self.faults.is_empty().then_some(Fault::None);
+        none.into_iter().chain(self.faults.keys().copied())
+    }
 }
 
 /// A run and its end.
@@ -176,6 +189,8 @@ pub struct Report {
     pub counts: Counts,
     /// What happened, line by line.
     pub story: Vec<String>,
+    /// The engine's own lines about the moment in which it was lost: for those who know the sources.
+    pub details: String,
 }
 
 /// A line of the table is about this.
@@ -186,6 +201,17 @@ pub struct Line {
     /// What went wrong.
     pub fault: Fault,
     /// How the array is served.
+    pub policy: &'static str,
+    /// What the array is.
+    pub level: String,
+}
+
+/// What kind of array a run is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Kind {
+    /// What may go wrong.
+    pub mode: Mode,
+    /// How the array is served at first.
     pub policy: &'static str,
     /// What the array is.
     pub level: String,
@@ -215,8 +241,12 @@ pub struct Tally {
     pub requests: u64,
     /// Events.
     pub events: u64,
-    /// By fault, policy and level.
+    /// Changes of the settings while the array was served.
+    pub switches: u64,
+    /// By fault, policy and level: a run stands in the line of each fault that it had.
     pub lines: BTreeMap<Line, Ends>,
+    /// By policy and level: each run once.
+    pub kinds: BTreeMap<Kind, Ends>,
     /// Why what was lost was not promised.
     pub excuses: BTreeMap<Excuse, u64>,
     /// Seeds whose runs lost something.
@@ -224,6 +254,11 @@ pub struct Tally {
 }
 
 impl Ends {
+    /// All runs.
+    #[must_use]
+    pub const fn runs(&self) -> u64 {
+        self.survived + self.not_promised + self.lost
+    }
     fn count(&mut self, verdict: &Verdict) {
         match verdict {
             Verdict::Survived => self.survived += 1,
@@ -231,7 +266,8 @@ impl Ends {
             Verdict::Lost(_) => self.lost += 1,
         }
     }
-    fn add(&mut self, other: Self) {
+    /// Others as well.
+    pub fn add(&mut self, other: Self) {
         self.survived += other.survived;
         self.not_promised += other.not_promised;
         self.lost += other.lost;
@@ -245,16 +281,19 @@ impl Tally {
         self.cuts += report.counts.cuts;
         self.requests += report.counts.requests;
         self.events += report.counts.events;
+        self.switches += report.counts.switches;
         self.ends.count(&report.verdict);
         match &report.verdict {
             Verdict::NotPromised(excuse) => *self.excuses.entry(*excuse).or_default() += 1,
             Verdict::Lost(_) => self.lost.push(report.seed),
             Verdict::Survived => {}
         }
-        for fault in report.counts.faults.keys() {
-            let (mode, policy, level) = (scenario.mode, scenario.policy_name(), scenario.level_name());
-            self.lines.entry(Line { mode, fault: *fault, policy, level }).or_default().count(&report.verdict);
+        let (mode, policy, level) = (scenario.mode, scenario.policy_name(), scenario.level_name());
+        for fault in report.counts.faults() {
+            let line = Line { mode, fault, policy, level: level.clone() };
+            self.lines.entry(line).or_default().count(&report.verdict);
         }
+        self.kinds.entry(Kind { mode, policy, level }).or_default().count(&report.verdict);
     }
 
     /// The runs of another tally as well.
@@ -264,6 +303,10 @@ impl Tally {
         self.cuts += other.cuts;
         self.requests += other.requests;
         self.events += other.events;
+        self.switches += other.switches;
+        for (kind, ends) in &other.kinds {
+            self.kinds.entry(kind.clone()).or_default().add(*ends);
+        }
         for (line, ends) in &other.lines {
             self.lines.entry(line.clone()).or_default().add(*ends);
         }

@@ -8,12 +8,23 @@ use openraid_core::admin::MemberState;
 use openraid_core::geometry::{Geometry, Level, Mirror, Parity, SetSpec};
 use openraid_format::{superblock_lba, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_parity::Kernels;
-use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot, StripeIndex};
+use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot, StripeIndex, SECTOR_BYTES};
 
 use crate::world::World;
 
 /// Complaints that are kept; one is enough to fail.
 const COMPLAINTS_MAX: usize = 8;
+
+/// A place where redundancy does not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Misfit {
+    /// Whose bytes are not what the others say.
+    pub slot: Slot,
+    /// The first sector of its data area that is.
+    pub row: MemberLba,
+    /// In words.
+    pub text: String,
+}
 
 /// The members of an array as they lie there.
 pub struct Members<'a> {
@@ -118,18 +129,24 @@ impl<'a> Members<'a> {
         Some(bytes)
     }
 
-    /// What does not fit, in words; nothing on an array that is whole. Rows with a member that is not in sync
-    /// are judged as far as they can be.
+    /// As [`Members::misfits`], in words.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
+        self.misfits().into_iter().map(|misfit| misfit.text).collect()
+    }
+
+    /// What does not fit; nothing on an array that is whole. Rows with a member that is not in sync are judged as far
+    /// as they can be.
+    #[must_use]
+    pub fn misfits(&self) -> Vec<Misfit> {
         match &self.geometry {
-            Geometry::Parity(parity) => self.parity_complaints(parity),
-            Geometry::Mirror(mirror) => self.mirror_complaints(mirror),
+            Geometry::Parity(parity) => self.parity_misfits(parity),
+            Geometry::Mirror(mirror) => self.mirror_misfits(mirror),
             Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => Vec::new(),
         }
     }
 
-    fn parity_complaints(&self, parity: &Parity) -> Vec<String> {
+    fn parity_misfits(&self, parity: &Parity) -> Vec<Misfit> {
         let mut complaints = Vec::new();
         for stripe in (0..parity.stripes()).map(StripeIndex) {
             let at = parity.member_lba(stripe, Sectors(0));
@@ -153,7 +170,8 @@ impl<'a> Members<'a> {
             let found_q = parity.q_slot(stripe).map(|slot| ("Q", slot, q));
             for (name, slot, expected) in [Some(("P", parity.p_slot(stripe), p)), found_q].into_iter().flatten() {
                 if let Some(wrong) = read(slot).and_then(|found| first_difference(&found, &expected)) {
-                    complaints.push(format!("{name} of stripe {stripe} (slot {slot}) is wrong from byte {wrong} on"));
+                    let text = format!("{name} of stripe {stripe} (slot {slot}) is wrong from byte {wrong} on");
+                    complaints.push(Misfit { slot, row: row_of(at, wrong), text });
                 }
             }
             if complaints.len() >= COMPLAINTS_MAX {
@@ -163,7 +181,7 @@ impl<'a> Members<'a> {
         complaints
     }
 
-    fn mirror_complaints(&self, mirror: &Mirror) -> Vec<String> {
+    fn mirror_misfits(&self, mirror: &Mirror) -> Vec<Misfit> {
         const STEP: Sectors = Sectors::kib(64);
         let mut complaints = Vec::new();
         let mut at = SetLba(0);
@@ -179,8 +197,9 @@ impl<'a> Members<'a> {
                     None => first = Some((copy.slot, bytes)),
                     Some((other, expected)) => {
                         if let Some(wrong) = first_difference(&bytes, expected) {
-                            let slot = copy.slot;
-                            complaints.push(format!("{at:?}: slots {other} and {slot} differ from byte {wrong} on"));
+                            let (slot, sector) = (copy.slot, at.0 + wrong as u64 / SECTOR_BYTES);
+                            let text = format!("slots {other} and {slot} differ from sector {sector} of the set on");
+                            complaints.push(Misfit { slot, row: row_of(copy.lba, wrong), text });
                         }
                     }
                 }
@@ -222,6 +241,11 @@ impl<'a> Members<'a> {
         };
         (fragment.slot, fragment.lba, fragment.len)
     }
+}
+
+/// The sector in which a byte stands, from a sector on.
+fn row_of(at: MemberLba, byte: usize) -> MemberLba {
+    MemberLba(at.0 + byte as u64 / SECTOR_BYTES)
 }
 
 fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! What must be true of an array, judged from outside the engine.
 
 pub mod content;
+pub mod history;
 pub mod members;
 pub mod session;
 pub mod versions;
@@ -11,4 +12,4 @@ mod versions_tests;
 pub use content::{stamped, Content};
 pub use members::Members;
 pub use session::Session;
-pub use versions::{Mismatch, Versions};
+pub use versions::{Mismatch, Seen, Versions};

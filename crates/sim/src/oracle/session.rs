@@ -8,12 +8,15 @@ use openraid_core::events::RequestKind;
 use openraid_units::{ArrayId, Token, SECTOR_BYTES};
 
 use super::content::{stamped, Content};
-use super::versions::{Mismatch, VersionId, Versions};
+use super::history::History;
+use super::versions::{Mismatch, Seen, VersionId, Versions};
 use crate::random::Random;
 use crate::world::{Finished, World};
 
 /// Bytes of the reads that look at a whole array.
 const LOOK_BYTES: u64 = 256 << 10;
+/// Versions that might have been found and are named.
+const EXPECTED_TOLD_MAX: usize = 3;
 
 /// What a request is to the oracle.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ pub struct Session {
     /// The array it talks to.
     pub array: ArrayId,
     versions: Versions,
-    asked: BTreeMap<Token, Asked>,
+    asked: BTreeMap<Token, (Asked, usize)>,
     random: Random,
     next_stamp: u64,
     /// Errors are answers like others; otherwise they end the test.
@@ -63,6 +66,8 @@ pub struct Session {
     pub errors: u64,
     /// Requests that ended.
     pub answers: u64,
+    /// What was asked when.
+    pub history: History,
     /// What a range may read as after a trim that was answered.
     pub trimmed: Content,
 }
@@ -85,6 +90,7 @@ impl Session {
             wrong: None,
             errors: 0,
             answers: 0,
+            history: History::default(),
             trimmed: Content::Zeroes,
         }
     }
@@ -132,7 +138,12 @@ impl Session {
         loop {
             match world.try_submit(self.array, kind, range.start, len, payload) {
                 Ok(token) => {
-                    self.asked.insert(token, asked);
+                    let version = match &asked {
+                        Asked::Write { id, .. } => Some(*id),
+                        Asked::Read { .. } | Asked::Flush { .. } => None,
+                    };
+                    let number = self.history.ask(kind, range, world.now(), version);
+                    self.asked.insert(token, (asked, number));
                     return token;
                 }
                 Err(back) => payload = back,
@@ -154,7 +165,8 @@ impl Session {
     }
 
     fn judge(&mut self, world: &World, token: Token, finished: &Finished) {
-        let asked = self.asked.remove(&token).expect("an answer to what was asked");
+        let (asked, number) = self.asked.remove(&token).expect("an answer to what was asked");
+        self.history.end(number, finished.ended, finished.status);
         let ok = finished.status == ReplyStatus::Ok;
         self.answers += 1;
         if !ok {
@@ -183,6 +195,39 @@ impl Session {
             let next = (wrong.offset / SECTOR_BYTES + 1) * SECTOR_BYTES;
             list.push(wrong);
             at = usize::try_from(next - offset).map_or(finished.payload.len(), |next| next.min(finished.payload.len()));
+        }
+    }
+
+    /// What a read found and what it should have found, as the rest of a sentence about that byte.
+    #[must_use]
+    pub fn explain(&self, mismatch: &Mismatch) -> String {
+        let found = match &mismatch.whose {
+            Some(seen) => self.name(seen),
+            None => {
+                let bytes: Vec<String> = mismatch.head.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("bytes that nobody ever wrote there ({} ...)", bytes.join(" "))
+            }
+        };
+        let expected = mismatch.expected.iter().take(EXPECTED_TOLD_MAX);
+        let mut expected: Vec<String> = expected
+            .map(|seen| {
+                format!("{}{}", self.name(seen), if seen.durable { ", which no power cut may undo" } else { "" })
+            })
+            .collect();
+        let more = mismatch.expected.len().saturating_sub(EXPECTED_TOLD_MAX);
+        if more > 0 {
+            expected.push(format!("one of {more} more"));
+        }
+        format!("holds {found}; right is {}", expected.join(", or "))
+    }
+
+    fn name(&self, seen: &Seen) -> String {
+        match self.history.writer(seen.origin) {
+            _ if seen.anything => "anything".into(),
+            Some(writer) if seen.zeroes => format!("the zeroes of {writer}"),
+            Some(writer) => format!("what was written by {writer}"),
+            None if seen.zeroes => "the zeroes that were there at first".into(),
+            None => "what was there at first".into(),
         }
     }
 

@@ -28,6 +28,8 @@ struct Version {
     sure: bool,
     /// A power cut cannot undo it.
     durable: bool,
+    /// The version that a write made: a power cut gives what is left of it another name.
+    origin: VersionId,
 }
 
 /// A stretch of bytes with one history.
@@ -43,8 +45,27 @@ struct Extent {
 pub struct Mismatch {
     /// First byte of the sector, or the part of it that was read.
     pub offset: u64,
-    /// What was found, in words.
+    /// What was found, with all that is known of that sector: for those who know this file.
     pub text: String,
+    /// The first bytes that were found.
+    pub head: Vec<u8>,
+    /// Whose they are, if anybody ever wrote them there: the last one.
+    pub whose: Option<Seen>,
+    /// What might have been found.
+    pub expected: Vec<Seen>,
+}
+
+/// A version as one who did not make it sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// Its first name: [`Versions::begin_write`] gave it.
+    pub origin: VersionId,
+    /// Are its bytes zeroes?
+    pub zeroes: bool,
+    /// Is anything right?
+    pub anything: bool,
+    /// Was it to survive a power cut?
+    pub durable: bool,
 }
 
 /// The histories of all bytes of an array.
@@ -70,8 +91,15 @@ impl Versions {
     /// All `capacity` bytes hold `initial`.
     #[must_use]
     pub fn new(capacity: u64, initial: Content, durable_on_end: bool) -> Self {
-        let first =
-            Version { content: initial, range: 0..capacity, begun: 0, ended: Some(0), sure: true, durable: true };
+        let first = Version {
+            content: initial,
+            range: 0..capacity,
+            begun: 0,
+            ended: Some(0),
+            sure: true,
+            durable: true,
+            origin: 0,
+        };
         Self {
             capacity,
             clock: 1,
@@ -163,7 +191,8 @@ impl Versions {
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
         let begun = self.tick();
         let id = self.versions.len() as VersionId;
-        self.versions.push(Version { content, range: range.clone(), begun, ended: None, sure: false, durable: false });
+        let (sure, durable) = (false, false);
+        self.versions.push(Version { content, range: range.clone(), begun, ended: None, sure, durable, origin: id });
         for start in self.starts(&range) {
             self.extents.get_mut(&start).expect("a border").versions.push(id);
         }
@@ -323,7 +352,23 @@ impl Versions {
             found.len() - 1,
             whose.map(|id| self.describe(id)),
         );
-        Mismatch { offset: at, text }
+        Mismatch {
+            offset: at,
+            text,
+            head: head.to_vec(),
+            whose: whose.map(|id| self.seen(id)),
+            expected: visible.iter().map(|id| self.seen(*id)).collect(),
+        }
+    }
+
+    fn seen(&self, id: VersionId) -> Seen {
+        let Version { content, durable, origin, .. } = self.version(id);
+        Seen {
+            origin: *origin,
+            zeroes: matches!(content, Content::Zeroes),
+            anything: matches!(content, Content::Anything | Content::Beyond),
+            durable: *durable,
+        }
     }
 
     fn describe(&self, id: VersionId) -> String {
@@ -415,8 +460,9 @@ impl Versions {
             return *new;
         }
         let new = self.versions.len() as VersionId;
-        let Version { content, range, .. } = self.version(id).clone();
-        self.versions.push(Version { content, range, begun: now, ended: Some(now), sure: true, durable: true });
+        let Version { content, range, origin, .. } = self.version(id).clone();
+        let ended = Some(now);
+        self.versions.push(Version { content, range, begun: now, ended, sure: true, durable: true, origin });
         renamed.insert(id, new);
         new
     }

@@ -163,7 +163,10 @@ impl World {
                 }
                 Err(ProbeError::NotAMember) => {}
                 // A torn superblock: the others tell what the array is.
-                Err(_) => {}
+                Err(error) => {
+                    let planted = self.planted.as_ref();
+                    candidates.extend(planted.and_then(|planted| planted.found_torn(number, drive, &error)));
+                }
             }
         }
         candidates

@@ -40,6 +40,8 @@ pub const REQUEST_TIME_MAX: Nanos = Nanos::from_secs(600);
 pub const ADMIN_TIME_MAX: Nanos = Nanos::from_secs(1200);
 /// The longest until everything has come to rest: rebuilds of small arrays at low rates.
 pub const IDLE_TIME_MAX: Nanos = Nanos::from_secs(24 * 3600);
+/// Commands that a planted bug may leave at a drive beside those that the engine knows of.
+const PLANTED_COMMANDS_MAX: u32 = 1 << 16;
 /// Calls of `advance` at one instant that change nothing; more are an endless loop.
 const EMPTY_ADVANCES_MAX: u32 = 1000;
 /// Seconds since 1970 at the world's zero: the start of 2026.
@@ -221,6 +223,7 @@ impl World {
     /// Let a bug into the driver loop.
     pub fn plant(&mut self, bug: Bug) {
         self.planted = Some(Planted::new(bug, self.spec.seed));
+        self.drives.iter_mut().flatten().for_each(|drive| drive.make_room(PLANTED_COMMANDS_MAX));
     }
     /// The hash of all decisions so far.
     #[must_use]
@@ -244,7 +247,11 @@ impl World {
     pub fn add_drive(&mut self, spec: DriveSpec) -> DriveId {
         let drive = DriveId(u16::try_from(self.drives.len()).expect("a world has few drives"));
         let random = Random::derived(self.spec.seed, user::DRIVE + u64::from(drive.0));
-        self.drives.push(Some(MemoryDrive::new(spec, self.spec.limits.drive_depth_max, random)));
+        let mut own = MemoryDrive::new(spec, self.spec.limits.drive_depth_max, random);
+        if self.planted.is_some() {
+            own.make_room(PLANTED_COMMANDS_MAX);
+        }
+        self.drives.push(Some(own));
         self.attach(drive);
         drive
     }

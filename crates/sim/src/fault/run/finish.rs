@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::events::RequestKind;
 use openraid_units::DriveId;
 
-use super::{Done, Run, Stop};
+use super::{Done, Run};
 use crate::fault::verdict::Excuse;
 
 /// New drives and rebuilds that a set may need until it is whole.
@@ -13,7 +13,7 @@ const REPAIRS_MAX: u32 = 8;
 impl Run<'_> {
     /// Everything is made good, and judged.
     pub(super) fn finish(&mut self) -> Done {
-        self.tell(|| "the end".into());
+        self.tell(|| "the end: what is wrong with drives is taken away, and everything comes to rest".into());
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
             self.world.release(drive);
             self.world.drive_mut(drive).faults.late = None;
@@ -24,6 +24,7 @@ impl Run<'_> {
                 self.make_whole(set)?;
             }
         }
+        self.tell(|| "a host reads everything, and flushes".into());
         self.look()?;
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
@@ -66,7 +67,7 @@ impl Run<'_> {
             }
         }
         if self.health(set) != Health::Optimal {
-            return Err(Stop::Lost(format!("the array cannot be made whole\n{}", self.world.dump())));
+            return Err(self.lost("the array cannot be made whole"));
         }
         if self.sets[set].is_redundant() && !self.sets[set].scarred(&self.world).is_empty() {
             let array = self.sets[set].array;
@@ -86,10 +87,10 @@ impl Run<'_> {
         if !self.bounded() && !self.sets[set].suspect.is_empty() {
             return Ok(());
         }
-        let complaints = self.sets[set].members(&self.world).complaints();
-        match complaints.is_empty() {
+        let misfits = self.sets[set].members(&self.world).misfits();
+        match misfits.is_empty() {
             true => Ok(()),
-            false => Err(Stop::Lost(format!("redundancy does not fit: {complaints:#?}\n{}", self.world.dump()))),
+            false => Err(self.lost_by_members(set, &misfits)),
         }
     }
 }

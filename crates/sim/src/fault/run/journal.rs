@@ -49,6 +49,13 @@ impl Journal {
     }
 }
 
+impl Journal {
+    /// Which of its devices is this?
+    pub(super) fn number_of(&self, drive: DriveId) -> Option<usize> {
+        self.devices.iter().position(|own| *own == drive)
+    }
+}
+
 impl Run<'_> {
     /// Which devices have everything?
     pub(super) fn note_journal(&mut self) {
@@ -142,7 +149,7 @@ impl Run<'_> {
             return;
         }
         let drive = *self.random.pick(&working);
-        self.tell(|| format!("  drive {drive} of the journal"));
+        self.tell(|| format!("  {}", self.name(drive)));
         self.count(Fault::JournalLost);
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
@@ -200,7 +207,7 @@ impl Run<'_> {
         let ring = Sectors::mib(1).get();
         let places = [0, ring + self.random.below(used), ring + self.random.below(Sectors::mib(4).get())];
         let lba = DriveLba(*self.random.pick(&places) / 8 * 8);
-        self.tell(|| format!("  drive {drive} of the journal, {lba:?}"));
+        self.tell(|| format!("  {}, sector {}", self.name(drive), lba.get()));
         self.count(Fault::JournalHurt);
         self.journal.hurt = true;
         if silent {

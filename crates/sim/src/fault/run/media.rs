@@ -51,7 +51,7 @@ impl Run<'_> {
         for _ in 0..count {
             if let Some((_, lba, row)) = self.some_place(set, slot) {
                 let block = self.world.drive(drive).spec().block.sectors();
-                self.tell(|| format!("  drive {drive}, slot {slot}, {row:?}"));
+                self.tell(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
                 self.world.drive_mut(drive).faults.add_defects(lba, block, defect);
             }
         }
@@ -68,7 +68,7 @@ impl Run<'_> {
     /// Bits turn over.
     pub(super) fn flip(&mut self) {
         let Some((drive, lba)) = self.somewhere() else { return };
-        self.tell(|| format!("  drive {drive}, {lba:?}"));
+        self.tell(|| format!("  {}, sector {} of the drive", self.name(drive), lba.get()));
         self.count(Fault::Flip);
         let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
@@ -81,7 +81,12 @@ impl Run<'_> {
         let block = self.world.drive(drive).spec().block.sectors().get();
         let to = DriveLba(to.get() / block * block).max(superblock.data_offset);
         let silent = if elsewhere { Silent::Misdirected { to } } else { Silent::Lost };
-        self.tell(|| format!("  drive {drive}, {silent:?}"));
+        self.tell(|| match silent {
+            Silent::Lost => format!("  {}: the next write is lost", self.name(drive)),
+            Silent::Misdirected { to } => {
+                format!("  {}: the next write goes to sector {} of the drive", self.name(drive), to.get())
+            }
+        });
         self.count(if elsewhere { Fault::Misdirected } else { Fault::LostWrite });
         let trap = Trap { from: superblock.data_offset, len: superblock.data_size, silent };
         self.world.drive_mut(drive).faults.trap = Some(trap);
@@ -103,7 +108,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.note_current(&self.world);
         }
-        self.tell(|| format!("  drive {drive}"));
+        self.tell(|| format!("  {}", self.name(drive)));
         self.count(Fault::FlipSuperblock);
         let (byte, mask) = (self.random.index(256), self.random.between(1, 255));
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
@@ -142,11 +147,12 @@ impl Run<'_> {
             let right = self.world.drive(drive).faults.wrong.iter().find(|wrong| wrong.lba == lba);
             let right = right.is_some_and(|wrong| *wrong.right == found);
             if corrects && !right {
-                return Err(Stop::Lost(format!("a patrol left slot {slot}, drive {drive}, {lba:?} wrong")));
+                return Err(self.lost(format!("a patrol left slot {slot} (drive {drive}) wrong, sector {}", lba.get())));
             }
             if !corrects && found != flipped {
-                return Err(Stop::Lost(format!(
-                    "a patrol changed slot {slot}, drive {drive}, {lba:?}, and cannot know"
+                let sector = lba.get();
+                return Err(self.lost(format!(
+                    "a patrol changed slot {slot} (drive {drive}), sector {sector}, and cannot know which copy is right"
                 )));
             }
         }
@@ -180,7 +186,7 @@ impl Run<'_> {
                 continue;
             }
             rows.insert(row, Sectors(8));
-            self.tell(|| format!("  slot {slot}, drive {drive}, {row:?}"));
+            self.tell(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
             self.count(Fault::Flip);
             let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
             self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));

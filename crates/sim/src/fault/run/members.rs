@@ -48,7 +48,7 @@ impl Run<'_> {
     pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
         let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
         let array = self.sets[set].array;
-        self.tell(|| format!("  array {array}, slot {slot}, drive {drive}"));
+        self.tell(|| format!("  {}", self.name(drive)));
         self.open_hole(set, slot);
         self.lost.push(drive);
         self.count(match how {
@@ -97,7 +97,7 @@ impl Run<'_> {
     /// A drive that was lost is there again, and nobody says so to the controller: the next one finds it.
     pub(super) fn put_back(&mut self) {
         let Some(drive) = self.given_up() else { return };
-        self.tell(|| format!("  drive {drive} is back"));
+        self.tell(|| format!("  {} is back", self.name(drive)));
         self.count(Fault::Stale);
         self.heal(drive);
         self.lost.retain(|lost| *lost != drive);
@@ -109,7 +109,7 @@ impl Run<'_> {
         let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
         let Some(set) = self.sets.iter().position(|set| set.uuid == Some(superblock.set_uuid)) else { return Ok(()) };
         let array = self.sets[set].array;
-        self.tell(|| format!("  drive {drive} comes back to array {array}"));
+        self.tell(|| format!("  {} comes back to {}", self.name(drive), self.set_name(set)));
         self.count(Fault::Stale);
         self.heal(drive);
         self.happen(20)?;
@@ -141,7 +141,7 @@ impl Run<'_> {
             return false;
         }
         let Some(drive) = self.new_drive() else { return false };
-        self.tell(|| format!("  drive {drive} is added to array {array}"));
+        self.tell(|| format!("  drive {drive} is added to {}", self.set_name(set)));
         let result = self.world.add_member(array, drive);
         if let Err(error) = &result {
             self.tell(|| format!("  refused: {error}"));
@@ -166,6 +166,8 @@ impl Run<'_> {
         let late = Late { one_in: self.random.between(2, 8), most: LATE_MOST };
         let faults = &mut self.world.drive_mut(drive).faults;
         faults.late = if faults.late.is_some() { None } else { Some(late) };
+        let word = if faults.late.is_some() { "late" } else { "in time" };
+        self.tell(|| format!("  {} is {word} from now on", self.name(drive)));
         self.count(Fault::Late);
     }
 
@@ -182,7 +184,7 @@ impl Run<'_> {
         if self.world.drive(drive).faults.is_failing() {
             return Ok(());
         }
-        self.tell(|| format!("  drive {drive}"));
+        self.tell(|| format!("  {}", self.name(drive)));
         self.count(Fault::Late);
         self.world.drive_mut(drive).faults.hang = true;
         self.wait(time)?;

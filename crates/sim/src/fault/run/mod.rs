@@ -5,6 +5,7 @@ mod journal;
 mod media;
 mod members;
 mod power;
+mod tell;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -51,6 +52,8 @@ pub struct Account {
     pub counts: Counts,
     /// Line by line.
     pub story: Vec<String>,
+    /// The engine's own lines at the end.
+    pub details: String,
 }
 
 /// Why a run ends early.
@@ -175,11 +178,6 @@ impl<'a> Run<'a> {
         self.scenario.mode == Mode::Bounded
     }
 
-    fn tell(&self, line: impl FnOnce() -> String) {
-        let line = format!("{:>9.3} ms  {}", millis(self.world.now().0), line());
-        self.account.borrow_mut().story.push(line);
-    }
-
     fn count(&self, fault: Fault) {
         *self.account.borrow_mut().counts.faults.entry(fault).or_default() += 1;
     }
@@ -192,7 +190,8 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, step: Step) -> Done {
         self.random = Random::new(step.seed);
-        self.tell(|| format!("{:?}", step.deed));
+        self.tell(|| step.deed.to_string());
+        let (lines, asked) = (self.account.borrow().story.len(), self.session.history.len());
         match step.deed {
             Deed::Ask(count) => self.ask(count, step.seed)?,
             Deed::Happen(count) => self.happen(count)?,
@@ -226,7 +225,12 @@ impl<'a> Run<'a> {
             Deed::JournalReturn => self.return_journal()?,
             Deed::JournalHurt { silent } => self.hurt_journal(silent)?,
         }
-        self.after()
+        if matches!(step.deed, Deed::Ask(_)) {
+            self.tell_asked(asked);
+        }
+        self.after()?;
+        self.tell_passed_over(step.deed, lines);
+        Ok(())
     }
 
     /// What must be looked at after whatever was done.
@@ -246,10 +250,7 @@ impl<'a> Run<'a> {
     fn hear_notices(&mut self) {
         let notices = self.world.take_notices();
         for notice in notices.iter().take(NOTICES_TOLD_MAX) {
-            self.tell(|| {
-                let slot = notice.slot.map_or_else(String::new, |slot| format!(", slot {slot}"));
-                format!("  array {}{slot}: {:?}", notice.array, notice.kind)
-            });
+            self.tell_notice(notice);
         }
         self.dirty_lost |= notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. }));
     }
@@ -300,7 +301,7 @@ impl<'a> Run<'a> {
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
                 // What was recovered from such a row may have been written into it.
                 (false, ..) if torn => Excuse::WriteHole,
-                _ => return Err(Stop::Lost(format!("a read found what no write explains: {}", mismatch.text))),
+                _ => return Err(self.lost_by_read(&mismatch)),
             };
             self.excuse(excuse);
             let start = sector * SECTOR_BYTES;
@@ -379,7 +380,7 @@ impl<'a> Run<'a> {
     fn event(&mut self) -> Result<bool, Stop> {
         if !self.world.step() {
             if self.session.outstanding() > 0 {
-                return Err(Stop::Lost(format!("requests are never answered\n{}", self.world.dump())));
+                return Err(self.lost("requests are never answered"));
             }
             return Ok(false);
         }
@@ -459,6 +460,7 @@ impl<'a> Run<'a> {
             drawn => drawn,
         };
         self.policy = Policy { write_cache, ..drawn };
+        self.account.borrow_mut().counts.switches += 1;
         self.set_policy();
     }
 
@@ -524,9 +526,4 @@ fn outer_superblock(world: &mut World, leg: ArrayId) -> Option<Superblock> {
 
 fn drive_id(index: usize) -> DriveId {
     DriveId(u16::try_from(index).expect("a world has few drives"))
-}
-
-#[allow(clippy::cast_precision_loss)] // for reading only
-fn millis(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }

@@ -1,10 +1,10 @@
 //! The end of a controller, in order and not, and the beginning of the next.
 
-use openraid_core::admin::{AdminCommand, AdminOutcome, Health, TaskKind};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health, Session, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
 use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
-use openraid_units::{ArrayId, Nanos, Sectors};
+use openraid_units::{ArrayId, DriveId, Nanos, Sectors};
 
 use super::journal::Begun;
 use super::{outer_superblock, Done, Run, Stop};
@@ -25,7 +25,7 @@ impl Run<'_> {
         if !self.may_end()? {
             return Ok(());
         }
-        let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
+        let Some((set, _, drive)) = self.victim() else { return self.end(End::Cut, again) };
         // Parity without a journal or a log has its write hole, and nobody promises that it has none.
         let closed = self.is_journalled(set) || self.is_recorded(set);
         if self.bounded() && self.sets[set].has_parity() && !closed {
@@ -40,7 +40,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        self.tell(|| format!("  slot {slot}, drive {drive} goes with the power"));
+        self.tell(|| format!("  {} goes with the power", self.name(drive)));
         self.count(Fault::CutAndLoss);
         self.count_end(End::Cut);
         self.lost.push(drive);
@@ -189,7 +189,7 @@ impl Run<'_> {
             let journalled = self.is_journalled(number) || self.is_recorded(number);
             if self.scenario.journal.is_some() {
                 let session = self.world.status(self.sets[number].array).map(|status| status.session);
-                self.tell(|| format!("  array {}: session with the journal {session:?}", self.sets[number].array));
+                self.tell(|| format!("  the journal {} {}", protects(session), self.set_name(number)));
             }
             let set = &mut self.sets[number];
             set.journalled |= journalled;
@@ -199,15 +199,22 @@ impl Run<'_> {
             }
             set.note_current(&self.world);
         }
+        self.session.history.mark(self.world.now(), &end.to_string());
         match end {
-            End::Cut => self.session.cut_power(&mut self.world),
+            End::Cut => {
+                self.tell_in_doubt(|_| true);
+                self.session.cut_power(&mut self.world);
+            }
             End::CutInPart => {
                 let mask = self.random.bits();
-                self.world.cut_power_of(|drive| mask >> (drive.0 % 64) & 1 == 1);
+                let goes = |drive: DriveId| mask >> (drive.0 % 64) & 1 == 1;
+                self.tell_in_part(goes);
+                self.world.cut_power_of(goes);
                 self.session.forget();
                 self.session.versions_mut().cut_in_part();
             }
             End::Kill | End::Stop => {
+                self.tell_in_doubt(|_| false);
                 self.world.kill();
                 self.session.forget();
                 if self.cached {
@@ -250,10 +257,7 @@ impl Run<'_> {
             let status = self.world.status(self.sets[set].array);
             let resyncs = status.is_some_and(|status| status.consistent_to != Sectors::MAX);
             if self.bounded() && journalled && resyncs {
-                return Err(Stop::Lost(format!(
-                    "a resync, although the journal had everything\n{}",
-                    self.world.dump()
-                )));
+                return Err(self.lost("a resync, although the journal had everything"));
             }
         }
         Ok(())
@@ -359,7 +363,7 @@ impl Run<'_> {
                 None => {}
             }
             if !self.world.step() {
-                return Err(Stop::Lost(format!("an array is never started\n{}", self.world.dump())));
+                return Err(self.lost("an array is never started"));
             }
         }
     }
@@ -404,15 +408,25 @@ impl Run<'_> {
     fn tell_plan(&self, plan: &Assembly) {
         let plain = |judged: &Judged| matches!(judged, Judged::Member(_) | Judged::Spare);
         for (drive, judged) in plan.verdicts.iter().filter(|(_, judged)| !plain(judged)) {
-            self.tell(|| format!("  drive {drive}: {judged}"));
+            self.tell(|| format!("  {}: {judged}", self.name(*drive)));
         }
         if !plan.missing.is_empty() {
-            self.tell(|| format!("  slots {:?} are missing", plan.missing));
+            let slots: Vec<String> = plan.missing.iter().map(|slot| format!("slot {slot}")).collect();
+            self.tell(|| format!("  without a member: {}", slots.join(", ")));
         }
     }
 
     /// Is any set without some of its data?
     pub(super) fn has_failed(&self) -> bool {
         (0..self.sets.len()).any(|set| self.health(set) == Health::Failed)
+    }
+}
+
+/// What a session with the journal means for an array.
+fn protects(session: Option<Session>) -> &'static str {
+    match session {
+        Some(Session::On) => "holds promises of",
+        Some(Session::Off) | None => "holds nothing of",
+        Some(_) => "is taken into or out of use for",
     }
 }

@@ -1,0 +1,322 @@
+//! `openraid torture`: the fault simulation, many runs of it, and the story of one.
+//!
+//! It must never say that nothing was lost where a run was not judged to its end.
+
+mod tables;
+
+use std::time::{Duration, Instant};
+
+use openraid_sim::fault::shrink::shrink;
+use openraid_sim::fault::words::count;
+use openraid_sim::fault::{Bug, Mode, Report, Scenario, Tally, Verdict};
+use openraid_sys::Signals;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::TortureArguments;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::progress::Progress;
+use crate::output::table::Table;
+use crate::output::{is_error_terminal, warn, Output};
+use crate::quantity::human_seconds;
+use crate::swarm::Swarm;
+
+/// With so many lost runs no more are begun: each may hold memory.
+const LOST_MAX: usize = 200;
+/// How often signals and the time are looked at while no run ends.
+const TICK: Duration = Duration::from_millis(200);
+/// How often it is said how far it is where nobody sees a bar.
+const NEWS_EVERY: Duration = Duration::from_secs(60);
+
+/// A run that lost something.
+#[derive(Clone, Serialize)]
+struct LostBody {
+    seed: u64,
+    mode: String,
+    level: String,
+    policy: String,
+    faults: Vec<String>,
+    text: String,
+}
+
+impl LostBody {
+    fn line(&self) -> String {
+        let Self { seed, mode, level, policy, faults, text } = self;
+        format!("LOST, seed {seed} ({mode}, {level}, {policy}; faults: {}): {text}", faults.join(", "))
+    }
+}
+
+#[derive(Serialize)]
+struct ReplayBody {
+    seed: u64,
+    run: String,
+    steps: usize,
+    steps_drawn: usize,
+    verdict: &'static str,
+    why: String,
+    story: Vec<String>,
+    details: Option<Vec<String>>,
+}
+
+/// Why no more runs were begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    Seeds,
+    Time,
+    Found,
+    Losses,
+    Interrupted,
+}
+
+impl Ending {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Seeds => "seeds",
+            Self::Time => "time",
+            Self::Found => "found",
+            Self::Losses => "losses",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Do it.
+///
+/// # Errors
+/// A bug that nobody knows; no thread to be had.
+pub fn run(arguments: &TortureArguments, context: &Context) -> Outcome {
+    let bug = arguments.planted.as_deref().map(named).transpose()?;
+    match arguments.replay {
+        Some(seed) => replay(seed, bug, arguments.full, context),
+        None => many(arguments, bug, context),
+    }
+}
+
+fn named(name: &str) -> Result<Bug, Failure> {
+    Bug::named(name).ok_or_else(|| {
+        let mut table = Table::plain().indented(2);
+        for bug in Bug::ALL {
+            table.row([bug.name(), bug.text()]);
+        }
+        Failure::usage(format!("no planted bug is named '{name}'; there are:\n{}", table.text().trim_end()))
+    })
+}
+
+/// What many runs came to.
+struct Many {
+    bug: Option<Bug>,
+    tally: Tally,
+    lost: Vec<LostBody>,
+    /// Seeds whose runs show the planted bug.
+    found: Vec<u64>,
+    last: u64,
+    time: Duration,
+    ending: Ending,
+    /// Runs that went on when it ended.
+    unjudged: usize,
+}
+
+fn many(arguments: &TortureArguments, bug: Option<Bug>, context: &Context) -> Outcome {
+    let many = carry_out(arguments, bug)?;
+    let exit = match (bug, many.tally.ends.lost) {
+        (None, 0) => Exit::Fine,
+        (Some(_), _) if !many.found.is_empty() => Exit::Fine,
+        _ => Exit::Failed,
+    };
+    let body = tables::body(&many, arguments.seeds.first);
+    let text = tables::text(&many, &body, arguments.full);
+    Ok(context.output.answer(exit, &body, &text))
+}
+
+fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Failure> {
+    // Before any thread is made, so that no thread takes a signal for itself.
+    let signals =
+        Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
+    let threads = arguments.threads.map(usize::from);
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let time = arguments.minutes.map(|minutes| Duration::from_secs(minutes * 60));
+    let said = std::env::args().any(|word| word.starts_with("--seeds"));
+    let (first, last) = (arguments.seeds.first, arguments.seeds.last);
+    let last = if time.is_some() && !said { u64::MAX } else { last };
+    let mut watch = Watch::new(time, last.saturating_sub(first).saturating_add(1));
+    let mut many = Many {
+        bug,
+        tally: Tally::default(),
+        lost: Vec::new(),
+        found: Vec::new(),
+        last: first,
+        time: Duration::ZERO,
+        ending: Ending::Seeds,
+        unjudged: 0,
+    };
+    let mut swarm = Swarm::new(bug);
+    let mut next = Some(first);
+    let mut signalled = 0;
+    loop {
+        while signals.next_signal().is_some() {
+            signalled += 1;
+            watch.interrupted(signalled, swarm.running());
+        }
+        let over = ending(&many, &watch, signalled > 0);
+        while let Some(seed) = next.filter(|_| over.is_none() && swarm.running() < threads) {
+            next = seed.checked_add(1).filter(|seed| *seed <= last);
+            many.last = seed;
+            let scenario = Scenario::draw(seed);
+            if !arguments.unbounded || scenario.mode == Mode::Unbounded {
+                swarm.begin(scenario).map_err(Failure::failed)?;
+            }
+        }
+        // Who asks twice does not want to wait for the runs that go on.
+        if swarm.running() == 0 || signalled > 1 {
+            many.ending = over.filter(|_| next.is_some() || signalled > 0).unwrap_or(Ending::Seeds);
+            many.unjudged = swarm.running();
+            many.time = watch.begun.elapsed();
+            return Ok(many);
+        }
+        if let Some((scenario, report)) = swarm.ended_within(TICK) {
+            note(&mut many, &scenario, &report, &watch);
+        }
+        watch.look(&many, first);
+    }
+}
+
+/// Why no more runs are begun, if that is so.
+fn ending(many: &Many, watch: &Watch, interrupted: bool) -> Option<Ending> {
+    let time_is_up = watch.time.is_some_and(|time| watch.begun.elapsed() >= time);
+    [
+        (interrupted, Ending::Interrupted),
+        (!many.found.is_empty(), Ending::Found),
+        (many.lost.len() >= LOST_MAX, Ending::Losses),
+        (time_is_up, Ending::Time),
+    ]
+    .into_iter()
+    .find_map(|(is_so, ending)| is_so.then_some(ending))
+}
+
+fn note(many: &mut Many, scenario: &Scenario, report: &Report, watch: &Watch) {
+    many.tally.count(scenario, report);
+    let Verdict::Lost(text) = &report.verdict else { return };
+    let lost = LostBody {
+        seed: report.seed,
+        mode: scenario.mode.to_string(),
+        level: scenario.level_name(),
+        policy: scenario.policy_name().into(),
+        faults: report.counts.faults().map(|fault| fault.to_string()).collect(),
+        text: text.lines().next().unwrap_or_default().into(),
+    };
+    if many.bug.is_some_and(|bug| bug.is_shown_by(&report.verdict)) {
+        many.found.push(report.seed);
+    }
+    // Whoever stops it in the middle of an hour has the seeds all the same.
+    watch.above(&lost.line());
+    many.lost.push(lost);
+}
+
+/// Tells how far it is: a bar on a terminal, a line each minute elsewhere.
+struct Watch {
+    begun: Instant,
+    time: Option<Duration>,
+    progress: Progress,
+    told: Instant,
+}
+
+impl Watch {
+    fn new(time: Option<Duration>, seeds: u64) -> Self {
+        let progress = match time {
+            Some(time) => Progress::counting("torture, seconds", time.as_secs()),
+            None => Progress::counting("torture, runs", seeds),
+        };
+        let now = Instant::now();
+        Self { begun: now, time, progress, told: now }
+    }
+
+    fn above(&self, line: &str) {
+        self.progress.above(|| warn(line));
+    }
+
+    fn interrupted(&self, signalled: u32, running: usize) {
+        if signalled == 1 && running > 0 {
+            let running = count(u64::try_from(running).unwrap_or(u64::MAX), "run", "runs");
+            self.above(&format!(
+                "interrupted: {running} that began end first; interrupt once more not to wait for that"
+            ));
+        }
+    }
+
+    fn look(&mut self, many: &Many, first: u64) {
+        let tally = &many.tally;
+        let elapsed = self.begun.elapsed();
+        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = |count: u64| count.saturating_mul(1000) / millis;
+        let (cuts, requests) = (rate(tally.cuts), rate(tally.requests));
+        let done = if self.time.is_some() { elapsed.as_secs() } else { many.last - first };
+        self.progress.counted_saying(done, &format!("{cuts} cuts/s, {requests} requests/s, {} lost", tally.ends.lost));
+        if self.told.elapsed() >= NEWS_EVERY && !is_error_terminal() {
+            self.told = Instant::now();
+            warn(&format!(
+                "after {}: {}, {}, {}, {} lost",
+                human_seconds(elapsed.as_secs()),
+                count(tally.runs, "run", "runs"),
+                count(tally.cuts, "power cut", "power cuts"),
+                count(tally.requests, "host request", "host requests"),
+                tally.ends.lost
+            ));
+        }
+    }
+}
+
+/// One run; if it loses something, the shortest one that loses the same.
+fn replay(seed: u64, bug: Option<Bug>, full: bool, context: &Context) -> Outcome {
+    let mut swarm = Swarm::new(bug);
+    let drawn = Scenario::draw(seed);
+    let whole = swarm.one(drawn.clone()).map_err(Failure::failed)?;
+    let (scenario, report) = match whole.verdict.kind() {
+        None => (drawn.clone(), whole),
+        kind => {
+            let mut fails =
+                |shorter: &Scenario| swarm.one(shorter.clone()).is_ok_and(|report| report.verdict.kind() == kind);
+            let short = shrink(&drawn, &mut fails);
+            let report = swarm.one(short.clone()).map_err(Failure::failed)?;
+            (short, report)
+        }
+    };
+    let (verdict, why, exit) = match &report.verdict {
+        Verdict::Survived => ("survived", String::new(), Exit::Fine),
+        Verdict::NotPromised(excuse) => ("not promised", excuse.to_string(), Exit::Fine),
+        Verdict::Lost(text) => ("lost", text.clone(), Exit::Failed),
+    };
+    let lines = || report.details.lines().map(Into::into).collect();
+    let body = ReplayBody {
+        seed,
+        run: scenario.to_string(),
+        steps: scenario.steps.len(),
+        steps_drawn: drawn.steps.len(),
+        verdict,
+        why,
+        details: full.then(lines),
+        story: report.story,
+    };
+    let output = Output { verb: "torture-replay", ..context.output };
+    Ok(output.answer(exit, &body, &replay_text(&body)))
+}
+
+fn replay_text(body: &ReplayBody) -> String {
+    let mut text = body.run.clone();
+    if body.steps < body.steps_drawn {
+        let steps = count(u64::try_from(body.steps).unwrap_or(u64::MAX), "step is", "steps are");
+        text.push_str(&format!("\nof its {} steps, {steps} enough to lose the same:", body.steps_drawn));
+    }
+    text.push_str(&format!("\n\n{}\n\n", body.story.join("\n")));
+    match body.verdict {
+        "lost" => text.push_str(&format!("LOST: {}", body.why)),
+        verdict if body.why.is_empty() => text.push_str(verdict),
+        verdict => text.push_str(&format!("{verdict}: {}", body.why)),
+    }
+    match &body.details {
+        Some(details) if !details.is_empty() => {
+            text.push_str(&format!("\n\nthe engine's own lines at that moment:\n{}", details.join("\n")));
+        }
+        _ => {}
+    }
+    text
+}

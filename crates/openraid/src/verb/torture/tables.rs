@@ -1,0 +1,343 @@
+//! What many runs came to, as tables for people and as a document.
+
+use std::collections::BTreeMap;
+
+use openraid_sim::fault::verdict::{Ends, Kind, Line};
+use openraid_sim::fault::words::count;
+use openraid_sim::fault::{Fault, Mode, Tally};
+use serde::Serialize;
+
+use super::{Ending, LostBody, Many};
+use crate::output::table::Table;
+
+/// Lost runs that are told; all of them are in the document.
+const LOST_TOLD_MAX: usize = 20;
+/// Policies by name, and the heads of their columns.
+const POLICIES: [(&str, &str); 8] = [
+    ("write-through", "THROUGH"),
+    ("write-through, bitmap", "+BITMAP"),
+    ("write-through, PPL", "+PPL"),
+    ("volatile cache", "VOLATILE"),
+    ("volatile cache, bitmap", "+BITMAP"),
+    ("volatile cache, PPL", "+PPL"),
+    ("journal", "JOURNAL"),
+    ("journal, bitmap", "+BITMAP"),
+];
+
+#[derive(Serialize)]
+struct LineBody {
+    mode: String,
+    fault: String,
+    policy: String,
+    level: String,
+    survived: u64,
+    not_promised: u64,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+struct KindBody {
+    mode: String,
+    policy: String,
+    level: String,
+    survived: u64,
+    not_promised: u64,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Body {
+    seeds: [u64; 2],
+    runs: u64,
+    power_cuts: u64,
+    host_requests: u64,
+    events: u64,
+    policy_switches: u64,
+    seconds: f64,
+    ended_by: &'static str,
+    unjudged: usize,
+    survived: u64,
+    not_promised: u64,
+    planted: Option<String>,
+    found_by: Option<u64>,
+    not_promised_because: BTreeMap<String, u64>,
+    lost: Vec<LostBody>,
+    table: Vec<LineBody>,
+    kinds: Vec<KindBody>,
+}
+
+pub(super) fn body(many: &Many, first: u64) -> Body {
+    let tally = &many.tally;
+    let line = |(line, ends): (&Line, &Ends)| LineBody {
+        mode: line.mode.to_string(),
+        fault: line.fault.to_string(),
+        policy: line.policy.into(),
+        level: line.level.clone(),
+        survived: ends.survived,
+        not_promised: ends.not_promised,
+        lost: ends.lost,
+    };
+    let kind = |(kind, ends): (&Kind, &Ends)| KindBody {
+        mode: kind.mode.to_string(),
+        policy: kind.policy.into(),
+        level: kind.level.clone(),
+        survived: ends.survived,
+        not_promised: ends.not_promised,
+        lost: ends.lost,
+    };
+    let mut lost = many.lost.clone();
+    lost.sort_by_key(|lost| lost.seed);
+    Body {
+        seeds: [first, many.last],
+        runs: tally.runs,
+        power_cuts: tally.cuts,
+        host_requests: tally.requests,
+        events: tally.events,
+        policy_switches: tally.switches,
+        seconds: many.time.as_secs_f64(),
+        ended_by: many.ending.word(),
+        unjudged: many.unjudged,
+        survived: tally.ends.survived,
+        not_promised: tally.ends.not_promised,
+        planted: many.bug.map(|bug| bug.name().into()),
+        found_by: many.found.iter().min().copied(),
+        not_promised_because: tally.excuses.iter().map(|(why, count)| (why.to_string(), *count)).collect(),
+        lost,
+        table: tally.lines.iter().map(line).collect(),
+        kinds: tally.kinds.iter().map(kind).collect(),
+    }
+}
+
+pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
+    let tally = &many.tally;
+    let mut lines = head(body);
+    lines.push(String::new());
+    if full {
+        lines.push(cross(tally).trim_end().into());
+    } else if tally.runs > 0 {
+        lines.push(
+            "runs that survived; where there are others: survived/not promised/lost. A run stands in the row of each \
+             fault that it had."
+                .into(),
+        );
+        lines.push(
+            "Policies are those at the beginning; + is the one before it with a bitmap or partial parity logs.".into(),
+        );
+        lines.push(String::new());
+        lines.push(by_fault(tally).trim_end().into());
+        lines.push(String::new());
+        lines.push(by_level(tally).trim_end().into());
+    }
+    lines.push(String::new());
+    lines.push(format!("survived: {}, not promised: {}, lost: {}", body.survived, body.not_promised, tally.ends.lost));
+    if !tally.excuses.is_empty() {
+        let excuses: Vec<String> = tally.excuses.iter().map(|(why, count)| format!("{why}: {count}")).collect();
+        lines.push(format!("not promised, and told: {}", excuses.join(", ")));
+    }
+    lines.extend(ending(many));
+    lines.extend(body.lost.iter().take(LOST_TOLD_MAX).map(LostBody::line));
+    if body.lost.len() > LOST_TOLD_MAX {
+        lines.push(format!("and {} more, all with --json", body.lost.len() - LOST_TOLD_MAX));
+    }
+    match (&body.planted, body.found_by) {
+        (Some(bug), Some(seed)) => lines.push(format!("the planted bug '{bug}' is found by seed {seed}")),
+        (Some(bug), None) => lines.push(format!("the planted bug '{bug}' is NOT found")),
+        (None, _) => {}
+    }
+    let planted = body.planted.as_ref().map_or_else(String::new, |bug| format!(" --planted {bug}"));
+    if let Some(seed) = body.found_by.or(body.lost.first().map(|lost| lost.seed)) {
+        lines.push(format!("what happened: openraid torture --replay {seed}{planted}"));
+    }
+    lines.join("\n")
+}
+
+fn head(body: &Body) -> Vec<String> {
+    let seconds = body.seconds.max(0.001);
+    #[allow(clippy::cast_precision_loss)] // for reading only
+    let rate = |count: u64| count as f64 / seconds;
+    let runs = count(body.runs, "run", "runs");
+    vec![
+        format!("seeds {} to {}: {runs} in {:.0} s", body.seeds[0], body.seeds[1], body.seconds),
+        format!(
+            "{} ({:.1} a second), {} ({:.0} a second), {}",
+            count(body.power_cuts, "power cut", "power cuts"),
+            rate(body.power_cuts),
+            count(body.host_requests, "host request", "host requests"),
+            rate(body.host_requests),
+            count(body.policy_switches, "change of settings", "changes of settings")
+        ),
+    ]
+}
+
+/// Why it ended, where that is not what was asked for.
+fn ending(many: &Many) -> Vec<String> {
+    let unjudged = u64::try_from(many.unjudged).unwrap_or(u64::MAX);
+    let mut lines = Vec::new();
+    match many.ending {
+        Ending::Interrupted => lines.push("interrupted: this is what the runs came to that had ended".into()),
+        Ending::Losses => {
+            lines.push(format!("ended early: no more runs are begun after {} that lost something", many.lost.len()));
+        }
+        Ending::Seeds | Ending::Time | Ending::Found => {}
+    }
+    if unjudged > 0 {
+        lines.push(format!("not judged: {} that went on", count(unjudged, "run", "runs")));
+    }
+    lines
+}
+
+/// `12`, and where not all survived `12/3/0`.
+fn cell(ends: Ends) -> String {
+    let Ends { survived, not_promised, lost } = ends;
+    match (ends.runs(), not_promised, lost) {
+        (0, ..) => "-".into(),
+        (_, 0, 0) => survived.to_string(),
+        _ => format!("{survived}/{not_promised}/{lost}"),
+    }
+}
+
+/// A table whose columns are policies.
+struct ByPolicy {
+    table: Table,
+    policies: Vec<&'static str>,
+}
+
+impl ByPolicy {
+    fn new(what: &'static str, tally: &Tally) -> Self {
+        let used = |policy: &str| tally.kinds.keys().any(|kind| kind.policy == policy);
+        let (mut policies, mut heads) = (Vec::new(), vec![what]);
+        for (place, (policy, head)) in POLICIES.into_iter().enumerate() {
+            // What stands behind a plus refers to the plain one before it, which is shown for its sake.
+            let group = POLICIES[place..].iter().skip(1).take_while(|(_, head)| head.starts_with('+'));
+            let leads = !head.starts_with('+') && group.into_iter().any(|(policy, _)| used(policy));
+            if used(policy) || leads {
+                policies.push(policy);
+                heads.push(head);
+            }
+        }
+        heads.push("ALL");
+        Self { table: Table::new(&heads), policies }
+    }
+
+    fn row(&mut self, what: String, ends: impl Fn(&str) -> Ends) {
+        let mut all = Ends::default();
+        let mut cells = vec![what];
+        for policy in &self.policies {
+            let ends = ends(policy);
+            all.add(ends);
+            cells.push(cell(ends));
+        }
+        cells.push(cell(all));
+        self.table.row(cells);
+    }
+}
+
+fn sum<'a>(ends: impl Iterator<Item = &'a Ends>) -> Ends {
+    let mut all = Ends::default();
+    ends.for_each(|ends| all.add(*ends));
+    all
+}
+
+fn of_kinds(tally: &Tally, wanted: impl Fn(&Kind) -> bool) -> Ends {
+    sum(tally.kinds.iter().filter(|(kind, _)| wanted(kind)).map(|(_, ends)| ends))
+}
+
+fn by_fault(tally: &Tally) -> String {
+    let mut table = ByPolicy::new("FAULT", tally);
+    let faults: std::collections::BTreeSet<Fault> = tally.lines.keys().map(|line| line.fault).collect();
+    for fault in faults {
+        let of = |policy: &str| {
+            sum(tally.lines.iter().filter(|(own, _)| own.fault == fault && own.policy == policy).map(|(_, ends)| ends))
+        };
+        table.row(fault.to_string(), of);
+    }
+    for mode in [Mode::Bounded, Mode::Unbounded] {
+        let name = format!("all {mode} runs, each once");
+        table.row(name, |policy| of_kinds(tally, |kind| kind.policy == policy && kind.mode == mode));
+    }
+    table.row("all runs, each once".into(), |policy| of_kinds(tally, |kind| kind.policy == policy));
+    table.table.text()
+}
+
+fn by_level(tally: &Tally) -> String {
+    let mut table = ByPolicy::new("LEVEL", tally);
+    let levels: std::collections::BTreeSet<&String> = tally.kinds.keys().map(|kind| &kind.level).collect();
+    for level in levels {
+        table.row(level.clone(), |policy| of_kinds(tally, |kind| kind.policy == policy && kind.level == *level));
+    }
+    table.row("all runs".into(), |policy| of_kinds(tally, |kind| kind.policy == policy));
+    table.table.text()
+}
+
+/// Fault by policy by level, a line each.
+fn cross(tally: &Tally) -> String {
+    let mut table = Table::new(&["RUNS", "FAULT", "POLICY", "LEVEL", "SURVIVED", "NOT PROMISED", "LOST"]);
+    let counts = |ends: &Ends| [ends.survived, ends.not_promised, ends.lost].map(|count| count.to_string());
+    for (line, ends) in &tally.lines {
+        let words = [line.mode.to_string(), line.fault.to_string(), line.policy.into(), line.level.clone()];
+        table.row(words.into_iter().chain(counts(ends)));
+    }
+    for (kind, ends) in &tally.kinds {
+        let words = [kind.mode.to_string(), "any, each run once".into(), kind.policy.into(), kind.level.clone()];
+        table.row(words.into_iter().chain(counts(ends)));
+    }
+    let words = ["all".into(), "any, each run once".into(), "any".into(), String::from("any")];
+    table.row(words.into_iter().chain(counts(&tally.ends)));
+    table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(survived: u64, not_promised: u64, lost: u64) -> Ends {
+        Ends { survived, not_promised, lost }
+    }
+
+    fn tally() -> Tally {
+        let mut tally = Tally::default();
+        let mut run = |mode, fault, policy: &'static str, level: &str, own: Ends| {
+            let level = level.to_owned();
+            tally.lines.insert(Line { mode, fault, policy, level: level.clone() }, own);
+            tally.kinds.entry(Kind { mode, policy, level }).or_default().add(own);
+            tally.ends.add(own);
+            tally.runs += own.runs();
+        };
+        run(Mode::Bounded, Fault::None, "write-through", "RAID 1", ends(2, 0, 0));
+        run(Mode::Bounded, Fault::Cut, "journal, bitmap", "RAID 5", ends(7, 0, 1));
+        run(Mode::Unbounded, Fault::Cut, "journal, bitmap", "RAID 5", ends(1, 2, 0));
+        tally
+    }
+
+    #[test]
+    fn every_run_is_in_the_last_row_and_those_without_a_fault_have_their_own() {
+        let expected = "\
+FAULT                         THROUGH  JOURNAL  +BITMAP  ALL
+none                          2        -        -        2
+power cut                     -        -        8/2/1    8/2/1
+all bounded runs, each once   2        -        7/0/1    9/0/1
+all unbounded runs, each once -        -        1/2/0    1/2/0
+all runs, each once           2        -        8/2/1    10/2/1
+";
+        let squeeze = |text: &str| {
+            let words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(squeeze(&by_fault(&tally())), squeeze(expected));
+        let expected = "\
+LEVEL     THROUGH  JOURNAL  +BITMAP  ALL
+RAID 1    2        -        -        2
+RAID 5    -        -        8/2/1    8/2/1
+all runs  2        -        8/2/1    10/2/1
+";
+        assert_eq!(by_level(&tally()), expected);
+    }
+
+    #[test]
+    fn the_full_table_has_a_line_for_each_fault_policy_and_level() {
+        let text = cross(&tally());
+        assert_eq!(text.lines().count(), 1 + 3 + 3 + 1, "{text}");
+        let last: Vec<&str> = text.lines().last().expect("a line").split_whitespace().collect();
+        assert_eq!(last[last.len() - 3..], ["10", "2", "1"]);
+    }
+}

@@ -1,0 +1,174 @@
+//! The story of a run in words: who is who, what was lost with the power, what a verdict rests on.
+
+use std::ops::Range;
+
+use openraid_core::actions::Notice;
+use openraid_units::{DriveId, SECTOR_BYTES};
+
+use super::{drive_id, Run, Stop};
+use crate::fault::scenario::Deed;
+use crate::fault::words::count;
+use crate::oracle::history::at;
+use crate::oracle::members::Misfit;
+use crate::oracle::Mismatch;
+
+/// Complaints about redundancy that are told.
+const MISFITS_TOLD_MAX: usize = 8;
+
+impl Run<'_> {
+    /// A line of the story, at this time.
+    pub(super) fn tell(&self, line: impl FnOnce() -> String) {
+        let line = format!("{}  {}", at(self.world.now()), line());
+        self.account.borrow_mut().story.push(line);
+    }
+
+    /// A drive by its place: slots for members, numbers for the devices of the journal.
+    pub(super) fn name(&self, drive: DriveId) -> String {
+        if let Some(number) = self.journal.number_of(drive) {
+            return format!("journal device {number}");
+        }
+        for (leg, set) in self.sets.iter().enumerate() {
+            if let Some(place) = set.places().find(|place| place.drive == drive) {
+                return match self.sets.len() {
+                    1 => format!("slot {} (drive {drive})", place.slot),
+                    _ => format!("leg {leg}, slot {} (drive {drive})", place.slot),
+                };
+            }
+        }
+        format!("drive {drive} (in no slot)")
+    }
+
+    pub(super) fn set_name(&self, set: usize) -> String {
+        if self.sets.len() > 1 {
+            format!("leg {set}")
+        } else {
+            "the array".into()
+        }
+    }
+
+    /// What the engine told of, in its own words.
+    pub(super) fn tell_notice(&self, notice: &Notice) {
+        self.tell(|| {
+            let set = self.sets.iter().position(|set| set.array == notice.array).filter(|_| self.sets.len() > 1);
+            let mut place: Vec<String> = Vec::new();
+            if notice.kind.is_about_journal() {
+                place.push("journal".into());
+            } else {
+                place.extend(set.map(|set| format!("leg {set}")));
+                place.extend(notice.slot.map(|slot| format!("slot {slot}")));
+            }
+            place.extend(notice.drive.map(|drive| format!("drive {drive}")));
+            let place = if place.is_empty() { "array".into() } else { place.join(", ") };
+            format!("  told: {place}: {}", notice.kind)
+        });
+    }
+
+    /// What hosts asked for in a step.
+    pub(super) fn tell_asked(&self, before: usize) {
+        let asked = self.session.history.asked_since(before);
+        if !asked.is_empty() {
+            let open = match self.session.outstanding() {
+                0 => "all are answered".into(),
+                open => format!("{open} not answered yet"),
+            };
+            self.tell(|| format!("  {asked}; {open}"));
+        }
+    }
+
+    /// A step after which nothing is different.
+    pub(super) fn tell_passed_over(&self, deed: Deed, lines: usize) {
+        let plain = matches!(
+            deed,
+            Deed::Ask(_) | Deed::Happen(_) | Deed::Wait(_) | Deed::Rest | Deed::Flush | Deed::Look | Deed::Late
+        );
+        if !plain && self.account.borrow().story.len() == lines {
+            self.tell(|| "  passed over: it cannot be, or changes nothing".into());
+        }
+    }
+
+    /// What the end of a controller may undo; while everything still runs. `goes`: does this drive lose its power?
+    pub(super) fn tell_in_doubt(&self, goes: impl Fn(DriveId) -> bool) {
+        let told = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
+            let own = self.world.drive(drive);
+            let writes = match goes(drive) {
+                true => own.in_doubt().count(),
+                false => own.commands_that_change().count(),
+            };
+            let writes = u64::try_from(writes).unwrap_or(u64::MAX);
+            (writes > 0).then(|| format!("{} {}", self.name(drive), count(writes, "write", "writes")))
+        });
+        let told: Vec<String> = told.collect();
+        let open = u64::try_from(self.session.outstanding()).unwrap_or(u64::MAX);
+        self.tell(|| format!("  {} without an answer", count(open, "request is", "requests are")));
+        if !told.is_empty() {
+            self.tell(|| {
+                format!("  not flushed or under way, so each sector stays old or gets new: {}", told.join("; "))
+            });
+        }
+    }
+
+    /// The power of some drives goes.
+    pub(super) fn tell_in_part(&self, goes: impl Fn(DriveId) -> bool) {
+        let (gone, kept): (Vec<DriveId>, Vec<DriveId>) =
+            (0..self.world.drives_len()).map(drive_id).partition(|drive| goes(*drive));
+        let names = |drives: &[DriveId]| match drives {
+            [] => "none".into(),
+            drives => drives.iter().map(|drive| self.name(*drive)).collect::<Vec<_>>().join(", "),
+        };
+        self.tell(|| format!("  without power: {}; with power: {}", names(&gone), names(&kept)));
+        self.tell_in_doubt(goes);
+    }
+
+    /// Something is lost; the engine's own lines go to the details.
+    pub(super) fn lost(&self, text: impl Into<String>) -> Stop {
+        self.account.borrow_mut().details = self.world.dump();
+        Stop::Lost(text.into())
+    }
+
+    /// A read that found what it must not, and the story of its sector.
+    pub(super) fn lost_by_read(&self, mismatch: &Mismatch) -> Stop {
+        let sector = mismatch.offset / SECTOR_BYTES;
+        let places: Vec<String> =
+            self.sets.iter().enumerate().filter_map(|(set, own)| self.place(set, own.stands(sector))).collect();
+        let places = if places.is_empty() { String::new() } else { format!("; {}", places.join("; ")) };
+        let sentence = self.session.explain(mismatch);
+        let head = format!(
+            "a read found what no write explains: byte {} of the array (sector {sector}{places}) {sentence}",
+            mismatch.offset
+        );
+        let start = sector * SECTOR_BYTES;
+        let stop = self.lost(self.with_story(head, &[start..start + SECTOR_BYTES], "that sector"));
+        self.account.borrow_mut().details.push_str(&mismatch.text);
+        stop
+    }
+
+    fn place(&self, set: usize, stands: Vec<(openraid_units::Slot, openraid_units::MemberLba)>) -> Option<String> {
+        let leg = if self.sets.len() > 1 { format!("leg {set}, ") } else { String::new() };
+        let told: Vec<String> =
+            stands.iter().map(|(slot, row)| format!("{leg}sector {} of slot {slot}", row.0)).collect();
+        (!told.is_empty()).then(|| told.join(" and "))
+    }
+
+    /// Redundancy that does not fit, and the story of the first row.
+    pub(super) fn lost_by_members(&self, set: usize, misfits: &[Misfit]) -> Stop {
+        let first = &misfits[0];
+        let leg = if self.sets.len() > 1 { format!("leg {set}, ") } else { String::new() };
+        let head = format!("redundancy does not fit ({leg}row {}): {}", first.row.0, first.text);
+        let sectors = self.sets[set].of_row(first.slot, first.row);
+        let ranges: Vec<Range<u64>> =
+            sectors.iter().map(|sector| sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES).collect();
+        let mut text = self.with_story(head, &ranges, "that row");
+        for other in misfits.iter().take(MISFITS_TOLD_MAX).skip(1) {
+            text.push_str(&format!("\n  also: {}", other.text));
+        }
+        self.lost(text)
+    }
+
+    fn with_story(&self, head: String, ranges: &[Range<u64>], what: &str) -> String {
+        let lines = self.session.history.of(ranges);
+        if lines.is_empty() {
+            return format!("{head}\nno request ever touched {what}");
+        }
+        format!("{head}\nthe requests that touched {what}, and the ends of the server:\n{}", lines.join("\n"))
+    }
+}

@@ -1,0 +1,195 @@
+//! What a run is and does, in words that need no knowledge of the sources.
+
+use std::fmt;
+
+use openraid_core::geometry::Level;
+use openraid_format::{LayoutWord, MdLevel};
+
+use super::scenario::{Deed, End, Scenario};
+use crate::rig::Loss;
+use crate::shape::{Blocks, Shape};
+
+/// `1 write`, `2 writes`.
+#[must_use]
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cut => "the power of everything goes",
+            Self::CutInPart => "the power of the server and of some drives goes",
+            Self::Kill => "the server is killed; drives keep their power",
+            Self::Stop => "the server is stopped in order",
+        })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "is failed by command",
+            Self::Pulled => "is pulled",
+            Self::ReadOnly => "takes no writes any more",
+            Self::Hanging => "answers nothing any more",
+            Self::FlushFails => "fails its flushes, and drops what they were for",
+        })
+    }
+}
+
+fn again(f: &mut fmt::Formatter<'_>, events: Option<u64>) -> fmt::Result {
+    match events {
+        Some(events) => {
+            write!(f, ", and again {} into the next start", count(events, "event", "events"))
+        }
+        None => Ok(()),
+    }
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask(number) => write!(f, "hosts send {}", count(*number, "request", "requests")),
+            Self::Happen(number) => write!(f, "{}", count(*number, "event passes", "events pass")),
+            Self::Wait(time) => write!(f, "{time} pass"),
+            Self::Rest => f.write_str("until all is at rest"),
+            Self::Flush => f.write_str("a host flushes, and waits for the answer"),
+            Self::Look => f.write_str("a host reads everything"),
+            Self::End(end, events) => {
+                write!(f, "{end}")?;
+                again(f, *events)
+            }
+            Self::CutAndLose(events) => {
+                f.write_str("the power of everything goes, and a member with it for good")?;
+                again(f, *events)
+            }
+            Self::Lose(how) => write!(f, "a member {how}"),
+            Self::Vanish => f.write_str("a member loses its power, and does not come back"),
+            Self::Return => f.write_str("a lost drive is there again, and nobody tells the server"),
+            Self::Readd => f.write_str("a lost drive is given back to its array"),
+            Self::Add => f.write_str("a new drive is added to a degraded array"),
+            Self::Replace => f.write_str("a working member is replaced by a new drive"),
+            Self::Scrub { repair: false } => f.write_str("a check is started"),
+            Self::Scrub { repair: true } => f.write_str("a repair is started"),
+            Self::Latent(places) => {
+                write!(f, "{} of a member cannot be read until written", count(*places, "place", "places"))
+            }
+            Self::Dead(places) => {
+                write!(f, "{} of a member can neither be read nor written", count(*places, "place", "places"))
+            }
+            Self::Late => f.write_str("the answers of a drive begin to be late, or are in time again"),
+            Self::Silence(time) => write!(f, "a drive answers nothing for {time}"),
+            Self::Patrol(places) => {
+                let places = count(*places, "place", "places");
+                write!(f, "bits flip in {places} while all is at rest, and a repair goes over the array")
+            }
+            Self::Flip => f.write_str("bits flip on a member"),
+            Self::LostWrite => f.write_str("the next write to a member will be lost without a word"),
+            Self::Misdirect => f.write_str("the next write to a member will go elsewhere without a word"),
+            Self::FlipSuperblock => f.write_str("bits flip in the superblock of a member"),
+            Self::Policy => f.write_str("the settings are changed"),
+            Self::JournalLose(how) => write!(f, "a device of the journal {how}"),
+            Self::JournalReturn => f.write_str("the devices of the journal are good again"),
+            Self::JournalHurt { silent: true } => f.write_str("bits flip on a device of the journal"),
+            Self::JournalHurt { silent: false } => {
+                f.write_str("a place of a journal device cannot be read until written")
+            }
+        }
+    }
+}
+
+/// What an array is.
+fn array(shape: &Shape) -> String {
+    let mut text = shape.level.to_string();
+    let md = shape.level.md_number().and_then(MdLevel::from_number);
+    let has_layout = matches!(shape.level, Level::Raid5 | Level::Raid6 | Level::Raid10);
+    if let Some(level) = md.filter(|_| has_layout) {
+        text.push_str(&format!(" ({})", LayoutWord { level, layout: shape.layout }));
+    }
+    let members = count(u64::from(shape.members), "member", "members");
+    let data = shape.data.bytes().readable();
+    let least = if shape.unequal { " and more" } else { "" };
+    text.push_str(&format!(" on {members} of {data}{least}"));
+    if !shape.chunk.is_zero() {
+        text.push_str(&format!(", chunks of {}", shape.chunk.bytes().readable()));
+    }
+    text.push_str(match shape.blocks {
+        Blocks::Small => ", blocks of 512 bytes",
+        Blocks::Large => ", blocks of 4 KiB",
+        Blocks::Mixed => ", blocks of 512 bytes and one member with blocks of 4 KiB",
+    });
+    text
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, mode, shape, legs, limits, load, .. } = self;
+        write!(f, "seed {seed}, {mode}: ")?;
+        if *legs > 1 {
+            write!(f, "a stripe over {legs} legs, each ")?;
+        }
+        write!(f, "{}, {}", array(shape), self.policy_name())?;
+        if let Some(journal) = &self.journal {
+            let devices = count(u64::from(journal.mirrors), "device", "devices");
+            write!(f, ", a journal of {} on {devices}", journal.ring.bytes().readable())?;
+        }
+        if self.junk {
+            f.write_str(", used drives")?;
+        }
+        if self.spares > 0 {
+            f.write_str(", a spare")?;
+        }
+        if shape.level != Level::Passthrough {
+            write!(f, ", metadata {}", self.metadata)?;
+        }
+        match limits.cache.is_zero() {
+            true => f.write_str(", no cache")?,
+            false => write!(f, ", a cache of {}", limits.cache.readable())?,
+        }
+        let (most, align) = (openraid_units::Bytes(load.len_max), openraid_units::Bytes(load.align));
+        let at_once = count(u64::try_from(load.depth).unwrap_or(u64::MAX), "request", "requests");
+        write!(f, "; hosts send up to {at_once} at once, of up to {}", most.readable())?;
+        match load.align {
+            1 => f.write_str(", at any byte"),
+            _ => write!(f, ", at multiples of {}", align.readable()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::Nanos;
+
+    #[test]
+    fn what_happens_is_told_without_names_of_the_sources() {
+        let told = [
+            (Deed::Ask(1), "hosts send 1 request"),
+            (Deed::Happen(37), "37 events pass"),
+            (Deed::Wait(Nanos::from_millis(1500)), "1.500 s pass"),
+            (
+                Deed::End(End::CutInPart, Some(29)),
+                "the power of the server and of some drives goes, and again 29 events into the next start",
+            ),
+            (Deed::Lose(Loss::FlushFails), "a member fails its flushes, and drops what they were for"),
+            (Deed::JournalLose(Loss::Pulled), "a device of the journal is pulled"),
+        ];
+        for (deed, words) in told {
+            assert_eq!(deed.to_string(), words);
+        }
+    }
+
+    #[test]
+    fn a_run_is_named_in_the_words_of_its_user() {
+        let kib = openraid_units::Sectors::kib;
+        let raid10 = |layout| array(&Shape { data: kib(96), ..Shape::raid10(layout, 3, kib(4)) });
+        for (layout, word) in [(0x102, "n2"), (0x201, "f2"), (0x1_0301, "o3"), (0x103, "n3")] {
+            let expected = format!("RAID 10 ({word}) on 3 members of 96 KiB, chunks of 4 KiB, blocks of 512 bytes");
+            assert_eq!(raid10(layout), expected);
+        }
+        assert_eq!(array(&Shape::raid1(2)), "RAID 1 on 2 members of 1.5 MiB, blocks of 512 bytes");
+        let run = Scenario::draw(1).to_string();
+        assert!(run.starts_with("seed 1, ") && !run.contains("0x") && !run.contains("Small"), "{run}");
+    }
+}
