@@ -98,6 +98,7 @@ fn life() -> Vec<Value> {
     said.extend(events);
     said.push(lab.line("erase d9 --yes --json").json());
     laboratory(&lab, &mut said);
+    torture(&lab, &mut said);
     said.extend(life_of_a_journal());
     said
 }
@@ -130,6 +131,15 @@ fn life_of_a_journal() -> Vec<Value> {
     say("journal attach j1");
     server.stop();
     said
+}
+
+/// The fault simulation: with nothing lost, with a bug that is found, and what happened then.
+fn torture(lab: &Lab, said: &mut Vec<Value>) {
+    said.push(lab.line("torture --seeds 1..6 --json").json());
+    let found = lab.line("torture --planted answer-early --seeds 1..50 --json").json();
+    let seed = found["found_by"].as_u64().expect("it is found");
+    said.push(found);
+    said.push(lab.line(&format!("torture --replay {seed} --planted answer-early --full --json")).json());
 }
 
 /// The verbs that predict, and those that show what they found.

@@ -30,6 +30,10 @@ const AGAIN_AFTER: (u64, u64) = (5, 60);
 /// How the judges begin: see `run`.
 const WRONG_READ: &str = "a read found what no write explains";
 const MISFIT: &str = "redundancy does not fit";
+const PATROL: &str = "a patrol";
+/// How the judge of frames begins: see `claims` and `drive::memory`.
+const FRAMES_SHARED: &str = "panic: two actions use the same frames";
+const FRAMES_CHANGED: &str = "panic: frames changed while they were written";
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal, $seeds:literal;)*) => {
@@ -124,7 +128,9 @@ impl Bug {
     #[must_use]
     pub const fn evidence(self) -> &'static [&'static str] {
         match self {
-            _ => &[WRONG_READ, MISFIT],
+            Self::FrameReused => &[FRAMES_SHARED, FRAMES_CHANGED, WRONG_READ, MISFIT],
+            Self::BlindPatrol => &[PATROL],
+            _ => &[WRONG_READ, MISFIT, PATROL],
         }
     }
 
