@@ -63,7 +63,7 @@ fn a_bug_that_is_not_found_and_words_that_make_no_sense_are_failures() {
     let lab = Lab::new("torture");
     let ran = lab.line("torture --planted ppl-unchecked --seeds 1..1").expect(2);
     assert!(ran.text().contains("the planted bug 'ppl-unchecked' is NOT found"), "{}", ran.text());
-    lab.line("torture --planted nonsense").refused(64, &["no planted bug is named 'nonsense'", "replay-twice"]);
+    lab.line("torture --planted nonsense").refused(64, &["no planted bug is named 'nonsense'", "wrong-member"]);
     lab.line("torture --seeds 5..3").refused(64, &["must not be above"]);
     let story = lab.line("torture --replay 1").expect(0).text();
     assert!(story.starts_with("seed 1, ") && story.ends_with("survived\n"), "{story}");

@@ -7,30 +7,26 @@
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
 use openraid_core::array::assemble::Candidate;
-use openraid_core::events::{DriveError, RequestKind, Verdict};
+use openraid_core::events::{DriveError, Verdict};
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, SuperblockError,
-    BITMAP_HEADER_BYTES, JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,
+    superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, BITMAP_HEADER_BYTES,
+    JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,
 };
 use openraid_parity::Kernels;
-use openraid_units::{Bytes, DriveId, DriveLba, SECTOR_BYTES};
+use openraid_units::{Bytes, DriveLba};
 
 use crate::drive::MemoryDrive;
-use crate::probe::{probe, ProbeError};
 use crate::random::Random;
 
 /// Where the header of a journal's entry has the checksum of its payload: `docs/on-disk.md`.
 const HEADER_CHECKSUM_AT: usize = 84;
-/// Where a superblock has its checksum: `docs/on-disk.md`.
-const SUPERBLOCK_CHECKSUM_AT: u64 = 216;
-/// After so many changes by hosts, at the least and at the most, a replay is made a second time.
-const AGAIN_AFTER: (u64, u64) = (5, 60);
-
 /// How the judges begin: see `run`.
 const WRONG_READ: &str = "a read found what no write explains";
 const MISFIT: &str = "redundancy does not fit";
 const PATROL: &str = "a patrol";
+/// What stands in the log does not go together.
+const REFUSED: &str = "the journal is refused";
 /// How the judge of frames begins: see `claims` and `drive::memory`.
 const FRAMES_SHARED: &str = "panic: two actions use the same frames";
 const FRAMES_CHANGED: &str = "panic: frames changed while they were written";
@@ -103,14 +99,10 @@ bugs! {
     JournalUnchecked = "journal-unchecked", "whatever checksum the journal says is taken for right", 100;
     /// What members were about to get is not written again.
     RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
-    /// What a replay has written is written once more.
-    ReplayTwice = "replay-twice", "what a replay of the journal has written is written once more, after newer writes", 100;
     /// What was said to be void is not.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
     /// The checksums of partial parity are not looked at.
     PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 300;
-    /// Superblocks are believed as they are.
-    TornSuperblock = "torn-superblock", "whatever checksum the superblock of a member says is taken for right", 400;
     /// Zeroing does nothing.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
@@ -130,6 +122,7 @@ impl Bug {
         match self {
             Self::FrameReused => &[FRAMES_SHARED, FRAMES_CHANGED, WRONG_READ, MISFIT],
             Self::BlindPatrol => &[PATROL],
+            Self::JournalUnwritten => &[REFUSED, WRONG_READ, MISFIT],
             _ => &[WRONG_READ, MISFIT, PATROL],
         }
     }
@@ -167,26 +160,13 @@ pub struct Planted {
     random: Random,
     /// What the read before this one gave.
     last_read: Vec<u8>,
-    /// Is a journal being replayed?
-    replaying: bool,
-    /// What the replay has written.
-    replayed: Vec<(DriveId, DriveLba, Vec<u8>)>,
-    /// Changes by hosts until that is written again.
-    again_in: u64,
 }
 
 impl Planted {
     /// Let this bug into the driver.
     #[must_use]
     pub fn new(bug: Bug, seed: u64) -> Self {
-        Self {
-            bug,
-            random: Random::derived(seed, 3 << 32),
-            last_read: Vec::new(),
-            replaying: false,
-            replayed: Vec::new(),
-            again_in: 0,
-        }
+        Self { bug, random: Random::derived(seed, 3 << 32), last_read: Vec::new() }
     }
 
     /// A command on its way to a drive.
@@ -334,13 +314,8 @@ impl Planted {
     }
 
     /// What the driver says that it has found on the devices of a journal.
-    pub fn found_journal(&mut self, found: &mut FoundJournal) {
+    pub fn found_journal(&self, found: &mut FoundJournal) {
         match self.bug {
-            Bug::ReplayTwice => {
-                self.replaying = !found.entries.is_empty();
-                self.replayed.clear();
-                self.again_in = self.random.between(AGAIN_AFTER.0, AGAIN_AFTER.1);
-            }
             Bug::RedoForgotten => {
                 for entry in &mut found.entries {
                     let redo = |record: &JournalRecord| {
@@ -356,45 +331,6 @@ impl Planted {
             }
             _ => {}
         }
-    }
-
-    /// A command and the bytes of its frames, on their way to a drive: what a replay writes is kept.
-    pub fn keep(&mut self, command: &DriveCommand, frames: &[u8]) {
-        let background = matches!(command.class, IoClass::Rebuild | IoClass::Scrub);
-        if self.replaying && matches!(command.op, DriveOp::Write { .. }) && !background {
-            self.replayed.push((command.drive, command.lba, frames.to_vec()));
-        }
-    }
-
-    /// A host asks for something: the writes of the last replay, where they are to be made again now.
-    pub fn due_again(&mut self, asked: RequestKind) -> Option<Vec<(DriveId, DriveLba, Vec<u8>)>> {
-        if self.bug != Bug::ReplayTwice || matches!(asked, RequestKind::Read | RequestKind::Flush) {
-            return None;
-        }
-        // What hosts ask for comes behind the replay.
-        self.replaying = false;
-        self.again_in = self.again_in.saturating_sub(1);
-        (self.again_in == 0 && !self.replayed.is_empty()).then(|| std::mem::take(&mut self.replayed))
-    }
-
-    /// What the driver says of a drive whose superblock has another checksum than it says.
-    #[must_use]
-    pub fn found_torn<E>(&self, number: DriveId, drive: &MemoryDrive, error: &ProbeError<E>) -> Option<Candidate> {
-        let ProbeError::Superblock(minor, SuperblockError::Checksum { computed, .. }) = error else { return None };
-        if self.bug != Bug::TornSuperblock {
-            return None;
-        }
-        let capacity = drive.spec().capacity;
-        let at = superblock_lba(*minor, capacity)?.get() * SECTOR_BYTES + SUPERBLOCK_CHECKSUM_AT;
-        let read = |lba: DriveLba, bytes: &mut [u8]| {
-            drive.peek(lba, bytes);
-            let place = at.checked_sub(lba.get() * SECTOR_BYTES).and_then(|place| usize::try_from(place).ok());
-            if let Some(said) = place.and_then(|place| bytes.get_mut(place..place + 4)) {
-                said.copy_from_slice(&computed.to_le_bytes());
-            }
-            Ok::<(), std::convert::Infallible>(())
-        };
-        probe(number, capacity, read).ok()
     }
 
     /// What the driver says that it has found in the partial parity log of a drive: each entry says the checksum that its

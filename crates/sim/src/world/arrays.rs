@@ -163,10 +163,7 @@ impl World {
                 }
                 Err(ProbeError::NotAMember) => {}
                 // A torn superblock: the others tell what the array is.
-                Err(error) => {
-                    let planted = self.planted.as_ref();
-                    candidates.extend(planted.and_then(|planted| planted.found_torn(number, drive, &error)));
-                }
+                Err(_) => {}
             }
         }
         candidates

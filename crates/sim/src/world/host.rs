@@ -67,7 +67,6 @@ impl World {
             return Err(payload);
         }
         self.stirred = true;
-        self.replay_again(kind);
         let payload = if kind == RequestKind::Read { vec![0; payload_len(len)] } else { payload };
         let now = self.now;
         let host = Host { request, submitted: now, payload, issued: 0, transfer_end: now, gone: false };

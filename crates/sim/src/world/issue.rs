@@ -3,7 +3,7 @@
 use openraid_core::actions::{
     Data, Direction, DriveCommand, DriveOp, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer,
 };
-use openraid_core::events::{Completion, HostGone, RequestKind, Verdict};
+use openraid_core::events::{Completion, HostGone, Verdict};
 use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
@@ -65,9 +65,6 @@ impl World {
     fn issue_command(&mut self, command: &DriveCommand, metadata: Option<&[u8]>) {
         let mut command = *command;
         self.misdirect(&mut command);
-        if let (Some(planted), Data::Frames(at)) = (&mut self.planted, command.data) {
-            planted.keep(&command, &self.pool[range(at, command.len.bytes().get())]);
-        }
         let drive = self.drives[command.drive.index()].as_ref().expect("commands go to drives that are there");
         let planted = self.planted.as_mut();
         match planted.map_or(Fate::Do, |planted| planted.command(drive, &mut command, metadata)) {
@@ -91,17 +88,6 @@ impl World {
         let free = !drive.outstanding().any(|own| own.lba < end && command.lba < own.lba + own.len);
         if fits && free {
             command.drive = openraid_units::DriveId(u16::try_from(other.unwrap_or(0)).expect("a world has few drives"));
-        }
-    }
-
-    /// A planted bug writes once more what a replay has written.
-    pub(super) fn replay_again(&mut self, asked: RequestKind) {
-        let Some(writes) = self.planted.as_mut().and_then(|planted| planted.due_again(asked)) else { return };
-        for (drive, lba, bytes) in writes {
-            let drive = self.drives[drive.index()].as_mut().expect("commands go to drives that are there");
-            if !drive.faults.is_failing() {
-                drive.poke(lba, &bytes);
-            }
         }
     }
 

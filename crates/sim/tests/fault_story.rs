@@ -1,0 +1,26 @@
+//! The story of a run that lost something is told in words that need no knowledge of the sources.
+
+use openraid_sim::fault::shrink::shrink;
+use openraid_sim::fault::{report, Bug, Scenario, Verdict};
+
+/// A seed that finds [`Bug::AnswerEarly`].
+const SEED: u64 = 1;
+
+#[test]
+fn the_story_says_who_wrote_what_was_found_and_when() {
+    let drawn = Scenario::draw(SEED);
+    let kind = report(&drawn, Some(Bug::AnswerEarly)).verdict.kind();
+    assert!(kind.is_some(), "the bug is found");
+    let short = shrink(&drawn, |shorter| report(shorter, Some(Bug::AnswerEarly)).verdict.kind() == kind);
+    let told = report(&short, Some(Bug::AnswerEarly));
+    let Verdict::Lost(why) = &told.verdict else { panic!("it still loses the same") };
+    let text = format!("{short}\n\n{}\n\nLOST: {why}", told.story.join("\n"));
+    println!("{text}");
+    for words in ["hosts send", "a read found what no write explains: byte ", "; right is ", "request ", " of slot "] {
+        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    }
+    for words in ["Some(", "Ask(", "End(", "Stamp(", "layout 0x", "Lba(", "Policy {"] {
+        assert!(!text.contains(words), "{words:?} is in:\n{text}");
+    }
+    assert!(!told.details.is_empty() && told.story.iter().all(|line| !line.contains('\n')));
+}
