@@ -205,7 +205,7 @@ mod tests {
         history.end(beside, at(5), ReplyStatus::Ok);
         history.mark(at(6), "the power goes");
         history.ask(RequestKind::Read, 512..1024, at(7), None);
-        let lines = history.of(&[512..1024]);
+        let lines = history.of(std::slice::from_ref(&(512..1024)));
         let expected = [
             "       1.000 ms  request 1: write of 4 KiB at byte 0, answered at 2.000 ms",
             "       4.000 ms  request 3: flush, answered at 4.000 ms",

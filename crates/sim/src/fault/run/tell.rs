@@ -137,7 +137,8 @@ impl Run<'_> {
             mismatch.offset
         );
         let start = sector * SECTOR_BYTES;
-        let stop = self.lost(self.with_story(head, &[start..start + SECTOR_BYTES], "that sector"));
+        let stop =
+            self.lost(self.with_story(head, std::slice::from_ref(&(start..start + SECTOR_BYTES)), "that sector"));
         self.account.borrow_mut().details.push_str(&mismatch.text);
         stop
     }
