@@ -3,8 +3,10 @@
 //! It must never guess a value: what is absent stays absent here, defaults are made in [`crate::workload`].
 
 use crate::subject::clip;
+use openraid_models::Library;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A keyword argument.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +80,8 @@ enum Domain {
     Real(f64, f64),
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A controller: one of [`CONTROLLERS`], or a name that a profile of ours has.
+    Controller,
 }
 
 /// Every pattern of the language. `wk` is a second name of the Workstation pattern that published claims use.
@@ -88,7 +92,7 @@ const OPERATIONS: &[&str] = &["read", "write", "create", "copy_same", "copy_othe
 const SETS: &[&str] = &["install", "iso", "mp3", "programs", "windows"];
 /// Application traces, with the two totals of the whole suite.
 const APPLICATIONS: &[&str] = &["winmark99", "photoshop40", "soundforge40", "visualcpp50", "business", "highend"];
-/// Controllers.
+/// Controllers, as the language writes them.
 const CONTROLLERS: &[&str] = &[
     "9650se",
     "8506-8",
@@ -171,7 +175,7 @@ impl Axis {
             Self::App => ("app", Words(APPLICATIONS)),
             Self::Cache => ("cache", Words(&["wb", "wt"])),
             Self::CacheMib => ("cache_mib", Whole(0, 65_536)),
-            Self::Ctl => ("ctl", Words(CONTROLLERS)),
+            Self::Ctl => ("ctl", Domain::Controller),
             Self::Bus => ("bus", Words(BUSES)),
             Self::Zone => ("zone", Words(&["full", "32g"])),
             Self::Pos => ("pos", Words(&["begin", "end"])),
@@ -241,6 +245,7 @@ impl Axes {
             (AxisValue::Number(number), Domain::Whole(least, most)) => whole(*number, least, most).is_some(),
             (AxisValue::Number(number), Domain::Real(least, most)) => (least..=most).contains(number),
             (AxisValue::Word(word), Domain::Words(words)) => words.contains(&word.as_str()),
+            (AxisValue::Word(word), Domain::Controller) => is_controller(word),
             _ => false,
         };
         if !fits {
@@ -343,11 +348,19 @@ fn whole(number: f64, least: u64, most: u64) -> Option<u64> {
     (exact && (least..=most).contains(&value)).then_some(value)
 }
 
+/// Is a controller called so? Profiles have other names too, which the language takes as a claim's system as well.
+fn is_controller(word: &str) -> bool {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    let known = || LIBRARY.get_or_init(Library::builtin).controller(&word.to_ascii_lowercase()).is_ok();
+    CONTROLLERS.contains(&word) || known()
+}
+
 fn takes(domain: Domain) -> String {
     match domain {
         Domain::Whole(least, most) => format!("a whole number from {least} to {most}"),
         Domain::Real(least, most) => format!("a number from {least} to {most}"),
         Domain::Words(words) => format!("one of {}", words.join(", ")),
+        Domain::Controller => format!("one of {}, or the name of a controller's profile", CONTROLLERS.join(", ")),
     }
 }
 
@@ -395,7 +408,11 @@ mod tests {
                     assert!(axes.set(axis, number(least)).is_ok() && axes.set(axis, number(most)).is_ok());
                     assert!(axes.set(axis, number(most * 1.01)).is_err() && axes.set(axis, number(f64::NAN)).is_err());
                 }
-                Domain::Words(words) => {
+                Domain::Words(_) | Domain::Controller => {
+                    let words = match axis.row().1 {
+                        Domain::Words(words) => words,
+                        _ => &[CONTROLLERS, &["3ware-9650se", "LSI-9260-8i"]].concat(),
+                    };
                     for word in words {
                         assert!(axes.set(axis, AxisValue::Word((*word).into())).is_ok());
                         assert_eq!(axes.text(axis), Some(*word));

@@ -287,7 +287,7 @@ impl Reader {
 
     fn grade(&mut self, fields: &Map<String, Value>) -> Grade {
         let grades = [Grade::Physics, Grade::ControllerQuirk, Grade::Unexplained];
-        let text = self.remark(fields, "reproducible").unwrap_or_default();
+        let Some(text) = self.remark(fields, "reproducible") else { return Grade::Unexplained };
         let found = grades.into_iter().find(|grade| grade.name() == text);
         found.unwrap_or_else(|| {
             let words = grades.map(Grade::name).join(", ");
@@ -317,6 +317,9 @@ impl Reader {
                 &none
             }
         };
+        for odd in crate::workload::not_understood(given) {
+            self.warnings.push(format!("{}: field 'workload.{odd}", self.place));
+        }
         Workload::from_fields(given).unwrap_or_else(|pattern| {
             self.warnings.push(format!(
                 "{}: field 'workload.pattern': no method is called '{}'; known are {}; metrics without pat do not apply",

@@ -2,7 +2,7 @@
 //!
 //! It must never invent a value: a metric without meaning says why.
 
-use crate::axes::Axes;
+use crate::axes::{Axes, Axis};
 use crate::subject::Subject;
 use crate::workload::Workload;
 use std::fmt;
@@ -117,6 +117,28 @@ impl Metric {
             Self::MemberDisks => "member_disks",
             Self::ReadsPerWrite => "reads_per_write",
             Self::MinMembers => "min_members",
+        }
+    }
+}
+
+impl Metric {
+    /// The name of its first argument.
+    #[must_use]
+    pub const fn first(self) -> &'static str {
+        match self {
+            Self::Cap => "link",
+            Self::SurviveFraction | Self::MinMembers => "level",
+            _ => "s",
+        }
+    }
+
+    /// Can an axis mean anything to it? Numbers of members and of failures, and percentiles, do so to one metric each.
+    #[must_use]
+    pub const fn takes(self, axis: Axis) -> bool {
+        match axis {
+            Axis::N | Axis::K => matches!(self, Self::SurviveFraction),
+            Axis::P => matches!(self, Self::PctlUs),
+            _ => true,
         }
     }
 }

@@ -8,6 +8,9 @@ use std::str::FromStr;
 /// More members than any name may ask for: the widest arrays of the engine are smaller.
 pub const MEMBERS_MAX: u16 = 384;
 
+/// Independent drives, of whatever number.
+pub const JBOD: &str = "jbod";
+
 /// A level as names of arrays have it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
@@ -154,7 +157,7 @@ impl FromStr for Subject {
             return Err(unknown());
         }
         let members: u16 = width.parse().unwrap_or(u16::MAX);
-        let subject = if kind == "jbod" {
+        let subject = if kind == JBOD {
             Self::Jbod(members)
         } else {
             let level = Level::ALL.into_iter().find(|level| level.name() == kind).ok_or_else(unknown)?;

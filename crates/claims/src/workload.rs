@@ -4,6 +4,7 @@
 //! where it is one value. It must never fail on a workload: what cannot be read as one value gives no default.
 
 use crate::axes::{Axes, Axis, AxisValue};
+use crate::subject::clip;
 use serde_json::{Map, Value};
 
 /// How a claim's values are measured.
@@ -168,13 +169,15 @@ pub struct Workload {
     pub defaults: Axes,
     /// How ratings are made, where the workload says so.
     pub scheme: Option<Scheme>,
+    /// Seconds of one step of a series, where the workload says so: the time in which requests are counted.
+    pub step_s: Option<f64>,
 }
 
 impl Workload {
     /// Without any defaults.
     #[must_use]
     pub fn plain(method: Method) -> Self {
-        Self { method, defaults: Axes::new(), scheme: None }
+        Self { method, defaults: Axes::new(), scheme: None, step_s: None }
     }
 
     /// From the fields of a claim. The pattern is `static-property` where the workload names none; a word of `pat` does
@@ -197,13 +200,19 @@ impl Workload {
             let _ = defaults.set(*axis, value);
         }
         let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::of);
-        Ok(Self { method, defaults, scheme })
+        let step = fields.get("step_s").and_then(|value| single(Axis::Secs, value));
+        let step_s = step.and_then(|step| {
+            let mut seconds = Axes::new();
+            seconds.set(Axis::Secs, step).ok().and_then(|()| seconds.real(Axis::Secs))
+        });
+        Ok(Self { method, defaults, scheme, step_s })
     }
 
     /// Everything that values can depend on, in one line.
     #[must_use]
     pub fn key(&self) -> String {
-        format!("{}|{}|{}", self.method.name(), self.defaults, self.scheme.map_or("-", Scheme::name))
+        let step = self.step_s.map_or_else(String::new, |seconds| format!("|{seconds}"));
+        format!("{}|{}|{}{step}", self.method.name(), self.defaults, self.scheme.map_or("-", Scheme::name))
     }
 }
 
@@ -247,6 +256,28 @@ fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
         }),
         _ => None,
     }
+}
+
+/// Fields whose value gives no default although it is no series and no choice: `qd' says ...` with the reason.
+pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
+    let mut odd = Vec::new();
+    for (field, axis) in FIELDS.iter().copied().chain([("step_s", Axis::Secs)]) {
+        let Some(value) = fields.get(field).filter(|value| !value.is_null()) else { continue };
+        if value.as_str().is_some_and(is_series) {
+            continue;
+        }
+        match single(axis, value).map(|one| Axes::new().set(axis, one)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => odd.push(format!("{field}': {error}; it gives no default")),
+            None => odd.push(format!("{field}': {} is not one value; it gives no default", clip(&value.to_string()))),
+        }
+    }
+    odd
+}
+
+/// Does a text stand for several values (`1..256`, `wb|wt`, `512..64K mix`)?
+fn is_series(text: &str) -> bool {
+    text.contains("..") || text.contains('|') || text.split_whitespace().any(|word| word == "mix")
 }
 
 /// `wb` and `wt` stand in front of remarks; both together are no default.
@@ -293,6 +324,24 @@ mod tests {
         let load = of(json!({"pattern": "fc-test", "block": null, "fs": "ntfs|fat32", "op": "create", "cycle": 2}));
         assert_eq!(load.defaults.to_string(), "op='create', cyc=2");
         assert_eq!(of(json!({})).method, Method::Static);
+    }
+
+    #[test]
+    fn what_is_neither_a_value_nor_a_series_is_told() {
+        let odd = |value: Value| not_understood(value.as_object().expect("an object"));
+        let fine = json!({
+            "block": "512..64K mix", "qd": "1..64 per worker", "cache": "wb|wt", "read_pct": null, "fs": "ntfs|fat32",
+            "streams": 2, "zone": "32g", "step_s": 60, "random_pct": "any",
+        });
+        assert_eq!(odd(fine), Vec::<String>::new());
+        let told = odd(json!({"qd": 0, "zone": "32 GB", "workers": [1, 4], "step_s": -1, "oio": "4 per worker"}));
+        for words in
+            ["qd': qd=0 makes no sense", "zone': zone='32 GB'", "workers': [1,4] is not one", "step_s': ", "oio': "]
+        {
+            assert!(told.iter().any(|one| one.starts_with(words)), "{words}: {told:?}");
+        }
+        assert_eq!(told.len(), 5);
+        assert_eq!(of(json!({"pattern": "sequential", "step_s": 60})).step_s, Some(60.0));
     }
 
     #[test]

@@ -118,6 +118,9 @@ fn every_metric_is_asked_with_its_arguments() {
         ("member_disks(raid5x4, 'small_write') == 2", "member_disks(raid5x4)"),
         ("reads_per_write(raid5x4, pat='rw') > 0", "reads_per_write(raid5x4, pat='rw')"),
         ("min_members('raid6', ctl='9650se') == 5", "min_members(raid6, ctl='9650se')"),
+        ("min_members(raid6, ctl='9650se') == 5", "min_members(raid6, ctl='9650se')"),
+        ("min_members(level='single') == 4", "min_members(single)"),
+        ("capacity(s=raid5x4, ctl='3ware-9650se') == 1", "capacity(raid5x4, ctl='3ware-9650se')"),
     ];
     for (check, call) in calls {
         let (outcome, asked) = run(check);
@@ -136,6 +139,9 @@ fn arithmetic_metrics_ask_nobody() {
         "survive_fraction('raid6', n=5, k=2) == 1.0 and survive_fraction(raid10x4, 4, 2) < 1 and survive_fraction('raid0', 2, 1) == 0",
         "approx(survive_fraction('raid10', n=4, k=2), 2 / 3, 0.001)",
         "all([parity_share(raid5x4, m) == 0.25 for m in range(4)])",
+        "parity_share(raid0x4, 0) == 0 and parity_share(s=raid5x4, member=1) == 0.25 and cap(link='sata3') == cap('sata3')",
+        "survive_fraction(raid5x8, k=1) == 1 and survive_fraction(raid5x8, k=2) == 0 and survive_fraction(level=raid50, n=8, k=1) == 1",
+        "survive_fraction('single', n=1, k=1) == 0 and survive_fraction(single, k=0) == 1 and survive_fraction('jbodx4', k=1) == 0 and survive_fraction(jbod, n=4, k=0) == 1",
     ] {
         let (outcome, asked) = run(check);
         assert_eq!((outcome.verdict, asked.len()), (Verdict::Pass, 0), "{check}: {}", outcome.reason);
@@ -251,7 +257,10 @@ fn helpers_are_their_definitions() {
     holds("sorted([1, 3, 2], reverse=True) == [3, 2, 1] and RD[::-1][0] == 100");
     broken("mean([]) > 0", "mean of nothing");
     broken("spread([1, -1]) > 0", "around zero");
-    broken("slump([1, 2], 0, 0.1)", "two neighbours");
+    // An end has one neighbour only.
+    holds("not slump([8, 10, 8], 0, 0.1) and not slump([10, 8, 7], 2, 0.1) and not any([slump([2, 1, 2], i, T) for i in (0, 2)])");
+    broken("slump([1, 2], 2, 0.1)", "count from 0");
+    holds("RD.index(50) == 5 and slump([2, 1, 2], RD.index(10), T)");
     broken("corr([1, 2], [1]) > 0", "one length");
     broken("mean(['a']) > 0", "numbers");
     broken("1 / 0 > 0", "ivi");
@@ -289,7 +298,9 @@ fn what_has_no_meaning_makes_the_claim_not_applicable() {
         ("gain(single, app='winmark99') > 0", "came to no number"),
         ("cap('token_ring') > 0", "no link is called so"),
         ("survive_fraction('raid10', n=5, k=1) > 0", "even"),
-        ("parity_share(raid0x4, 0) > 0", "no parity"),
+        ("parity_share(raid0x4, 4) > 0", "no member 4"),
+        ("parity_share(single, 1) > 0", "no member 1"),
+        ("survive_fraction(single, k=2) > 0", "2 of 1"),
         ("parity_share(raid5x3, 3) > 0", "no member 3"),
     ] {
         let (outcome, _) = run(check);
@@ -308,7 +319,12 @@ fn wrong_checks_are_told_apart_from_false_ones() {
     broken("x = 1", "one expression");
     broken("1 < 2; 2 < 3", "one expression");
     broken("iosp(single) > 0", "is 'iops' meant?");
-    broken("iops(raid5) > 0", "nothing is called 'raid5'");
+    broken("iops(raid5) > 0", "'raid5' is no array");
+    broken("iops(single, n=4) > 0", "no axis 'n'");
+    broken("iops(single, p=99) > 0", "no axis 'p'");
+    broken("iops(single, s=single) > 0", "without names");
+    broken("cap(s='sata3') > 0", "no axis 's'");
+    broken("iops(single, ctl='abacus') > 0", "the name of a controller's profile");
     broken("iops('raid7x4') > 0", "no array");
     broken("iops(3) > 0", "name of an array");
     broken("iops() > 0", "name of an array");

@@ -16,6 +16,8 @@ const CHECKS: &[(&str, &str, &str)] = &[
     ("9650se", "sequential", "approx(mbps(single, bs=64 * K), 72, T) and approx(peak_mbps(raid0x2, rd=100), 144, T)"),
     ("9650se", "sequential", "approx(mbps(raid0x2, op='write', bs=M, th=2), mbps(raid0x2, rd=0, bs=M, workers=2), T)"),
     ("9650se", "winbench99-transfer-graph", "approx(lin(single, pos='begin'), 72, T) and approx(lin(single, pos='end'), 54, T) and approx(lin(single), 63, T)"),
+    ("9650se", "response-time", "approx(count(single, op='read'), 600 * 1000 / lat(single, op='read'), T) and approx(count('jbodx2', secs=10, member=0), count('jbodx2', secs=10) / 2, T)"),
+    ("9650se", "static-property", "min_members('single') == 1 and min_members(jbod) == 1"),
     ("9650se", "response-time", "approx(count(single, op='read', secs=10), 10 * 1000 / lat(single, op='read', secs=10), T)"),
     ("9650se", "database", "approx(iops(single, rd=100, warm_s=5), iops(single, rd=100), T) and approx(iops(single, rd=100, rep=1), iops(single, rd=100, rep=2), T)"),
     ("9650se", "database", "wbwt(single, rd=0, qd=1) > 1 and iops(raid5x4, rd=0, cache='wb') >= iops(raid5x4, rd=0, cache='wt') * (1 - T)"),
@@ -107,7 +109,7 @@ fn no_name_of_the_documentation_is_left_out() {
         assert!(has(bus), "no check gives the bus {bus}");
     }
     for word in words_of("Constants").into_iter().chain(words_of("Helpers")) {
-        let example = ["raid0x", "d", "n", ".format"].contains(&word);
+        let example = ["raid0x", "d", "n", ".format", ".index"].contains(&word);
         assert!(example || has(word), "no check has {word}");
     }
     for level in ["raid0", "raid1", "raid1e", "raid10", "raid5", "raid6", "raid50", "raid60", "jbod"] {

@@ -181,7 +181,7 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
 }
 
 /// An axis as its option is called.
-fn flagged(error: &AxisError) -> Failure {
+pub fn flagged(error: &AxisError) -> Failure {
     let option = match error.axis {
         "rd" => "--reads",
         "qd" => "--depth",

@@ -75,3 +75,22 @@ fn what_is_no_paced_member_is_refused_with_a_remedy() {
     lab.line("rehearse raid5x4 --drive wd9999").refused(64, &["there is no drive profile"]);
     lab.line("rehearse raid50x8").refused(64, &["rehearsed are"]);
 }
+
+#[test]
+fn cells_of_a_rehearsal_do_not_know_of_each_other() {
+    let lab = Lab::new("rehearsed");
+    let line = "rehearse raid5x3 --drive wd740gd --reads 100,67 --depth 1 --seconds 2 --out page";
+    let found = lab.line(&format!("{line} --json")).expect(0).json();
+    let cells = found["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        let mean = |side: &str| cell[side]["mean_ms"].as_f64().expect("a mean");
+        // A busy machine makes the service slower, and nothing but a cache that is warm makes it faster than its drives.
+        assert!(mean("predicted") < mean("served") * 1.3, "{cell}");
+    }
+    assert_eq!(found["lateness"].as_array().map(Vec::len), Some(2));
+    // The page of another rehearsal is not replaced.
+    let other = "rehearse single --drive service-fixed --reads 100 --depth 1 --seconds 1 --out page";
+    lab.line(other).refused(64, &["another rehearsal", "--out"]);
+    lab.line("rehearse single --block 100").refused(64, &["--block: ", "512"]);
+}

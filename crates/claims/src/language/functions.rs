@@ -6,7 +6,7 @@ use super::guard::{number, wrong};
 use super::session;
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::metric::{Metric, MetricCall, MetricValue, Operations, Target};
-use crate::subject::clip;
+use crate::subject::{clip, Subject, JBOD};
 use starlark::collections::SmallMap;
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -41,9 +41,20 @@ fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
     let wrong_name = |error: crate::subject::SubjectError| wrong(format!("{}: {error}", metric.name()));
     match metric {
         Metric::Cap => Ok(Target::Link(name.to_owned())),
-        Metric::SurviveFraction | Metric::MinMembers => name.parse().map(Target::Level).map_err(wrong_name),
+        Metric::SurviveFraction | Metric::MinMembers => match name.parse() {
+            Ok(level) => Ok(Target::Level(level)),
+            Err(error) => drives(name).map(Target::Subject).ok_or_else(|| wrong_name(error)),
+        },
         _ => name.parse().map(Target::Subject).map_err(wrong_name),
     }
+}
+
+/// Drives without a level.
+fn drives(name: &str) -> Option<Subject> {
+    if name == JBOD {
+        return Some(Subject::Jbod(1));
+    }
+    name.parse().ok().filter(|subject| !matches!(subject, Subject::Array { .. }))
 }
 
 fn axis_value(value: Value<'_>) -> Option<AxisValue> {
@@ -58,11 +69,13 @@ fn axis_value(value: Value<'_>) -> Option<AxisValue> {
 
 fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) -> starlark::Result<MetricCall> {
     let name = metric.name();
-    let Some((first, rest)) = arguments.items.split_first() else {
-        return Err(wrong(format!("{name} needs the name of an array first")));
+    let named_first = keywords.iter().find(|(word, _)| *word == metric.first()).map(|(_, value)| *value);
+    let (first, mut rest) = match (named_first, arguments.items.split_first()) {
+        (Some(first), _) => (first, &arguments.items[..]),
+        (None, Some((first, rest))) => (*first, rest),
+        (None, None) => return Err(wrong(format!("{name} needs the name of an array first"))),
     };
-    let target = target(metric, *first)?;
-    let mut rest = rest;
+    let target = target(metric, first)?;
     if matches!(metric, Metric::MemberOps | Metric::MemberDisks) {
         match rest.split_first() {
             Some((operation, others)) if operation.unpack_str() == Some(SMALL_WRITE) => rest = others,
@@ -73,7 +86,7 @@ fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) 
     if rest.len() > places.len() {
         return Err(wrong(format!("{name} takes {} arguments without names at most", places.len() + 1)));
     }
-    let named = keywords.iter().map(|(word, value)| {
+    let named = keywords.iter().filter(|(word, _)| *word != metric.first()).map(|(word, value)| {
         let axis = Axis::of(word).ok_or_else(|| wrong(format!("{name} has no axis '{}'", clip(word))))?;
         Ok::<_, starlark::Error>((axis, *value))
     });
@@ -87,6 +100,11 @@ fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) 
             return Err(wrong(format!("{name}: {} is neither a number nor a word", axis.name())));
         };
         axes.set(axis, value).map_err(|error| wrong(format!("{name}: {error}")))?;
+    }
+    // A name such as raid5x8 says how many members there are.
+    let array = first.unpack_str().filter(|name| *name != JBOD).and_then(|name| name.parse::<Subject>().ok());
+    if let (Metric::SurviveFraction, false, Some(array)) = (metric, axes.has(Axis::N), array) {
+        axes = axes.number(Axis::N, array.members().into());
     }
     let (system, workload) = session::of_this_claim();
     for axis in places {

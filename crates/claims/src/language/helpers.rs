@@ -144,10 +144,13 @@ fn series(builder: &mut GlobalsBuilder) {
 
     fn slump<'v>(xs: Value<'v>, i: i32, t: UnpackFloat, heap: Heap<'v>) -> starlark::Result<bool> {
         let values = floats("slump", xs, heap)?;
-        let index = usize::try_from(i).ok().filter(|index| *index > 0 && index + 1 < values.len());
-        let Some(index) = index else {
-            return Err(wrong(format!("slump needs a value with two neighbours; {i} is none of {}", values.len())));
+        let Some(index) = usize::try_from(i).ok().filter(|index| *index < values.len()) else {
+            return Err(wrong(format!("slump: there is no value {i} of {}; they count from 0", values.len())));
         };
+        // At an end there is no slump: it has a value on both sides.
+        if index == 0 || index + 1 == values.len() {
+            return Ok(false);
+        }
         let below = |neighbour: f64| values[index] < neighbour * (1.0 - t.0);
         Ok(below(values[index - 1]) && below(values[index + 1]))
     }

@@ -2,7 +2,7 @@
 //!
 //! It must never hold a figure of a review: these are block sizes, depths and arrays.
 
-use crate::subject::{NamedDrive, Subject};
+use crate::subject::{Level, NamedDrive, Subject, JBOD};
 use starlark::environment::GlobalsBuilder;
 
 /// Percents of reads.
@@ -75,6 +75,11 @@ pub fn is_constant(name: &str) -> bool {
 /// The subject that a bare name stands for.
 pub fn subject(name: &str) -> Option<Subject> {
     name.parse().ok()
+}
+
+/// Is it a level of whatever width?
+pub fn is_level(name: &str) -> bool {
+    name == JBOD || Level::ALL.into_iter().any(|level| level.name() == name)
 }
 
 /// Define the constants.

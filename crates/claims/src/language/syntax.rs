@@ -18,7 +18,7 @@ const BRACKETS_MAX: usize = 64;
 /// A check has not more loops (`for` of comprehensions), nested or not.
 const LOOPS_MAX: usize = 24;
 /// Methods that a dictionary or a text may be asked for.
-const METHODS: &[&str] = &["keys", "values", "items", "get", "format", "startswith", "endswith", "split"];
+const METHODS: &[&str] = &["keys", "values", "items", "get", "format", "startswith", "endswith", "split", "index"];
 
 /// Why a text is no check.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +64,9 @@ impl fmt::Display for CheckError {
             Self::Name { name, near: Some(near) } => write!(f, "nothing is called '{name}'; is '{near}' meant?"),
             Self::Name { name, near: None } => write!(f, "nothing is called '{name}'"),
             Self::NoAxis { metric, axis } => {
-                let axes = Axis::ALL.map(Axis::name).join(", ");
+                let own = Metric::ALL.into_iter().find(|own| own.name() == *metric);
+                let taken = Axis::ALL.into_iter().filter(|axis| own.is_none_or(|own| own.takes(*axis)));
+                let axes = taken.map(Axis::name).collect::<Vec<_>>().join(", ");
                 write!(f, "{metric} has no axis '{axis}'; known are {axes}")
             }
             Self::NotOfTheLanguage(what) => write!(f, "{what} is not part of the check language"),
@@ -243,7 +245,7 @@ impl Walk {
         if self.bound.contains(name) || is_known(name) {
             return Ok(());
         }
-        if names::subject(name).is_some() {
+        if names::subject(name).is_some() || names::is_level(name) {
             self.subjects.insert(name.to_owned());
             return Ok(());
         }
@@ -263,7 +265,9 @@ fn is_known(name: &str) -> bool {
 /// Are these axes, if this is a metric?
 fn axes<'a>(function: &str, mut named: impl Iterator<Item = &'a str>) -> Result<(), CheckError> {
     let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.name() == function) else { return Ok(()) };
-    match named.find(|name| Axis::of(name).is_none()) {
+    let means_something =
+        |name: &&str| *name == metric.first() || Axis::of(name).is_some_and(|axis| metric.takes(axis));
+    match named.find(|name| !means_something(name)) {
         Some(axis) => Err(CheckError::NoAxis { metric: metric.name(), axis: clip(axis) }),
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ mod survive;
 
 pub use link::link_mbps;
 pub use small_write::{data_members, legs, small_write, Manner, SmallWrite};
-pub use survive::{parity_share, survive_fraction};
+pub use survive::{parity_share, survive_fraction, survive_nothing};
 
 use crate::axes::Axis;
 use crate::metric::{Metric, MetricCall, MetricValue, NotApplicable, Target};
@@ -28,7 +28,16 @@ pub fn answer(call: &MetricCall) -> Result<MetricValue, NotApplicable> {
         (Metric::ParityShare, Target::Subject(Subject::Array { level, members })) => {
             parity_share(*level, *members, narrow(call, Axis::Member)?)?
         }
-        (Metric::ParityShare, target) => return Err(NotApplicable::new(format!("{target} holds no parity"))),
+        (Metric::SurviveFraction, Target::Subject(_)) => {
+            survive_nothing(narrow(call, Axis::N)?, narrow(call, Axis::K)?)?
+        }
+        (Metric::ParityShare, Target::Subject(drives)) => {
+            let (member, members) = (narrow(call, Axis::Member)?, drives.members());
+            if member >= members {
+                return Err(NotApplicable::new(format!("there is no member {member} of {members}; they count from 0")));
+            }
+            0.0
+        }
         (metric, target) => panic!("bug: {} of {target} is not arithmetic", metric.name()),
     };
     Ok(MetricValue::Number(number))

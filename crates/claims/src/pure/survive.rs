@@ -74,19 +74,33 @@ pub fn survive_fraction(level: Level, n: u16, k: u16) -> Result<f64, NotApplicab
     Ok((survived / choose(n, k)).min(1.0))
 }
 
+/// The same of drives without redundancy: nothing is lost only where none fails.
+///
+/// # Errors
+/// There is no such set.
+pub fn survive_nothing(n: u16, k: u16) -> Result<f64, NotApplicable> {
+    if k > n {
+        return Err(NotApplicable::new(format!("{k} of {n} drives cannot fail")));
+    }
+    Ok(f64::from(u8::from(k == 0)))
+}
+
 /// Share of all parity that a member holds, counted over one turn of the left-symmetric layout.
 ///
 /// # Errors
-/// The level has no parity, or the array no such member.
+/// There is no such array, or no such member.
 pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotApplicable> {
     super::data_members(level, members)?;
     let parities = match level {
         Level::Raid5 | Level::Raid50 => 1,
         Level::Raid6 | Level::Raid60 => 2,
-        _ => return Err(NotApplicable::new(format!("{} holds no parity", level.name()))),
+        _ => 0,
     };
     if member >= members {
         return Err(NotApplicable::new(format!("there is no member {member} of {members}; they count from 0")));
+    }
+    if parities == 0 {
+        return Ok(0.0);
     }
     let legs = legs(level, members)?;
     let leg = members / legs;
@@ -170,7 +184,8 @@ mod tests {
                 assert!((share - 1.0 / f64::from(members)).abs() < 1e-12, "{level:?} {shares:?}");
             }
         }
-        assert!(parity_share(Level::Raid0, 4, 0).is_err());
+        assert_eq!(parity_share(Level::Raid0, 4, 3), Ok(0.0));
+        assert!(parity_share(Level::Raid0, 4, 4).is_err());
         assert!(parity_share(Level::Raid5, 4, 4).is_err());
     }
 }

@@ -59,6 +59,14 @@ impl Aim {
             Metric::M4 | Metric::MeanUs | Metric::PctlUs => Some(Method::RstRandom),
             _ => None,
         };
+        if let (Some((named, _)), Some(own)) = (named, own) {
+            if named != own {
+                let (metric, method) = (call.metric.name(), own.name());
+                let reason =
+                    format!("{metric} is always measured by {method}; leave pat out, or ask for another metric");
+                return Err(NotApplicable::new(reason));
+            }
+        }
         let (method, direction) = match (named, own) {
             (Some((method, direction)), None) => (method, direction),
             (_, Some(method)) => (method, None),
@@ -213,7 +221,7 @@ impl Aim {
             app: self.named(Axis::App, cell::TraceApp::from_word)?,
             cache: self.named(Axis::Cache, cell::CacheMode::from_word)?,
             cache_mib: self.narrow(Axis::CacheMib)?,
-            ctl: axes.text(Axis::Ctl).map(str::to_owned),
+            ctl: axes.text(Axis::Ctl).map(str::to_ascii_lowercase),
             bus: axes.text(Axis::Bus).map(str::to_owned),
             zone: self.named(Axis::Zone, cell::ZoneChoice::from_word)?,
             after: self.named(Axis::After, cell::Recreated::from_word)?,

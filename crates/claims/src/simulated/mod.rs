@@ -10,7 +10,7 @@
 mod aim;
 mod reading;
 
-use crate::axes::Axis;
+use crate::axes::{Axis, AxisValue};
 use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Target};
 use crate::pure::{self, Manner};
 use crate::store::Store;
@@ -33,6 +33,10 @@ pub struct Simulated {
 
 /// Depths over which an RST method looks for its peak: 1 to 64 for each worker.
 const RST_DEPTHS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Seconds that the response-time method takes for each direction.
+const RESPONSE_TIME_SECONDS: f64 = 600.0;
+/// Seconds that the sequential method takes for each block size.
+const SEQUENTIAL_SECONDS: f64 = 60.0;
 /// Cache sizes that `gain` compares, MiB.
 const GAIN_CACHES: (u64, u64) = (256, 128);
 
@@ -176,6 +180,30 @@ impl Simulated {
         place.copied().ok_or_else(|| NotApplicable::new("the laboratory drew no graph"))
     }
 
+    /// Requests that are completed in the time that the check gives, else the claim's workload (the whole, or one step of
+    /// a series), else the method itself.
+    fn count(&self, call: &MetricCall, mut aim: Aim) -> Result<f64, NotApplicable> {
+        if !aim.axes.has(Axis::Secs) {
+            let step = call.workload.step_s.filter(|_| aim.method == call.workload.method);
+            let own = match aim.method {
+                Method::ResponseTime => Some(RESPONSE_TIME_SECONDS),
+                Method::Sequential => Some(SEQUENTIAL_SECONDS),
+                _ => None,
+            };
+            let Some(seconds) = step.or(own) else {
+                return Err(NotApplicable::new("count needs a time: give secs, or the workload's duration_s"));
+            };
+            aim.axes = aim.axes.with(Axis::Secs, AxisValue::Number(seconds));
+        }
+        let reading = self.read(call, &aim, MEDIAN)?;
+        if !aim.axes.has(Axis::Member) {
+            return Ok(reading.requests);
+        }
+        // The rest of the time is the same for all.
+        let own = self.figure(call, &aim, Figure::Iops)?;
+        Ok((own * reading.requests / reading.iops).round())
+    }
+
     /// Reads of members for each write of the host. A load that reads as well counts what its reads took.
     fn reads_per_write(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         let reading = self.read(call, aim, MEDIAN)?;
@@ -201,11 +229,13 @@ impl Simulated {
     }
 
     fn min_members(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
-        let Target::Level(level) = &call.target else {
-            return Err(NotApplicable::new("min_members is asked of a level"));
-        };
         let controller = self.controller_of(call)?;
-        let level = array_level(*level);
+        let level = match &call.target {
+            Target::Level(level) => array_level(*level),
+            Target::Subject(Subject::Jbod(_)) => ArrayLevel::Jbod,
+            Target::Subject(_) => ArrayLevel::Single,
+            Target::Link(_) => return Err(NotApplicable::new("min_members is asked of a level")),
+        };
         let rule = controller
             .level(level)
             .ok_or_else(|| NotApplicable::new(format!("{} has no {level}", controller.head.title)))?;
@@ -286,7 +316,7 @@ impl Metrics for Simulated {
                 }
                 best
             }
-            Metric::Count => self.read(call, &aim()?, MEDIAN)?.requests,
+            Metric::Count => self.count(call, aim()?)?,
             Metric::Cpu => {
                 let cpu = self.read(call, &aim()?, MEDIAN)?.cpu;
                 cpu.ok_or_else(|| NotApplicable::new("the target does not tell what its host did"))?

@@ -285,7 +285,7 @@ const RULES: &[(&str, &str)] = &[
     ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array."),
     ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),
     ("M24", "Outstanding axis: with several workers the axis shows workers times depth."),
-    ("M25", "Groups: arrays without and with redundancy are drawn apart, each with the single drive; colour says the level."),
+    ("M25", "Groups: where there are more than five lines, arrays without and with redundancy are drawn apart, each with the single drive; colour says the level."),
     ("M26", "Sync first: simulated arrays are in sync when a cell begins, unless the cell is about a rebuild."),
     ("M27", "Placement: members stand on the controller's ports in their order; shared links are part of the profile."),
     ("M28", "Cache setting: write-back and read-ahead as the controller's profile has them, named with every result."),

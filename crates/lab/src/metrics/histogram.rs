@@ -54,12 +54,17 @@ fn bucket(value: u64) -> usize {
 
 /// The value in the middle of a bucket.
 fn middle(bucket: usize) -> u64 {
+    let (low, width) = extent(bucket);
+    low + (width >> 1)
+}
+
+/// The least value of a bucket, and how many values belong to it.
+fn extent(bucket: usize) -> (u64, u64) {
     if bucket < STEPS {
-        return bucket as u64;
+        return (bucket as u64, 1);
     }
     let shift = bucket / STEPS - 1;
-    let low = ((STEPS + bucket % STEPS) as u64) << shift;
-    low + ((1u64 << shift) >> 1)
+    (((STEPS + bucket % STEPS) as u64) << shift, 1 << shift)
 }
 
 impl Histogram {
@@ -157,12 +162,21 @@ impl Histogram {
         }
         let mut seen = 0;
         for (number, count) in self.buckets.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return middle(number).clamp(self.min, self.max);
+            if seen + count >= rank {
+                return self.inside(number, rank - seen, *count);
             }
+            seen += count;
         }
         self.max
+    }
+
+    /// The `place`th of the `count` values of a bucket, as if they lay evenly in what of it lies between the least and the
+    /// largest value.
+    fn inside(&self, bucket: usize, place: u64, count: u64) -> u64 {
+        let (low, width) = extent(bucket);
+        let (low, last) = (low.max(self.min), (low + (width - 1)).min(self.max));
+        let part = u128::from(last - low + 1) * (2 * u128::from(place) - 1) / (2 * u128::from(count));
+        low + u64::try_from(part).expect("a part of a bucket")
     }
 
     /// The share of values in a range, 0 to 1, its begin included, its end not; off by what lies in the buckets at its ends.
@@ -241,6 +255,20 @@ mod tests {
         assert!((histogram.mean() - mean).abs() < 1e-3);
         assert_eq!((histogram.min(), histogram.max()), (values[0], *values.last().unwrap()));
         assert_eq!(histogram.percentile(100.0), histogram.max());
+    }
+
+    #[test]
+    fn a_rank_has_its_place_in_the_bucket() {
+        let mut equal = Histogram::new();
+        (0..1000).for_each(|_| equal.record(130_440));
+        assert_eq!([0.1, 50.0, 99.0, 100.0].map(|percent| equal.percentile(percent)), [130_440; 4]);
+        // One bucket of 1024 values: each percentile is the value of that rank, within one.
+        let mut even = Histogram::new();
+        (0..1024).for_each(|step| even.record(131_072 + step));
+        assert_eq!(
+            [1.0, 25.0, 50.0, 99.0].map(|percent| even.percentile(percent)),
+            [131_082, 131_327, 131_583, 132_085]
+        );
     }
 
     #[test]

@@ -157,7 +157,10 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
     }
     finish(&mut section, &mut jobs)?;
     if jobs.is_empty() {
-        return Err(ReadError::at(0, "no job in it; a job file has a section such as [job1]"));
+        return Err(ReadError::at(
+            0,
+            "no job in it; a job file has a section such as [job1], and a trace has a request on each line",
+        ));
     }
     Ok(jobs)
 }

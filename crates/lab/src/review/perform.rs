@@ -2,13 +2,15 @@
 
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::{
-    footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellSpec, Effort, Pattern,
+    footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellResult, CellSpec, Effort,
+    Pattern,
 };
 use crate::method::{Method, Suite};
 use crate::reader::Trace;
 use crate::run::{run_all, Outcome, Store};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
+use openraid_sim::random::mix;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -121,7 +123,11 @@ impl Performance<'_> {
             }
             _ => footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
                 let mut target = open(bytes, outstanding)?;
-                measure(&mut *target, cell)
+                // A simulated machine is new for each cell. A real one keeps in its cache what the cell before read, so
+                // each cell asks for places of its own.
+                let elsewhere = CellSpec { seed: mix(cell.seed ^ cell.digest()), ..cell.clone() };
+                let result = measure(&mut *target, &elsewhere)?;
+                Ok(CellResult { spec: cell.clone(), ..result })
             }),
         };
         if let Err(CellError::Target(error)) = result {

@@ -221,7 +221,8 @@ An array of paced members (model:PROFILE, in memory) is served here, and measure
 measures real targets; the same requests go to the same array in virtual time. Both write through the controller's cache \
 and have the drives' own caches on. DIR/report.html has both in one chart, and the errors of mean and 99th percentile.
 
-It takes the seconds of each cell, and a tenth of them more, for each share of reads and each depth.
+It takes the seconds of each cell, and a tenth of them more, for each share of reads and each depth. Each of them has \
+an array of its own, as its prediction has: a cache keeps what was read before. DIR/report.html is written again after each.
 
 Examples:
   openraid rehearse raid5x4 --drive wd740gd
@@ -275,8 +276,8 @@ pub struct PlanArguments {
     /// The controller: a profile's name
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
-    /// Levels, separated by commas
-    #[arg(long, value_name = "LIST", default_value = "0,10,5,6,50,60", value_delimiter = ',')]
+    /// Levels, separated by commas [default: those that so many drives behind this controller can have]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
     /// The load
     #[command(flatten)]

@@ -76,6 +76,10 @@ fn text(body: &Body, top: usize) -> String {
     if alone != (0, 0) {
         lines.push(format!("  {} cells are in the first only, {} in the second only", alone.0, alone.1));
     }
+    if pairs.iter().all(|pair| pair.a == pair.b) {
+        lines.push("  nothing differs".into());
+        return lines.join("\n");
+    }
     let mut table = Table::new(&["METHOD", "ARRAY", "CELL", "FIRST", "SECOND", "", "CHANGE"]).indented(2);
     for pair in pairs.iter().take(top) {
         let axes = serde_json::to_string(&pair.cell.axes).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `openraid plan`: levels side by side, for given drives and a given load.
 
-use openraid_lab::cell::Level;
+use openraid_lab::cell::{footprint, ArrayState, Level};
 use openraid_lab::plan::{LevelPlan, PlanRequest, Planned, Speed};
 use openraid_lab::run::run_all;
 use openraid_units::Bytes;
@@ -18,6 +18,13 @@ use crate::quantity::human;
 const CACHE_HARMS: f64 = 0.95;
 /// A part that is busier than this is called the limit.
 const LIMIT_BUSY: f64 = 0.9;
+/// Where no part is busier than this, none holds the array back: its load does, by how little it asks for at once.
+const LOAD_BUSY: f64 = 0.7;
+/// Levels that are looked at where nobody names any; those that cannot be are left out then.
+const USUAL_LEVELS: [Level; 6] =
+    [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
+/// Of so few drives a mirror is one of the usual choices, too.
+const MIRROR_DRIVES_MAX: u16 = 3;
 
 #[derive(Serialize)]
 struct Body {
@@ -37,7 +44,14 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let Load { pattern, axes, trace: None } = asked(&arguments.load)? else {
         return Err(Failure::usage("a trace cannot be planned with; use `openraid simulate` for each array"));
     };
-    let levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
+    let mut levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
+    let usual = levels.is_empty();
+    if usual {
+        levels.extend(USUAL_LEVELS);
+        if arguments.drives <= MIRROR_DRIVES_MAX {
+            levels.insert(1, Level::Raid1);
+        }
+    }
     let request = PlanRequest {
         system: arguments.system.clone(),
         drive: arguments.drive.clone(),
@@ -55,12 +69,19 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         true
     };
     let planned = run_all(&request.levels, threads, |level| request.level(&library, *level), ended);
-    let planned = planned.into_iter().flatten().collect::<Result<Vec<Planned>, _>>().map_err(refused)?;
+    let mut planned = planned.into_iter().flatten().collect::<Result<Vec<Planned>, _>>().map_err(refused)?;
+    let possible = |level: &Planned| matches!(level, Planned::Possible(_));
+    if usual && planned.iter().any(possible) {
+        planned.retain(possible);
+    }
+    // One request at a time, or more?
+    let cell = request.cell(Level::Raid0, ArrayState::Healthy);
+    let outstanding = footprint(&cell, u64::MAX >> 1).map_or(1, |(_, outstanding)| outstanding);
     let load = request.pattern.name().to_owned();
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
     drop(progress);
-    Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
+    Ok(context.output.answer(Exit::Fine, &body, &text(&body, outstanding)))
 }
 
 fn level(word: &str) -> Result<Level, Failure> {
@@ -78,14 +99,14 @@ fn speed(speed: Option<&Speed>) -> String {
     speed.map_or_else(|| "-".into(), |speed| format!("{} / {} ms", figure(speed.iops), figure(speed.mean_ms)))
 }
 
-fn text(body: &Body) -> String {
+fn text(body: &Body, outstanding: u32) -> String {
     let mut table =
         Table::new(&["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "DEGRADED", "REBUILDING", "LIMIT", "CACHE", "SURE TO"]);
     let mut impossible = Vec::new();
     for planned in &body.levels {
         match planned {
             Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
-            Planned::Possible(plan) => table.row(row(plan)),
+            Planned::Possible(plan) => table.row(row(plan, outstanding)),
         }
     }
     let mut lines = vec![
@@ -97,11 +118,19 @@ fn text(body: &Body) -> String {
     lines.join("\n")
 }
 
-fn row(plan: &LevelPlan) -> Vec<String> {
+/// What holds an array back.
+fn limit(plan: &LevelPlan, outstanding: u32) -> String {
+    let Some(part) = &plan.bottleneck else { return "-".into() };
+    match (part.busy >= LOAD_BUSY, outstanding) {
+        (true, _) => format!("{} {:.0} %", part.part, part.busy * 100.0),
+        (false, 0 | 1) => "one request at a time".into(),
+        (false, _) => "few requests at a time".into(),
+    }
+}
+
+fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
-    let limit = plan.bottleneck.as_ref();
-    let limit = limit.map_or_else(|| "-".into(), |part| format!("{} {:.0} %", part.part, part.busy * 100.0));
     let cache = plan.write_back_ratio.map_or_else(|| "-".into(), |ratio| format!("x {ratio:.2}"));
     vec![
         plan.array.to_string(),
@@ -110,7 +139,7 @@ fn row(plan: &LevelPlan) -> Vec<String> {
         speed(Some(&plan.healthy)),
         speed(plan.degraded.as_ref()),
         speed(plan.rebuilding.as_ref()),
-        limit,
+        limit(plan, outstanding),
         cache,
         format!("+-{:.0} %", plan.uncertain_percent),
     ]

@@ -118,6 +118,9 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
 }
 
 fn text(claims: &[Claim], outcomes: &[Found]) -> String {
+    if claims.is_empty() {
+        return "no claim is in the list; nothing was run\n".into();
+    }
     let mut text = String::new();
     let mut groups: BTreeMap<(&str, &str), Vec<(&Claim, &Found)>> = BTreeMap::new();
     for (claim, outcome) in claims.iter().zip(outcomes) {

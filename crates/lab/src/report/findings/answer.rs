@@ -6,9 +6,12 @@ use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
 use super::{drawn, finite, value_at};
+use std::collections::BTreeSet;
 
 /// Results closer than this share are level.
 const TIE: f64 = 0.02;
+/// Changes of the lead are told one by one where there are not more leaders in turn.
+const REIGNS_TOLD: usize = 4;
 /// The percentile that distributions are compared at.
 const RARE: f64 = 99.0;
 
@@ -101,23 +104,20 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
     places.sort_by(f64::total_cmp);
     places.dedup();
     places.retain(|&x| many.iter().filter(|series| value_at(series, x).is_some()).count() >= 2);
-    let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return String::new() };
+    let Some(&last) = places.last() else { return String::new() };
     let led: Vec<Vec<usize>> = places.iter().map(|&x| best_at(lines, many, x)).collect();
     let always: Vec<usize> = (0..many.len()).filter(|one| led.iter().all(|best| best.contains(one))).collect();
     let (front, back) = (&led[0], &led[led.len() - 1]);
-    let names = |who: &[usize]| list(&who.iter().map(|&one| many[one].subject.to_string()).collect::<Vec<_>>());
-    let verb = |who: &[usize]| if who.len() == 1 { "is" } else { "are" };
-    let figure = |who: &[usize], x: f64| {
-        let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
-        format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
-    };
+    let names = |who: &[usize]| names(many, who);
+    let figure = |who: &[usize], x: f64| figure(lines, many, who, x);
     if always.len() == many.len() {
         return format!("All are level throughout, with {}.", figure(&always, last));
     }
     if !always.is_empty() {
-        // The figure is from a place where nobody else is level, the last there is.
-        let alone = |best: &Vec<usize>| best.iter().all(|one| always.contains(one));
-        let Some(place) = led.iter().rposition(alone).map(|index| places[index]) else {
+        // The figure is from where they lead most, of the places where nobody else is level.
+        let alone = |index: &usize| led[*index].iter().all(|one| always.contains(one));
+        let alone: Vec<f64> = (0..places.len()).filter(alone).map(|index| places[index]).collect();
+        let Some(place) = most_ahead(lines, many, &always, &alone) else {
             let (who, is, at) = (names(&always), verb(&always), figure(&always, last));
             return format!("{who} {is} best or level with the best throughout, with {at}.");
         };
@@ -134,13 +134,100 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
         let (who, at) = (names(other), figure(other, places[index]));
         return format!("{} {} best at both ends, but not in between: {who} makes {at}.", names(&stays), verb(&stays));
     }
-    // From where on the last leaders have led without a break.
+    in_turn(lines, many, &led, &places)
+}
+
+/// Lines by their names.
+fn names(many: &[&Series], who: &[usize]) -> String {
+    list(&who.iter().map(|&one| many[one].subject.to_string()).collect::<Vec<_>>())
+}
+
+const fn verb(who: &[usize]) -> &'static str {
+    if who.len() == 1 {
+        "is"
+    } else {
+        "are"
+    }
+}
+
+/// What the first of them makes at a place.
+fn figure(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
+    let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
+    format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
+}
+
+/// Leaders who take turns.
+fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) -> String {
+    let (first, last) = (places[0], places[places.len() - 1]);
+    let (front, back) = (&led[0], &led[led.len() - 1]);
+    let names = |who: &[usize]| names(many, who);
+    let figure = |who: &[usize], x: f64| figure(lines, many, who, x);
+    let mut reigns = reigns(led);
+    // The last leaders have led without a break from here on.
     let held = led.iter().rev().take_while(|best| best.iter().any(|one| back.contains(one))).count();
-    let from = places[places.len() - held];
-    let on = if from < last { format!("from {} on ", place(&lines.x, from)) } else { String::new() };
-    let lead = factor(lines, many, back, last);
-    let (begins, ends) = (figure(front, first), figure(back, last));
-    format!("{} {} best at first ({begins}), {on}{} ({ends}{lead}).", names(front), verb(front), names(back))
+    if let Some(end) = reigns.last_mut() {
+        *end = (places.len() - held, back.clone());
+    }
+    if reigns.len() > REIGNS_TOLD {
+        let others: BTreeSet<usize> = reigns[1..reigns.len() - 1].iter().flat_map(|(_, who)| who.clone()).collect();
+        let others: Vec<usize> = others.into_iter().filter(|one| !front.contains(one) && !back.contains(one)).collect();
+        let between = if others.is_empty() { String::new() } else { format!(", {} in between", names(&others)) };
+        return format!(
+            "The lead changes {} times: {} at first ({}){between}, {} in the end ({}{}).",
+            reigns.len() - 1,
+            names(front),
+            figure(front, first),
+            names(back),
+            figure(back, last),
+            factor(lines, many, back, last)
+        );
+    }
+    let mut text = format!("{} {} best at first ({})", names(front), verb(front), figure(front, first));
+    for (number, (from, who)) in reigns.iter().enumerate().skip(1) {
+        let until = reigns.get(number + 1).map_or(places.len(), |(next, _)| *next);
+        let own = &places[*from..until];
+        let is_last = until == places.len();
+        let at = if is_last { Some(last) } else { most_ahead(lines, many, who, own) }.unwrap_or(own[0]);
+        let lead = if is_last { factor(lines, many, who, last) } else { String::new() };
+        let begin = place(&lines.x, own[0]);
+        text.push_str(&match own.len() {
+            1 => {
+                let y = value_at(many[who[0]], at).unwrap_or(f64::NAN);
+                format!(", at {begin} {} ({}{lead})", names(who), value(&lines.y.unit, y))
+            }
+            _ => format!(", from {begin} on {} ({}{lead})", names(who), figure(who, at)),
+        });
+    }
+    text + "."
+}
+
+/// Who leads from which place on: each leads as long as can be before another one has to be named. The places count
+/// from 0.
+fn reigns(led: &[Vec<usize>]) -> Vec<(usize, Vec<usize>)> {
+    let mut reigns: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (index, best) in led.iter().enumerate() {
+        let both = reigns.last().map(|(_, who)| who.iter().copied().filter(|one| best.contains(one)).collect());
+        let both: Vec<usize> = both.unwrap_or_default();
+        match reigns.last_mut() {
+            Some((_, who)) if !both.is_empty() => *who = both,
+            _ => reigns.push((index, best.clone())),
+        }
+    }
+    reigns
+}
+
+/// The place, of these, where the leaders lead by most of the axis's unit; the last one of equals.
+fn most_ahead(lines: &Lines, many: &[&Series], who: &[usize], places: &[f64]) -> Option<f64> {
+    let ahead = |x: f64| {
+        let best = value_at(many[who[0]], x).unwrap_or(0.0);
+        let lead = lead(lines, many, who, x).map_or(1.0, |(lead, _)| lead);
+        if lines.y.better == Better::Lower {
+            best * lead - best
+        } else {
+            best - best / lead
+        }
+    };
+    places.iter().copied().max_by(|one, other| ahead(*one).total_cmp(&ahead(*other)))
 }
 
 /// The lines that are level with the best at a place.
@@ -153,9 +240,9 @@ fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
     (0..many.len()).filter(|&one| values[one].is_some_and(level)).collect()
 }
 
-/// By how much the leaders lead: against the single drive where there is one, else against the last.
-fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
-    let Some(best) = value_at(many[who[0]], x) else { return String::new() };
+/// By how much the leaders lead, and before whom: the single drive where there is one, else the last.
+fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option<(f64, &'a Series)> {
+    let best = value_at(many[who[0]], x)?;
     let others = || many.iter().enumerate().filter(|(index, _)| !who.contains(index)).map(|(_, series)| *series);
     let single = others().find(|series| series.subject.level == Level::Single && series.subject.variant.is_empty());
     let worst = || {
@@ -168,11 +255,14 @@ fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
         }
     };
     let against = single.and_then(|series| Some((value_at(series, x)?, series))).or_else(worst);
-    let Some((other, series)) = against else { return String::new() };
+    let (other, series) = against?;
     let lead = if lines.y.better == Better::Lower { other / best } else { best / other };
-    if !lead.is_finite() || lead <= 1.0 {
-        return String::new();
-    }
+    (lead.is_finite() && lead > 1.0).then_some((lead, series))
+}
+
+/// The same in words.
+fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
+    let Some((lead, series)) = lead(lines, many, who, x) else { return String::new() };
     let name =
         if series.subject.level == Level::Single { "the single drive".into() } else { series.subject.to_string() };
     match lines.y.better {

@@ -267,10 +267,36 @@ fn the_figure_of_the_best_is_from_a_place_where_nobody_is_level_with_it() {
     assert!(leads.starts_with(wanted), "{leads}");
     let alone = answer(vec![plain("single", &[100.0, 100.0]), plain("raid0x2", &[150.0, 200.0])]);
     assert!(alone.starts_with("RAID 0 x2 is best throughout, with 200 MB/s at 2 outstanding"), "{alone}");
+    // It is from where the lead is longest.
+    let most = answer(vec![plain("single", &[100.0, 130.0]), plain("raid0x2", &[190.0, 133.0])]);
+    let wanted = "RAID 0 x2 is best throughout, with 190 MB/s at 1 outstanding, 1.9 times the single drive.";
+    assert_eq!(most, wanted);
     let three = answer(vec![
         plain("single", &[100.0, 50.0]),
         plain("raid0x2", &[100.0, 100.0]),
         plain("raid1x2", &[50.0, 100.0]),
     ]);
     assert_eq!(three, "RAID 0 x2 is best or level with the best throughout, with 100 MB/s at 2 outstanding.");
+}
+
+#[test]
+fn every_leader_between_the_first_and_the_last_is_named() {
+    let answer = |series: Vec<Series>| answer(&Chart::Lines(lines(series)));
+    let three = answer(vec![
+        plain("single", &[100.0, 100.0, 100.0, 100.0]),
+        plain("raid0x2", &[90.0, 150.0, 150.0, 150.0]),
+        plain("raid5x4", &[50.0, 90.0, 150.0, 200.0]),
+    ]);
+    let wanted = "single is best at first (100 MB/s at 1 outstanding), at 2 outstanding RAID 0 x2 (150 MB/s), from 4 \
+                  outstanding on RAID 5 x4 (200 MB/s at 8 outstanding, 2.0 times the single drive).";
+    assert_eq!(three, wanted);
+    let at_the_last = answer(vec![plain("raid1x2", &[100.0, 100.0]), plain("raid0x2", &[90.0, 150.0])]);
+    let wanted = "RAID 1 x2 is best at first (100 MB/s at 1 outstanding), at 2 outstanding RAID 0 x2 (150 MB/s, 1.5 \
+                  times RAID 1 x2).";
+    assert_eq!(at_the_last, wanted);
+    let turns = |own: f64, other: f64| (0..6).map(|turn| if turn % 2 == 0 { own } else { other }).collect::<Vec<_>>();
+    let many = answer(vec![plain("raid1x2", &turns(100.0, 50.0)), plain("raid0x2", &turns(50.0, 100.0))]);
+    let wanted = "The lead changes 5 times: RAID 1 x2 at first (100 MB/s at 1 outstanding), RAID 0 x2 in the end (100 \
+                  MB/s at 32 outstanding, 2.0 times RAID 1 x2).";
+    assert_eq!(many, wanted);
 }

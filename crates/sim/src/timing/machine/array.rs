@@ -319,7 +319,8 @@ impl Setup<'_> {
         let chunk = if spec.level.has_chunks() { chunk } else { Sectors::ZERO };
         let plan = self.plan(u64::from(first), level, layout, chunk, slots, spares);
         let plan = plan.map_err(|error| match error {
-            MachineError::Engine(reason) if spec.degraded > 0 => {
+            MachineError::Engine(_) if spec.degraded > 0 => {
+                let reason = "that is more than the level survives; let fewer be missing".into();
                 MachineError::Missing { level: spec.level, missing: spec.degraded, reason }
             }
             other => other,

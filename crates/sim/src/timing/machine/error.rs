@@ -77,7 +77,7 @@ impl fmt::Display for MachineError {
                 write!(f, "{controller} has no {level}; it has {}", names.join(", "))
             }
             Self::TooFewMembers { level, have, need, reason } => {
-                write!(f, "{level} on {have} drives is refused: {reason}; give it at least {need}")
+                write!(f, "{level} on {have} drives is refused: {reason}; give it at least {need} drives")
             }
             Self::TooManyMembers { have, most, reason } => {
                 write!(f, "{have} drives are more than {most}: {reason}; use fewer drives or another controller")
