@@ -36,6 +36,51 @@ fn write_through_raid_5_reads_two_and_writes_two_for_each_small_write() {
 }
 
 #[test]
+fn writes_in_order_are_never_faster_than_the_members_take_them() {
+    let library = Library::builtin();
+    let write = |subject: &str, bs: u32, effort: Effort| {
+        let axes = Axes { op: Some(Direction::Write), bs: Some(bs), qd: Some(1), ..Axes::default() };
+        let cell = CellSpec::new("openraid", subject.parse().unwrap(), Pattern::Sequential).with(axes);
+        run_cell(&library, &CellSpec { effort, ..cell }).unwrap()
+    };
+    let single = write("single", 64 << 10, Effort::QUICK).mbps;
+    for (subject, members, parities) in [("raid0x4", 4.0, 0.0), ("raid5x4", 4.0, 1.0)] {
+        let quick = write(subject, 4096, Effort::QUICK);
+        let most = (members - parities) * single;
+        assert!(quick.mbps <= most * 1.03, "{subject}: {} of {most} MB/s; {:?}", quick.mbps, quick.notes);
+        // What the host has written went to the members, but for what the cache has more of at the end.
+        let sectors: u64 = quick.members.iter().map(|member| member.sectors).sum();
+        let host = quick.writes.bytes as f64 / 512.0 * members / (members - parities);
+        assert!(host <= sectors as f64 * 1.1, "{subject}: {host} sectors of {sectors}");
+        let normal = write(subject, 4096, Effort::NORMAL).mbps;
+        assert!((quick.mbps / normal - 1.0).abs() < 0.05, "{subject}: {} and {normal} MB/s", quick.mbps);
+    }
+}
+
+#[test]
+fn a_load_that_writes_is_measured_with_a_full_cache_whatever_the_seed() {
+    let library = Library::builtin();
+    let axes = Axes { rd: Some(40), qd: Some(16), ..Axes::default() };
+    let cell = CellSpec::new("3ware-9650se", "raid1x2".parse().unwrap(), Pattern::Database).with(axes);
+    let iops = |seed| run_cell(&library, &CellSpec { effort: Effort::QUICK, seed, ..cell.clone() }).unwrap().iops;
+    let found = [1, 2, 3].map(iops);
+    let (low, high) = (found.iter().copied().fold(f64::MAX, f64::min), found.iter().copied().fold(0.0, f64::max));
+    // Three standard errors of a mean of 6000 requests are less.
+    assert!(high / low < 1.08, "{found:?}");
+}
+
+#[test]
+fn the_transfer_graph_of_an_array_is_what_its_drives_deliver() {
+    let library = Library::builtin();
+    let begin = |subject: &str| {
+        let cell = CellSpec::new("lsi-9260-8i", subject.parse().unwrap(), Pattern::TransferGraph);
+        run_cell(&library, &CellSpec { effort: Effort::QUICK, ..cell }).unwrap().curve[0].value
+    };
+    let (one, eight) = (begin("single"), begin("raid5x8"));
+    assert!(eight <= 7.0 * one * 1.02, "{eight} MB/s from seven times {one}");
+}
+
+#[test]
 fn what_cannot_be_has_its_reason() {
     let library = Library::builtin();
     let refused = |subject: &str, pattern: Pattern, axes: Axes| run_cell(&library, &cell(subject, pattern, axes));

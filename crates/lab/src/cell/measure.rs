@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   before    loads of the order test, where the cell asks for them
+//!   full      where a cache holds writes back: writes until it takes them no faster than the drives do
 //!   warm-up   until the amount of dirty data and the rate stand still
 //!   measured  from one moment to another; what is outstanding at its edges is not waited for
 //! ```
@@ -20,6 +21,9 @@ use openraid_units::{Instant, Nanos};
 
 /// Requests of a window in which the load's steadiness is looked at.
 const WINDOW_REQUESTS: u64 = 1_000;
+/// Such a window lasts as long at least where the load writes: a cache takes a thousand requests in the time in which a
+/// drive turns once, and what goes out meanwhile is chance.
+const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
 /// Windows that have to look alike.
 const STEADY_WINDOWS: u32 = 3;
 /// Change of the dirty data from window to window that counts as none, in parts of what was written meanwhile: a cache
@@ -125,8 +129,12 @@ fn pattern<T: Target + ?Sized>(
     }
     let mut source = plan.source(cell.load_seed());
     let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
-    let still = warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
-    if still == Warmth::Filling {
+    let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, &mut source)? {
+        Warmth::Filling
+    } else {
+        warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?
+    };
+    if warmth == Warmth::Filling {
         closed.drain(target, None)?;
         press(target, cell, &plan, &mut notes)?;
         closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
@@ -181,6 +189,23 @@ enum Warmth {
     Filling,
 }
 
+/// Does a simulated cache hold back what the first requests write? Then it is filled before anything is measured. Some
+/// loads are steady with a full cache and with one that is nearly empty, and which of them comes by itself is chance.
+fn holds_back<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    closed: &mut ClosedLoop,
+    source: &mut dyn Source,
+) -> Result<bool, CellError> {
+    if !target.facts().simulated || cell.axes.warm_s.is_some() {
+        return Ok(false);
+    }
+    let end = target.now() + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
+    let requests = WINDOW_REQUESTS.min(cell.effort.requests / 2);
+    closed.run(target, source, Stop { requests, at: end }, None)?;
+    Ok(dirty_bytes(target) > 0)
+}
+
 /// Fill the cache as fast as it gets: writes of the same kind, many at a time, until it takes them no faster than the
 /// drives. What the cell's own load does not keep there goes out in the warm-up behind it.
 fn press<T: Target + ?Sized>(
@@ -198,12 +223,11 @@ fn press<T: Target + ?Sized>(
     let mut before = (dirty_bytes(target), 0);
     let mut total = 0;
     while total < WARM_REQUESTS_MAX {
-        total += closed.run(
-            target,
-            &mut source,
-            Stop { requests: 4 * WINDOW_REQUESTS, at: Instant::NEVER },
-            Some(&mut seen),
-        )?;
+        let least = target.now() + WINDOW_LEAST;
+        let some = Stop { requests: 4 * WINDOW_REQUESTS, at: Instant::NEVER };
+        total += closed.run(target, &mut source, some, Some(&mut seen))?;
+        let rest = Stop { requests: WARM_REQUESTS_MAX, at: least };
+        total += closed.run(target, &mut source, rest, Some(&mut seen))?;
         let now = (dirty_bytes(target), seen.writes.bytes);
         if now.0.saturating_sub(before.0) <= (now.1 - before.1) / DIRTY_CHANGE_SHARE {
             break;
@@ -243,7 +267,11 @@ fn warm<T: Target + ?Sized>(
     while !steadiness.reached() && total < WARM_REQUESTS_MAX && target.now() < end {
         let from = target.now();
         let before = seen.writes.bytes;
-        let ended = closed.run(target, source, Stop { requests: window, at: end }, Some(&mut seen))?;
+        let mut ended = closed.run(target, source, Stop { requests: window, at: end }, Some(&mut seen))?;
+        if seen.writes.requests > 0 {
+            let rest = Stop { requests: WARM_REQUESTS_MAX, at: (from + WINDOW_LEAST).min(end) };
+            ended += closed.run(target, source, rest, Some(&mut seen))?;
+        }
         total += ended;
         if ended == 0 {
             break;
@@ -363,14 +391,16 @@ fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>
     }
     // One place in ten for a quick look, the first and the last always.
     let step = if cell.effort.requests < 10_000 { 11 } else { 3 };
+    let members = target.counters().map_or(1, |counters| counters.members.len());
+    let stretch = Graph::stretch(capacity, members as u64);
     let measured = Measured::begin(target);
     let mut all = Recorder::new(1);
     let mut curve = Vec::new();
     for number in (0..PLACES).step_by(step) {
-        let mut place = Graph::place(number, capacity);
+        let mut place = Graph::place(number, capacity, stretch);
         let at = place.start();
         let mut closed = ClosedLoop::new(options(cell, 1, cell.axes.qd.unwrap_or(4)));
-        let pieces = PLACE_BYTES / u64::from(crate::imitation::GRAPH_REQUEST_BYTES);
+        let pieces = stretch / u64::from(crate::imitation::GRAPH_REQUEST_BYTES);
         closed.run(target, &mut place, Stop { requests: pieces / 4, at: Instant::NEVER }, None)?;
         let from = target.now();
         let mut recorder = Recorder::new(1);

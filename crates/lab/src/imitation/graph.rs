@@ -8,7 +8,8 @@ use crate::target::IoKind;
 
 /// Places on the graph.
 pub const PLACES: u64 = 100;
-/// Bytes that are read at each. The first quarter is not counted: reading ahead has to find its pace.
+/// Bytes that are read at each, for each member of the array: from fewer a drive delivers what it had read ahead rather
+/// than what passes under its heads. The first quarter is not counted: reading ahead has to find its pace.
 pub const PLACE_BYTES: u64 = 32 << 20;
 
 /// Bytes of a request: long stretches, as the largest blocks of the sequential pattern.
@@ -21,10 +22,16 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The `number`th place of a target of that size.
+    /// Bytes that are read at each place of a target of that size and so many members: at most a quarter of it.
     #[must_use]
-    pub fn place(number: u64, capacity: u64) -> Self {
-        let stretch = PLACE_BYTES.min(capacity / u64::from(GRAPH_REQUEST_BYTES) * u64::from(GRAPH_REQUEST_BYTES));
+    pub fn stretch(capacity: u64, members: u64) -> u64 {
+        let unit = u64::from(GRAPH_REQUEST_BYTES);
+        (PLACE_BYTES * members.max(1)).min(capacity / 4) / unit * unit
+    }
+
+    /// The `number`th place of a target of that size, a stretch of so many bytes.
+    #[must_use]
+    pub fn place(number: u64, capacity: u64, stretch: u64) -> Self {
         let room = capacity - stretch;
         let unit = u64::from(GRAPH_REQUEST_BYTES);
         let at = if number == PLACES - 1 { room } else { room / (PLACES - 1) * number } / unit * unit;
@@ -56,11 +63,14 @@ mod tests {
     #[test]
     fn places_reach_from_the_begin_to_the_end() {
         let capacity = 74_355_769_344;
-        assert_eq!(Graph::place(0, capacity).start(), 0);
-        let last = Graph::place(PLACES - 1, capacity);
+        let stretch = Graph::stretch(capacity, 1);
+        assert_eq!((stretch, Graph::stretch(capacity, 8)), (PLACE_BYTES, 8 * PLACE_BYTES));
+        assert_eq!(Graph::stretch(130 << 20, 8), 32 << 20);
+        assert_eq!(Graph::place(0, capacity, stretch).start(), 0);
+        let last = Graph::place(PLACES - 1, capacity, stretch);
         assert!(last.end <= capacity && capacity - last.end < u64::from(GRAPH_REQUEST_BYTES));
         let mut reads = 0;
-        let mut graph = Graph::place(50, capacity);
+        let mut graph = Graph::place(50, capacity, stretch);
         while let Step::Ask(request) = graph.next(0) {
             assert!(request.offset + u64::from(request.len) <= capacity);
             reads += 1;
