@@ -173,6 +173,11 @@ impl Channel {
         self.issued + self.quarantined + self.queued
     }
 
+    /// What a read of a host that came now would have before it: what the drive has, and what waits and does not give way.
+    pub(crate) fn before_read(&self) -> u32 {
+        self.issued + self.quarantined + self.queues[..=HOSTS].iter().map(|queue| queue.count).sum::<u32>()
+    }
+
     /// Is destage to wait, because hosts read, or have just read, and it has enough at the drive? One of its commands ends
     /// soon then, so that nobody has to be woken for what waits.
     fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {

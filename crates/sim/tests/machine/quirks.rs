@@ -77,6 +77,7 @@ fn a_window_of_one_chunk_keeps_two_members_at_work() {
     let rate = |members| {
         let mut spec = spec(&library, "9650se", ArrayLevel::Raid0, members);
         spec.controller.quirks.retain(|quirk| quirk.name == "ra_window_kib");
+        spec.controller.quirks[0].value = QuirkValue::Number(64.0);
         stream(&spec, &library, IoKind::Read, 1)
     };
     // The chunk that is asked for and the next one: no more than two drives, however many there are.

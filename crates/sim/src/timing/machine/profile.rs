@@ -171,7 +171,7 @@ impl MachineSpec {
         let link = library.bus(&controller.link).map_err(lost)?;
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
-        let cache = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
+        let (cache, dirty_percent) = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
         let mut plant = Plant {
             host: self.host_cost(host),
             processor: self.processor_cost(),
@@ -183,6 +183,7 @@ impl MachineSpec {
             requests_max: self.requests_max(),
             depth_max: self.depth_max(),
             cache,
+            dirty_percent,
             policy: self.policy(cache),
             ..Plant::default()
         };
@@ -208,17 +209,24 @@ impl MachineSpec {
         Ok(plant)
     }
 
-    /// The part of the cache that the array has. Where a controller puts only so many stripes together at once, the rest
-    /// does not help an array with parity.
-    fn cache(&self, whole_cache: Bytes) -> Bytes {
-        let Some(stripes) = quirk(&self.controller, "parity_open_stripes").map(whole) else { return whole_cache };
+    /// The part of the cache that the array has, and of it the part that may be dirty with its marks. Where a controller
+    /// puts only so many stripes together at once, an array with parity has no use for more dirty data than theirs; what
+    /// is read keeps its room.
+    fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
+        let usual = Plant::default().dirty_percent;
+        let Some(stripes) = quirk(&self.controller, "parity_open_stripes").map(whole) else {
+            return (whole_cache, usual);
+        };
         if !self.array.level.has_parity() {
-            return whole_cache;
+            return (whole_cache, usual);
         }
         let columns = self.array.members / self.array.legs() - self.array.parities();
         let dirty = self.chunk() * u64::from(columns) * u64::from(stripes.max(1));
-        let needed = Bytes(dirty.get() * 100 / Plant::default().dirty_percent[0]);
-        whole_cache.min(needed.max(CACHE_LEAST))
+        let needed = Bytes(dirty.get() * 100 / usual[0]).max(CACHE_LEAST);
+        if needed * OPEN_STRIPES_SHARE > whole_cache {
+            return (whole_cache.min(needed), usual);
+        }
+        (needed * OPEN_STRIPES_SHARE, usual.map(|percent| percent / OPEN_STRIPES_SHARE))
     }
 
     fn host_cost(&self, host: &HostProfile) -> HostCost {
@@ -391,6 +399,9 @@ const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
+/// Stripes that are put together have one part in so many of a cache that they do not fill: the marks of what is dirty are
+/// whole percents.
+const OPEN_STRIPES_SHARE: u64 = 20;
 /// The engine collects what is dirty of sets without parity in stretches of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;
 /// The second syndrome is another pass over the same bytes, with multiplications.

@@ -231,7 +231,8 @@ impl Ssd {
                 self.dies.load(&tables.dies, ready, page);
             }
         }
-        self.path_out = now.max(self.path_out) + tables.read.rate.time(Bytes(len * 512)).0;
+        // Nothing else passes while a command is set up.
+        self.path_out = now.max(self.path_out) + tables.link_command + tables.read.rate.time(Bytes(len * 512)).0;
         let held = self.link(now, len, true).max(self.path_out);
         // The link sends pages as they come; behind the last there is the last page to be sent.
         let sent = data + tables.link_command + tables.link_rate.time(Bytes(tail * 512)).0;
@@ -241,7 +242,7 @@ impl Ssd {
     fn take_write(&mut self, now: u64, lba: u64, len: u64, through: bool) -> u64 {
         let tables = Arc::clone(&self.tables);
         let begin = self.firmware(now, tables.write.serial);
-        self.path_in = now.max(self.path_in) + tables.write.rate.time(Bytes(len * 512)).0;
+        self.path_in = now.max(self.path_in) + tables.link_command + tables.write.rate.time(Bytes(len * 512)).0;
         let link = tables.link_command + tables.link_rate.time(Bytes(len * 512)).0;
         let there = (begin + tables.write.latency + link).max(self.link(now, len, false)).max(self.path_in);
         let amplification = self.amplification(lba, len);

@@ -46,6 +46,25 @@ fn one_read_takes_the_sum_of_its_steps() {
     close(trial.mean(), steps as f64, 0.001);
 }
 
+/// A command holds the way as well: the shorter commands in order are, the further below its rate the data stay.
+#[test]
+fn commands_in_order_hold_the_path_beside_their_bytes() {
+    let (profile, capacity) = plain("s3500_480");
+    let command = profile.link_command.value.0;
+    for (op, rate) in [(DriveOp::Read, profile.path_read.value), (WRITE, profile.path_write.value)] {
+        for kib in [16, 128] {
+            let (mut drive, sectors) = (ssd(&profile, capacity, DriveState::Fresh), kib * 2);
+            let mut at = 0;
+            let next = || {
+                at += sectors;
+                (op, at - sectors, sectors)
+            };
+            let trial = closed(&mut drive, 32, 2_000, 10_000, next);
+            close(trial.rate(), 1e9 / (command + rate.time(Bytes(kib * 1024)).0) as f64, 0.01);
+        }
+    }
+}
+
 #[test]
 fn dies_work_side_by_side_up_to_their_number() {
     let (mut profile, capacity) = plain("pm9a3_1920");
