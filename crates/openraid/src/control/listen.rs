@@ -32,6 +32,9 @@ pub trait Answerer: Send + Sync + 'static {
     /// # Errors
     /// The refusal in words.
     fn answer(&self, command: Command) -> Result<Answer, Failure>;
+
+    /// The answer to [`Command::StopAll`] is written: now the server may end, and who asked knows of it.
+    fn end(&self);
 }
 
 /// Listen at the socket that was asked for, or at one named after this process. Returns its path, and what keeps
@@ -107,11 +110,17 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
             return Ok(());
         }
         let whole = line.last() == Some(&b'\n');
-        let result = match std::str::from_utf8(&line) {
-            Ok(text) if whole => read_request(text).and_then(|command| answerer.answer(command)),
+        let request = match std::str::from_utf8(&line) {
+            Ok(text) if whole => read_request(text),
             _ => Err(Failure::usage(format!("a request is one line of JSON of at most {REQUEST_BYTES_MAX} bytes"))),
         };
-        writer.write_all(write_response(result).as_bytes())?;
+        let ends = matches!(request, Ok(Command::StopAll));
+        let result = request.and_then(|command| answerer.answer(command));
+        let written = writer.write_all(write_response(result).as_bytes());
+        if ends {
+            answerer.end();
+        }
+        written?;
         if !whole {
             return Ok(());
         }

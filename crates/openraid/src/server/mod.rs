@@ -231,4 +231,8 @@ impl Answerer for Server {
             }
         }
     }
+
+    fn end(&self) {
+        self.handle.begin_stop();
+    }
 }

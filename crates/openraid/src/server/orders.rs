@@ -47,10 +47,7 @@ impl Server {
                 self.stop(&array)?;
                 Ok(Answer::Done { text: format!("{array} is stopped, its members are marked clean"), array: None })
             }
-            Command::StopAll => {
-                self.handle.begin_stop();
-                Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None })
-            }
+            Command::StopAll => Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None }),
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
             Command::JoinJournal { device, overwrite } => self.join_journal(device.as_deref(), overwrite),
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),

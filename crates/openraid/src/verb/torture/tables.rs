@@ -1,7 +1,5 @@
 //! What many runs came to, as tables for people and as a document.
 
-use std::collections::BTreeMap;
-
 use openraid_sim::fault::verdict::{Ends, Kind, Line};
 use openraid_sim::fault::words::count;
 use openraid_sim::fault::{Fault, Mode, Tally};
@@ -45,6 +43,13 @@ struct KindBody {
     lost: u64,
 }
 
+/// Why so many runs were not promised anything.
+#[derive(Serialize)]
+struct ReasonBody {
+    why: String,
+    runs: u64,
+}
+
 #[derive(Serialize)]
 pub(super) struct Body {
     seeds: [u64; 2],
@@ -60,7 +65,7 @@ pub(super) struct Body {
     not_promised: u64,
     planted: Option<String>,
     found_by: Option<u64>,
-    not_promised_because: BTreeMap<String, u64>,
+    not_promised_because: Vec<ReasonBody>,
     lost: Vec<LostBody>,
     table: Vec<LineBody>,
     kinds: Vec<KindBody>,
@@ -101,7 +106,11 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
         not_promised: tally.ends.not_promised,
         planted: many.bug.map(|bug| bug.name().into()),
         found_by: many.found.iter().min().copied(),
-        not_promised_because: tally.excuses.iter().map(|(why, count)| (why.to_string(), *count)).collect(),
+        not_promised_because: tally
+            .excuses
+            .iter()
+            .map(|(why, runs)| ReasonBody { why: why.to_string(), runs: *runs })
+            .collect(),
         lost,
         table: tally.lines.iter().map(line).collect(),
         kinds: tally.kinds.iter().map(kind).collect(),
