@@ -331,10 +331,25 @@ impl Controller {
             }
             if let Some(op) = self.ready.pop() {
                 self.step(op, actions);
-            } else if !self.run_one_waiting(actions) {
+            } else if self.is_quiet() || !self.run_one_waiting(actions) {
                 return;
             }
         }
+    }
+
+    /// Would [`Controller::run_one_waiting`] find nothing? That is so at most looks where nothing is cached, and said here
+    /// in few steps.
+    #[inline(always)]
+    fn is_quiet(&mut self) -> bool {
+        let takes = self.cache.is_on() || self.journal.state != JournalState::None;
+        let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
+        let waits = pieces | self.plain.len() | self.admin_waiting.len();
+        let is_due = self.set_changed | self.ppl_due | self.ahead.wanted | (self.now >= self.sets_due.0);
+        if takes || waits != 0 || is_due {
+            return false;
+        }
+        self.note_hurry();
+        true
     }
 
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
@@ -474,16 +489,21 @@ impl Controller {
     /// anything waits is done much more often than anything is found.
     #[inline(never)]
     fn split_next(&mut self, actions: &mut Actions) -> bool {
-        let Some(index) = self.splitting.front() else { return false };
-        let piece = &self.pieces[index];
-        let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= piece.sectors());
-        if done {
+        while let Some(index) = self.splitting.front() {
+            let piece = &mut self.pieces[index];
+            let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= piece.sectors());
+            if !done {
+                return self.split_once(index, actions);
+            }
             self.splitting.pop();
-            self.pieces[index].queued = false;
-            self.check_piece(index, actions);
-            return true;
+            piece.queued = false;
+            // While it has operations nothing comes of it, and the next piece has its turn at once.
+            if piece.ops == 0 {
+                self.check_piece(index, actions);
+                return true;
+            }
         }
-        self.split_once(index, actions)
+        false
     }
 
     /// Make the next operation of a piece.

@@ -20,7 +20,7 @@
 //! the driver reports its end after all.
 
 use alloc::vec::Vec;
-use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag, TagKind};
+use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
 
 use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
@@ -185,7 +185,21 @@ impl Channel {
         read && self.destaging >= most && !hurries
     }
 
+    /// The drive has one command more.
+    #[inline(always)]
+    fn given(&mut self, now: Instant, command: &DriveCommand) {
+        self.issued += 1;
+        self.destaging += u32::from(command.class == IoClass::Destage);
+        self.background += u32::from(is_background(command.class));
+        self.working.set(now, self.issued);
+        self.commands += 1;
+        if command.op != DriveOp::Flush {
+            self.position = command.lba + command.len;
+        }
+    }
+
     /// The drive does not work on a command any more.
+    #[inline(always)]
     fn ended(&mut self, command: &Command) {
         self.reads -= u32::from(command.is_awaited_read());
         self.destaging -= u32::from(command.class == IoClass::Destage);
@@ -378,10 +392,9 @@ impl Channels {
 
     /// The same for a command that is in the table already.
     pub(crate) fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
-        let command = &mut self.commands[key.index];
-        let drive = command.drive;
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
-        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+        let command = &mut self.commands[key.index];
+        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         if command.is_awaited_read() {
             channel.reads += 1;
             channel.read_until = now + READ_PAUSE;
@@ -395,26 +408,36 @@ impl Channels {
         };
         command.asked = now;
         if channel.issued >= self.depth_max || gives_way {
-            command.deadline = now;
-            if let Data::Metadata(range) = command.data {
-                self.commands[key.index].parked = self.park(range, actions);
-            }
-            let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-            channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
-            channel.waiting.set(now, channel.queued);
-            true
-        } else {
-            (command.deadline, command.issued) = (now + self.timeout, true);
-            (command.previous, command.next) = (channel.out.tail, NONE);
-            let last = core::mem::replace(&mut channel.out.tail, key.index);
-            if last == NONE {
-                channel.out.head = key.index;
-            } else {
-                self.commands[last].next = key.index;
-            }
-            self.given(now, key, actions);
-            false
+            self.let_wait(now, key.index, actions);
+            return true;
         }
+        (command.deadline, command.issued) = (now + self.timeout, true);
+        let last = core::mem::replace(&mut channel.out.tail, key.index);
+        (command.previous, command.next) = (last, NONE);
+        let told = command.told(key);
+        channel.given(now, &told);
+        if last == NONE {
+            channel.out.head = key.index;
+        } else {
+            self.commands[last].next = key.index;
+        }
+        self.is_out(now);
+        actions.drive.push(told);
+        false
+    }
+
+    /// A command waits until its drive has room for it.
+    #[inline(never)]
+    fn let_wait(&mut self, now: Instant, index: u32, actions: &mut Actions) {
+        let command = &mut self.commands[index];
+        let drive = command.drive;
+        command.deadline = now;
+        if let Data::Metadata(range) = command.data {
+            self.commands[index].parked = self.park(range, actions);
+        }
+        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+        channel.enqueue(&mut self.commands, &mut self.nodes, index);
+        channel.waiting.set(now, channel.queued);
     }
 
     fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
@@ -450,31 +473,23 @@ impl Channels {
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         channel.out.push(&mut self.commands, index);
         let generation = self.commands.generation(index);
-        self.given(now, Key { index, generation }, actions);
+        let told = self.commands[index].told(Key { index, generation });
+        channel.given(now, &told);
+        self.is_out(now);
+        actions.drive.push(told);
     }
 
-    /// A command, which is in the table and the list of what is out, is with its drive from now on.
-    #[inline]
-    fn given(&mut self, now: Instant, key: Key, actions: &mut Actions) {
-        let Command { drive, op, lba, len, data, class, .. } = self.commands[key.index];
-        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-        channel.issued += 1;
-        channel.destaging += u32::from(class == IoClass::Destage);
-        channel.background += u32::from(is_background(class));
-        channel.working.set(now, channel.issued);
-        channel.commands += 1;
-        if op != DriveOp::Flush {
-            channel.position = lba + len;
-        }
+    /// One command more is with its drive.
+    #[inline(always)]
+    fn is_out(&mut self, now: Instant) {
         self.out += 1;
         if self.look_at == Instant::NEVER {
             self.look_at = now + self.timeout;
         }
-        let tag = Tag::new(TagKind::Drive, key.index, key.generation);
-        actions.drive.push(DriveCommand { tag, drive, op, lba, len, data, class });
     }
 
     /// A command was answered: takes it out of the table and lets the next one go.
+    #[inline(always)]
     pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
         let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
@@ -496,6 +511,7 @@ impl Channels {
         command
     }
 
+    #[inline(never)]
     fn issue_next(&mut self, now: Instant, drive: DriveId, actions: &mut Actions) {
         loop {
             let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");

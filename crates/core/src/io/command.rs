@@ -2,11 +2,11 @@
 //!
 //! Where they wait and when they are issued is the business of their [`super::channel`].
 
-use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot};
+use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot, Tag, TagKind};
 
-use crate::actions::{Data, DriveOp, IoClass};
+use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
-use crate::slab::NONE;
+use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
 
 /// Who asked for a command.
@@ -106,6 +106,13 @@ impl Command {
             previous: NONE,
             next: NONE,
         }
+    }
+
+    /// What its drive is told of it.
+    #[inline(always)]
+    pub(super) fn told(&self, key: Key) -> DriveCommand {
+        let Self { drive, op, lba, len, data, class, .. } = *self;
+        DriveCommand { tag: Tag::new(TagKind::Drive, key.index, key.generation), drive, op, lba, len, data, class }
     }
 
     /// Does a host wait for what it reads?

@@ -49,7 +49,8 @@ impl Controller {
 
     /// Read from the member in a slot. The caller has chosen a slot that can be read.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
-        let (set_id, class) = (self.ops[index].set, Self::class_of(&self.ops[index]));
+        let op = &self.ops[index];
+        let (set_id, class, hold) = (op.set, Self::class_of(op), self.hold_of(op, range.at));
         let set = self.set_mut(set_id);
         let member_index = set.places[range.slot.index()].member;
         let member = &mut set.members[member_index as usize];
@@ -62,6 +63,7 @@ impl Controller {
             data: Data::Frames(range.at),
             class,
             tried,
+            hold,
             ..Command::new(Owner::Op(index), set_id, member_index, range.slot, member.drive)
         };
         self.push_op_command(index, command, actions);
@@ -71,19 +73,17 @@ impl Controller {
     #[inline(always)]
     fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {
         let key = self.channels.commands.put(command);
-        self.op_command_made(index, key, actions);
-    }
-
-    fn op_command_made(&mut self, index: u32, key: Key, actions: &mut Actions) {
-        if let Data::Frames(at) = self.channels.commands[key.index].data {
-            self.channels.commands[key.index].hold = self.hold_of(&self.ops[index], at);
-        }
         self.ops[index].pending += 1;
         let waits = self.channels.enter(self.now, key, actions);
         if self.steps.is_on() {
-            let step = self.channels.commands[key.index].asked_step(waits);
-            self.tell_op(index, || step);
+            self.tell_asked(index, key, waits);
         }
+    }
+
+    #[cold]
+    fn tell_asked(&mut self, index: u32, key: Key, waits: bool) {
+        let step = self.channels.commands[key.index].asked_step(waits);
+        self.tell_op(index, || step);
     }
 
     /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
@@ -100,6 +100,7 @@ impl Controller {
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
         let op = &self.ops[index];
         let (set_id, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);
+        let hold = self.hold_of(op, range.at);
         let set = self.set_mut(set_id);
         let member = &mut set.members[member_index as usize];
         if !member.is_active() {
@@ -120,6 +121,7 @@ impl Controller {
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
             class,
+            hold: if zeroes { None } else { hold },
             ..Command::new(Owner::Op(index), set_id, member_index, range.slot, drive)
         };
         self.push_op_command(index, command, actions);
@@ -337,7 +339,8 @@ impl Controller {
             data: Data::Frames(PoolOffset::ZERO),
             ..*command
         };
-        self.push_op_command(index, Command { hold: None, ..again }, actions);
+        let hold = self.hold_of(&self.ops[index], PoolOffset::ZERO);
+        self.push_op_command(index, Command { hold, ..again }, actions);
     }
 
     fn flush_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {

@@ -4,6 +4,9 @@
 //! is looked at: they play a tournament in a tree of fixed places, whose root is the next. A new moment plays again as
 //! far as it changes who wins, which is most often a game or two. What happens at the same moment happens in the order
 //! of the stations, and within one in the order in which it was handed in.
+//!
+//! What comes next of all is most often what was handed in last, as a request goes from one part to the next in less time
+//! than passes until anything else happens. It stands in a place of its own, and plays no games.
 
 use std::collections::VecDeque;
 
@@ -50,11 +53,20 @@ impl Calendar {
         self.stations - 1
     }
 
+    /// Time and station in one number. Later than the calendar reaches is never.
+    #[inline]
+    fn entry(station: usize, at: Instant) -> u64 {
+        if at.0 >> (64 - STATION_BITS) == 0 {
+            at.0 << STATION_BITS | station as u64
+        } else {
+            u64::MAX
+        }
+    }
+
     /// This is when a station has something to do next.
     #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
-        // Later than the calendar reaches is never.
-        let entry = if at.0 >> (64 - STATION_BITS) == 0 { at.0 << STATION_BITS | station as u64 } else { u64::MAX };
+        let entry = Self::entry(station, at);
         // Every place is below the number of games: the remainders change nothing but what the compiler has to check.
         let mut place = (self.places + station) % GAMES;
         let mut winner = entry;
@@ -69,10 +81,14 @@ impl Calendar {
     }
 
     /// The station that is next, and when that is.
+    #[cfg(test)]
+    pub fn earliest(&self) -> (Instant, usize) {
+        Self::read(self.games[1])
+    }
+
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // ten bits
-    pub fn earliest(&self) -> (Instant, usize) {
-        let entry = self.games[1];
+    fn read(entry: u64) -> (Instant, usize) {
         let at = if entry == u64::MAX { Instant::NEVER } else { Instant(entry >> STATION_BITS) };
         (at, (entry & STATION_MASK) as usize)
     }
@@ -80,18 +96,18 @@ impl Calendar {
 
 /// The events of one station, in order of time.
 #[derive(Debug)]
-pub(super) struct Line<E> {
+struct Line<E> {
     station: usize,
     events: VecDeque<(Instant, E)>,
 }
 
 impl<E> Line<E> {
-    pub fn new(calendar: &mut Calendar) -> Self {
+    fn new(calendar: &mut Calendar) -> Self {
         Self { station: calendar.add(), events: VecDeque::new() }
     }
 
     /// Something will happen; not before what was handed in earlier.
-    pub fn push(&mut self, calendar: &mut Calendar, at: Instant, event: E) {
+    fn push(&mut self, calendar: &mut Calendar, at: Instant, event: E) {
         if let Some((last, _)) = self.events.back() {
             debug_assert!(*last <= at, "a station's events come in order");
         } else {
@@ -101,7 +117,8 @@ impl<E> Line<E> {
     }
 
     /// What happens at `now`, if anything.
-    pub fn pop(&mut self, calendar: &mut Calendar, now: Instant) -> Option<E> {
+    #[inline]
+    fn pop(&mut self, calendar: &mut Calendar, now: Instant) -> Option<E> {
         let (at, _) = self.events.front()?;
         if *at > now {
             return None;
@@ -112,9 +129,111 @@ impl<E> Line<E> {
     }
 }
 
+/// An event that was handed in and came before everything else.
+#[derive(Debug)]
+struct Soon<E> {
+    line: usize,
+    at: Instant,
+    event: E,
+}
+
+/// All lines, by number.
+#[derive(Debug)]
+pub(super) struct Lines<E> {
+    lines: Vec<Line<E>>,
+    /// It comes before all that its line has. Whether it still comes first says `soon_entry`, which is never without it.
+    soon: Option<Soon<E>>,
+    soon_entry: u64,
+}
+
+impl<E> Lines<E> {
+    pub fn new() -> Self {
+        Self { lines: Vec::new(), soon: None, soon_entry: u64::MAX }
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// One more line that has no events yet.
+    pub fn add(&mut self, calendar: &mut Calendar) {
+        self.lines.push(Line::new(calendar));
+    }
+
+    /// Something will happen; not before what was handed in earlier to that line.
+    pub fn push(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
+        let own = &mut self.lines[line];
+        let entry = Calendar::entry(own.station, at);
+        // Equal entries are of one line, and the one that is here comes first.
+        if entry >= self.soon_entry.min(calendar.games[1]) || !own.events.is_empty() {
+            return own.push(calendar, at, event);
+        }
+        self.soon_entry = entry;
+        if let Some(later) = self.soon.replace(Soon { line, at, event }) {
+            let other = &mut self.lines[later.line];
+            calendar.set(other.station, later.at);
+            other.events.push_front((later.at, later.event));
+        }
+    }
+
+    /// The station that is next, and when that is.
+    #[inline]
+    pub fn earliest(&self, calendar: &Calendar) -> (Instant, usize) {
+        Calendar::read(self.soon_entry.min(calendar.games[1]))
+    }
+
+    /// What happens in a line at `now`, if anything.
+    #[inline]
+    pub fn pop(&mut self, calendar: &mut Calendar, line: usize, now: Instant) -> Option<E> {
+        match self.soon.take_if(|soon| soon.line == line) {
+            None => self.lines[line].pop(calendar, now),
+            Some(soon) if soon.at <= now => {
+                self.soon_entry = u64::MAX;
+                Some(soon.event)
+            }
+            Some(soon) => {
+                self.soon = Some(soon);
+                None
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Against a list that is sorted: by time, by line, by order of coming.
+    #[test]
+    fn events_come_in_the_order_of_a_sorted_list_whatever_is_handed_in_when() {
+        const LINES: usize = 5;
+        let mut random = crate::random::Random::new(8);
+        let (mut calendar, mut lines) = (Calendar::new(), Lines::new());
+        (0..LINES).for_each(|_| lines.add(&mut calendar));
+        let (mut plain, mut now, mut came) = (Vec::<(u64, usize, u64)>::new(), 0, 0);
+        for _ in 0..20_000 {
+            for _ in 0..random.below(3) {
+                let line = random.index(LINES);
+                let last = plain.iter().filter(|event| event.1 == line).map(|event| event.0).max();
+                let at = last.unwrap_or(now) + random.below(4);
+                plain.push((at, line, came));
+                lines.push(&mut calendar, line, Instant(at), came);
+                came += 1;
+            }
+            let Some(first) = plain.iter().min().copied() else {
+                assert_eq!(lines.earliest(&calendar).0, Instant::NEVER);
+                continue;
+            };
+            assert_eq!(lines.earliest(&calendar), (Instant(first.0), first.1));
+            now = first.0;
+            let idle = (first.1 + 1) % LINES;
+            let is_due = plain.iter().any(|event| event.1 == idle && event.0 <= now);
+            assert!(is_due || lines.pop(&mut calendar, idle, Instant(now)).is_none());
+            assert_eq!(lines.pop(&mut calendar, first.1, Instant(now)), Some(first.2));
+            plain.retain(|event| event != &first);
+        }
+        assert!(came > 10_000 && now > 1000);
+    }
 
     #[test]
     fn the_earliest_station_is_found_and_its_events_come_in_order() {

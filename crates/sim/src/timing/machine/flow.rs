@@ -60,7 +60,7 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let line = station - self.stations.len() - 1;
-        while let Some(event) = self.lines[line].pop(&mut self.calendar, self.now) {
+        while let Some(event) = self.lines.pop(&mut self.calendar, line, self.now) {
             self.events += 1;
             self.handle(event, done);
         }
@@ -352,6 +352,6 @@ impl<D: DriveModel> Machine<D> {
     }
 
     pub(super) fn push(&mut self, line: usize, at: Instant, event: Event) {
-        self.lines[line].push(&mut self.calendar, at, event);
+        self.lines.push(&mut self.calendar, line, at, event);
     }
 }

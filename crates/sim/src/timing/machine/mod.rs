@@ -33,7 +33,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 use crate::digest::Digest;
 use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
-use calendar::{Calendar, Line};
+use calendar::{Calendar, Lines};
 use flow::{Event, Inside};
 use gate::Gate;
 use plant::{HostCost, ProcessorCost};
@@ -131,7 +131,7 @@ pub struct Machine<D = AnyDrive> {
     now: Instant,
     calendar: Calendar,
     stations: Vec<Station<D>>,
-    lines: Vec<Line<Event>>,
+    lines: Lines<Event>,
     line: Places,
     channels: Vec<Ways>,
     host_ways: Ways,
@@ -219,7 +219,8 @@ impl<D: DriveModel> Machine<D> {
             .collect();
         // The engine's own, behind those of the drives.
         calendar.add();
-        let lines: Vec<Line<Event>> = (0..5 + channels.len()).map(|_| Line::new(&mut calendar)).collect();
+        let mut lines = Lines::new();
+        (0..5 + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),
             controller,
@@ -377,7 +378,7 @@ impl<D: DriveModel> Machine<D> {
         while self.workers.len() <= usize::from(number) {
             let server = self.workers.len() % self.host_servers.len();
             self.workers.push(Worker { server, line: self.lines.len(), end: u64::MAX, asked: 0 });
-            self.lines.push(Line::new(&mut self.calendar));
+            self.lines.add(&mut self.calendar);
         }
         usize::from(number)
     }
@@ -408,7 +409,7 @@ impl<D: DriveModel> Machine<D> {
         let before = done.len();
         let mut turns = 0;
         loop {
-            let (next, station) = self.calendar.earliest();
+            let (next, station) = self.lines.earliest(&self.calendar);
             if next > self.now {
                 if self.stirred {
                     self.engine_moves(done);

@@ -261,21 +261,29 @@ impl Disk {
                 let most = best.saturating_add(u32::from(is_before));
                 let spot = near.spot(*slot);
                 let travel = view.travel(spot);
-                behind = if travel >= most && spot.cylinder != view.cylinder { &[] } else { rest };
-                let way = view.way(0, travel, spot, false);
-                if way < most {
-                    (best, found, is_before) = (way, Some(index), false);
+                if travel >= most && spot.cylinder != view.cylinder {
+                    behind = &[];
+                } else {
+                    behind = rest;
+                    let way = view.way(0, travel, spot, false);
+                    if way < most {
+                        (best, found, is_before) = (way, Some(index), false);
+                    }
+                    index += 1;
                 }
-                index += 1;
             }
             if let Some((slot, rest)) = before.split_last() {
                 let spot = near.spot(*slot);
                 let travel = view.travel(spot);
                 let at = rest.len();
-                before = if travel >= best && spot.cylinder != view.cylinder { &[] } else { rest };
-                let way = view.way(0, travel, spot, false);
-                if way < best {
-                    (best, found, is_before) = (way, Some(at), true);
+                if travel >= best && spot.cylinder != view.cylinder {
+                    before = &[];
+                } else {
+                    before = rest;
+                    let way = view.way(0, travel, spot, false);
+                    if way < best {
+                        (best, found, is_before) = (way, Some(at), true);
+                    }
                 }
             }
         }
