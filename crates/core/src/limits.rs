@@ -25,6 +25,8 @@ pub const OP_COMMANDS_MAX: u32 = 64;
 pub const REGION_SECTORS: u64 = 2048;
 /// Largest piece of metadata in one command (a bitmap page, a superblock, a page of the bad-block log).
 pub const METADATA_BYTES_MAX: usize = 4096;
+/// Zones of a set that destage goes over, at the most: their numbers have 16 bits, of which one is none.
+pub const DESTAGE_ZONES_MAX: u32 = 1 << 15;
 /// Bad ranges that a member's log can hold: 512 entries of 8 bytes in 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
 /// Entries of a bad-block log in one sector: of 8 bytes each.
@@ -60,6 +62,9 @@ pub struct Limits {
     pub destage_delay: Nanos,
     /// Dirty units in work at once.
     pub destage_units_max: u32,
+    /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
+    /// one it goes in the order of age.
+    pub destage_zones: u32,
     /// While hosts read from a drive, destage has no more than this many commands there, unless memory is short or somebody
     /// waits for it: a read then waits for so many others at the most.
     pub destage_beside_reads: u32,
@@ -120,7 +125,8 @@ impl Default for Limits {
             dirty_high_percent: 60,
             dirty_low_percent: 40,
             destage_delay: Nanos::from_secs(5),
-            destage_units_max: 32,
+            destage_units_max: 128,
+            destage_zones: 1024,
             destage_beside_reads: 2,
             requests_max: 4096,
             pieces_max: 4096,
@@ -213,6 +219,10 @@ impl Limits {
             "a cache must hold at least 16 dirty lines",
         )?;
         ensure(self.destage_units_max >= 1, "at least one dirty unit must be in work")?;
+        ensure(
+            self.destage_zones.is_power_of_two() && self.destage_zones <= DESTAGE_ZONES_MAX,
+            "the zones of destage must be a power of two, at most 32768",
+        )?;
         ensure(self.destage_beside_reads >= 1, "destage must be allowed one command beside reads")?;
         ensure(self.pool <= POOL_BYTES_MAX, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;

@@ -1,5 +1,5 @@
 //! When what is dirty goes to the members: not before the high mark, then until the low one, whole stripes before all
-//! others, the oldest first.
+//! others, the oldest first; on members that spin in the order of places.
 
 mod support;
 
@@ -26,9 +26,13 @@ fn shapes() -> [(Shape, u64); 3] {
 }
 
 /// One place of destage, so that the order in which units go is the one in which they are written.
-fn rig(mut shape: Shape) -> Rig {
+fn rig(shape: Shape) -> Rig {
+    rig_on(shape, true)
+}
+
+fn rig_on(mut shape: Shape, rotational: bool) -> Rig {
     shape.data = Sectors::mib(24);
-    let mut options = RigOptions { write_cache: WriteCache::Volatile, rotational: true, ..RigOptions::new(1) };
+    let mut options = RigOptions { write_cache: WriteCache::Volatile, rotational, ..RigOptions::new(1) };
     let small = Limits::small();
     options.world.limits = Limits { pool: small.pool + CACHE, cache: CACHE, destage_units_max: 1, ..small };
     let mut rig = Rig::new(shape, options);
@@ -81,7 +85,7 @@ fn nothing_is_written_below_the_high_mark_and_then_as_much_as_lies_above_the_low
 #[test]
 fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     let (shape, unit) = shapes()[0];
-    let mut rig = rig(shape);
+    let mut rig = rig_on(shape, false);
     for place in 0..COLLECTED {
         write(&mut rig, place * unit, LINE);
     }
@@ -110,6 +114,42 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     write(&mut rig, (first - 1) * unit, LINE);
     assert_eq!(overwritten(&rig) - start, 16, "the one before them has gone");
     rig.judge();
+}
+
+/// Is the first line of this unit still dirty? It is afterwards.
+fn is_dirty(rig: &mut Rig, at: u64) -> bool {
+    let before = rig.status().cached.merged;
+    write(rig, at, LINE);
+    rig.status().cached.merged > before
+}
+
+#[test]
+fn under_pressure_members_that_spin_are_written_upwards_and_the_next_time_from_there() {
+    for (shape, unit) in shapes() {
+        let mut rig = rig(shape);
+        // The highest places are the oldest.
+        for place in (0..=HIGH).rev() {
+            write(&mut rig, place * unit, LINE);
+        }
+        rig.run_for(Nanos::from_secs(1));
+        assert_eq!(dirty_lines(&rig), LOW, "{shape}");
+        // As many went as lie above the low mark; in a zone, which has room for eleven of the smallest units, the oldest
+        // go first.
+        let (gone, zone) = (HIGH + 1 - LOW, 12);
+        assert!(is_dirty(&mut rig, HIGH * unit), "{shape}: the oldest of all is far above");
+        assert!(is_dirty(&mut rig, (gone + zone) * unit), "{shape}: the first above what was written");
+        // As much is written below the hand as went, and a little far above it: it goes on where it was.
+        for place in (0..gone).chain(HIGH + 1..=HIGH + zone) {
+            write(&mut rig, place * unit, LINE);
+        }
+        rig.run_for(Nanos::from_secs(1));
+        assert!(dirty_lines(&rig) < HIGH, "{shape}");
+        let left = [0, 2 * gone + 2 * zone, HIGH].map(|place| is_dirty(&mut rig, place * unit));
+        assert_eq!(left, [true; 3], "{shape}: what is below the hand, and what is above what went");
+        let went = [gone + zone, 2 * gone - zone].map(|place| is_dirty(&mut rig, place * unit));
+        assert_eq!(went, [false; 2], "{shape}: went this time");
+        rig.judge();
+    }
 }
 
 #[test]

@@ -24,8 +24,14 @@ use crate::slots::SlotSet;
 
 /// How long dirty data of a set may wait for more; of one that is being stopped each unit is tried once.
 fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Pace {
-    let Some(set) = &sets[set.index()] else { return Pace { delay: Nanos::ZERO, again: true } };
-    Pace { delay: set.heads.tuning.destage_delay, again: set.life != Life::Stopping }
+    let Some(set) = &sets[set.index()] else {
+        return Pace { delay: Nanos::ZERO, again: true, sweeps: false };
+    };
+    Pace {
+        delay: set.heads.tuning.destage_delay,
+        again: set.life != Life::Stopping,
+        sweeps: set.policy.sorting && !set.is_flash,
+    }
 }
 
 impl Controller {
@@ -51,7 +57,8 @@ impl Controller {
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set), presses, places) else { break };
             let entry = *self.cache.units.get(unit);
             if !core::mem::replace(&mut moved, true) {
-                self.cache.glance_at_units(entry.set);
+                let sweeps = pace_of(&self.sets, entry.set).sweeps;
+                self.cache.glance_at_units(entry.set, sweeps);
             }
             if self.set(entry.set).life == Life::Failed {
                 self.hold_unit(unit);

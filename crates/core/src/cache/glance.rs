@@ -52,9 +52,9 @@ impl Controller {
 impl Cache {
     /// Look at the dirty units of a set that are likely to be written next.
     #[inline(never)]
-    pub(crate) fn glance_at_units(&self, set: SetId) {
+    pub(crate) fn glance_at_units(&self, set: SetId, sweeps: bool) {
         let mut indices = [NONE; GLANCES_MAX];
-        self.units.waiting_next(set, &mut indices);
+        self.units.coming(set, sweeps, &mut indices);
         let mut seen = 0;
         for index in &mut indices {
             let (entry, line) = self.units.unit_seen(*index);

@@ -13,7 +13,9 @@
 use alloc::vec::Vec;
 use openraid_units::{PoolOffset, Sectors, SetId, SetLba};
 
+use super::list::{Link, List};
 use super::places::Places;
+use super::units::DirtyUnit;
 use crate::limits::FRAME_BYTES;
 use crate::slab::NONE;
 
@@ -89,61 +91,12 @@ pub(crate) struct Line {
 }
 const _: () = assert!(size_of::<Line>() == 64);
 
-/// Neighbours in a list. They stand apart, close together: who goes along a list waits only for these.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    pub previous: u32,
-    pub next: u32,
-}
-
-impl Link {
-    /// So many, each with the one behind it as the next: the list of those that are free.
-    pub(crate) fn chain(count: u32) -> Vec<Self> {
-        (1..=count).map(|next| Self { previous: NONE, next: if next < count { next } else { NONE } }).collect()
-    }
-}
-
 impl Line {
     /// It is clean, or void: the entries of the journal that it needed.
     pub(crate) fn release_pins(&mut self) -> [u64; 2] {
         let pins = [self.pin, self.repin];
         (self.pin, self.repin, self.newest, self.logged_at, self.staged_whole) = (0, 0, 0, None, false);
         pins
-    }
-}
-
-/// A list linked through the lines.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LineList {
-    pub head: u32,
-    pub tail: u32,
-}
-
-impl LineList {
-    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
-
-    pub(crate) fn push(&mut self, links: &mut [Link], index: u32) {
-        links[index as usize] = Link { previous: self.tail, next: NONE };
-        if self.tail == NONE {
-            self.head = index;
-        } else {
-            links[self.tail as usize].next = index;
-        }
-        self.tail = index;
-    }
-
-    pub(crate) fn remove(&mut self, links: &mut [Link], index: u32) {
-        let Link { previous, next } = links[index as usize];
-        if previous == NONE {
-            self.head = next;
-        } else {
-            links[previous as usize].next = next;
-        }
-        if next == NONE {
-            self.tail = previous;
-        } else {
-            links[next as usize].previous = previous;
-        }
     }
 }
 
@@ -158,13 +111,19 @@ pub(crate) struct Lines {
     free: u32,
     free_count: u32,
     /// Clean lines, the one that was used longest ago first.
-    clean: LineList,
+    clean: List,
     clean_count: u32,
     /// Sectors that were read ahead and left before anybody asked for them.
     pub wasted: u64,
 }
 
 impl Lines {
+    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
+    pub(crate) fn keeps_entry_below(&self, unit: &DirtyUnit, sequence: u64) -> bool {
+        let pin = unit.lines.first().map_or(0, |first| self.get(first).pin);
+        pin != 0 && pin < sequence
+    }
+
     /// Bytes of the tables of so many lines.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
         count * (size_of::<Line>() + size_of::<Link>()) as u64 + Places::table_bytes(count)
@@ -194,7 +153,7 @@ impl Lines {
         let links = Link::chain(count);
         let places = Places::new(count);
         let free = if count == 0 { NONE } else { 0 };
-        Self { base, lines, links, places, free, free_count: count, clean: LineList::EMPTY, clean_count: 0, wasted: 0 }
+        Self { base, lines, links, places, free, free_count: count, clean: List::EMPTY, clean_count: 0, wasted: 0 }
     }
 
     /// How many there are.

@@ -14,11 +14,13 @@ pub(crate) mod destage;
 pub mod figures;
 mod glance;
 pub(crate) mod lines;
+mod list;
 mod places;
 pub(crate) mod read;
 pub(crate) mod readahead;
 pub(crate) mod shares;
 pub(crate) mod streams;
+mod sweep;
 pub(crate) mod sync;
 pub(crate) mod units;
 pub(crate) mod write;
@@ -112,6 +114,14 @@ pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors)
     }
 }
 
+/// The zone of a set of so many that a place lies in; none where all members of a zone would be one, and the others idle.
+fn zone_at(geometry: &Geometry, zones: u32, at: SetLba) -> u16 {
+    match geometry {
+        Geometry::Linear(_) => sweep::NO_ZONE,
+        _ => sweep::zone_of(zones, geometry.capacity(), at),
+    }
+}
+
 /// Can lines be dirty of a set of this geometry? Units must consist of whole lines.
 pub(crate) fn is_cacheable(geometry: &Geometry) -> bool {
     match geometry {
@@ -126,7 +136,7 @@ impl Cache {
         let lines = Lines::new(base, limits.cache.get());
         let share = |percent: u64| u32::try_from(u64::from(lines.len()) * percent / 100).expect("a share of a u32");
         Self {
-            units: Units::new(lines.len()),
+            units: Units::new(lines.len(), limits.destage_zones),
             shares: Shares::default(),
             dirty: 0,
             writing: 0,

@@ -32,6 +32,8 @@ pub(crate) struct Pace {
     pub delay: Nanos,
     /// Those that the members did not take are tried again.
     pub again: bool,
+    /// Of those that may be written they go in the order of their places, not of their age.
+    pub sweeps: bool,
 }
 
 /// What all sets have.
@@ -136,9 +138,9 @@ impl Cache {
         share.dirty - share.leaving.min(share.dirty) > (self.low / count).min(self.kept_part() / 2)
     }
 
-    /// The next dirty unit to be written, and why: those that are ready, of each set in turn; then the oldest while memory
-    /// is short or somebody waits, while the journal needs it gone (it keeps an entry below `pressed`), or when it has
-    /// waited long enough.
+    /// The next dirty unit to be written, and why: those that are ready, of each set in turn; then of the set with the
+    /// oldest, while memory is short or somebody waits, while the journal needs it gone (it keeps an entry below
+    /// `pressed`), or when it has waited long enough, that one or the next in the order of places.
     pub(crate) fn pick(
         &mut self,
         now: Instant,
@@ -169,7 +171,10 @@ impl Cache {
                 oldest = Some(unit);
             }
         }
-        let unit = oldest?;
+        let oldest = oldest?;
+        let set = self.units.get(oldest).set;
+        let pace = pace_of(set);
+        let unit = if pace.sweeps { self.sweep(set, oldest, now, pace, pressed) } else { oldest };
         let hurried = self.is_hurried(self.units.get(unit).set, unit, pressed);
         let counters = &mut self.counters;
         let counter = match (self.syncs > 0, hurried) {
@@ -179,6 +184,20 @@ impl Cache {
         };
         *counter += 1;
         Some(unit)
+    }
+
+    /// The unit of a set that is nearest above the one that was written last, of those for which the same holds as for the
+    /// oldest: a flush waits for them, the journal needs them gone, memory is short, or they are old. Nothing is passed
+    /// over for what helps less.
+    fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, pace: Pace, pressed: u64) -> u32 {
+        let (flushed, drained, epoch) = (self.syncs > 0, self.is_drained(set), self.units.get(oldest).epoch);
+        let presses = self.keeps_entry_below(oldest, pressed);
+        let Self { units, lines, .. } = self;
+        units.sweep(set, oldest, now, |unit| match (flushed, presses) {
+            (true, _) => unit.epoch == epoch,
+            (false, true) => lines.keeps_entry_below(unit, pressed),
+            (false, false) => drained || unit.since + pace.delay <= now,
+        })
     }
 
     /// Is a unit that waits not to wait until it is old?
@@ -202,9 +221,7 @@ impl Cache {
 
     /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
     pub(crate) fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
-        let first = self.units.get(unit).lines.head;
-        let pin = if first == crate::slab::NONE { 0 } else { self.lines.get(first).pin };
-        pin != 0 && pin < sequence
+        self.lines.keeps_entry_below(self.units.get(unit), sequence)
     }
 
     /// When the next dirty unit is due.

@@ -15,8 +15,9 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
 
-use super::lines::{LineList, Link};
+use super::list::{Link, List};
 use super::places::Places;
+use super::sweep::{Sweep, NO_ZONE};
 use crate::slab::NONE;
 
 /// How far a dirty unit is.
@@ -44,7 +45,7 @@ pub(crate) struct DirtyUnit {
     pub number: u64,
     pub state: UnitState,
     /// Its dirty lines.
-    pub lines: LineList,
+    pub lines: List,
     /// Dirty sectors.
     pub sectors: u32,
     /// When its oldest dirty line became so.
@@ -57,6 +58,8 @@ pub(crate) struct DirtyUnit {
     pub refusals: u8,
     /// First of the pieces that wait for it.
     pub waiters: u32,
+    /// Where it lies in its set, if that is swept over.
+    pub zone: u16,
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
 
@@ -74,12 +77,6 @@ impl DirtyUnit {
         let doubled = 1_u64.checked_shl(u32::from(self.refusals.saturating_sub(1))).unwrap_or(u64::MAX);
         Nanos(delay.get().saturating_mul(doubled).min(REST_MOST.get()).max(delay.get()))
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct UnitList {
-    head: u32,
-    tail: u32,
 }
 
 /// Places of the lists of a set.
@@ -106,7 +103,11 @@ pub(crate) struct Units {
     places: Places,
     free: u32,
     /// Of each set: those that wait, the oldest first; those that are ready; those that rest, the longest first.
-    lists: Vec<[UnitList; 3]>,
+    lists: Vec<[List; 3]>,
+    /// Of each unit that waits its neighbours in its zone; and the zones of each set, so many.
+    zone_links: Vec<Link>,
+    sweeps: Vec<Sweep>,
+    zones: u32,
     /// Those that are being written and were not refused before.
     promising: u32,
     /// Of each set: those that the members did not take when they were written last.
@@ -116,28 +117,40 @@ pub(crate) struct Units {
 impl Units {
     /// Bytes of the tables of so many units.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
-        count * (size_of::<DirtyUnit>() + size_of::<Link>()) as u64 + Places::table_bytes(count)
+        count * (size_of::<DirtyUnit>() + 2 * size_of::<Link>()) as u64 + Places::table_bytes(count)
     }
 
-    /// Room for as many units as there are lines.
-    pub(crate) fn new(count: u32) -> Self {
+    /// Room for as many units as there are lines, and so many zones of each set.
+    pub(crate) fn new(count: u32, zones: u32) -> Self {
         let blank = DirtyUnit {
             set: SetId(0),
             number: 0,
             state: UnitState::Free,
-            lines: LineList::EMPTY,
+            lines: List::EMPTY,
             sectors: 0,
             since: Instant::ZERO,
             epoch: 0,
             urgent: false,
             refusals: 0,
             waiters: NONE,
+            zone: NO_ZONE,
         };
         let units = alloc::vec![blank; count as usize];
         let links = Link::chain(count);
         let places = Places::new(count);
         let free = if count == 0 { NONE } else { 0 };
-        Self { units, links, places, free, lists: Vec::new(), promising: 0, refused: Vec::new() }
+        Self {
+            units,
+            links,
+            places,
+            free,
+            lists: Vec::new(),
+            zone_links: alloc::vec![Link::NEW; count as usize],
+            sweeps: Vec::new(),
+            zones,
+            promising: 0,
+            refused: Vec::new(),
+        }
     }
 
     pub(crate) fn get(&self, index: u32) -> &DirtyUnit {
@@ -160,12 +173,14 @@ impl Units {
         self.places.seen(hash)
     }
 
-    /// The units of a set that wait since longest, as many as there is room for.
-    pub(crate) fn waiting_next(&self, set: SetId, indices: &mut [u32]) {
-        let mut index = self.lists[set.index()][WAITING].head;
-        for place in indices {
-            *place = index;
-            index = self.links.get(index as usize).map_or(NONE, |link| link.next);
+    /// The units of a set that are likely to be written next, as many as there is room for.
+    pub(crate) fn coming(&self, set: SetId, sweeps: bool, indices: &mut [u32]) {
+        let places = indices.iter_mut();
+        if sweeps {
+            let swept = self.sweeps[set.index()].coming(&self.zone_links);
+            places.zip(swept).for_each(|(place, unit)| *place = unit);
+        } else {
+            places.zip(self.all(set, UnitState::Waiting)).for_each(|(place, unit)| *place = unit);
         }
     }
 
@@ -176,7 +191,7 @@ impl Units {
     }
 
     /// A new dirty unit, of a number that has none.
-    pub(crate) fn make(&mut self, set: SetId, number: u64, now: Instant, epoch: u32) -> u32 {
+    pub(crate) fn make(&mut self, (set, number, zone): (SetId, u64, u16), now: Instant, epoch: u32) -> u32 {
         debug_assert!(self.find(set, number).is_none());
         let index = self.free;
         assert!(index != NONE, "there are as many units as lines");
@@ -186,13 +201,14 @@ impl Units {
             set,
             number,
             state: UnitState::Waiting,
-            lines: LineList::EMPTY,
+            lines: List::EMPTY,
             sectors: 0,
             since: now,
             epoch,
             urgent: false,
             refusals: 0,
             waiters: NONE,
+            zone,
         };
         self.push(index, UnitState::Waiting);
         index
@@ -253,7 +269,8 @@ impl Units {
     /// There may be a set of this number.
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.lists.len() <= set.index() {
-            self.lists.resize(set.index() + 1, [UnitList { head: NONE, tail: NONE }; 3]);
+            self.lists.resize(set.index() + 1, [List::EMPTY; 3]);
+            self.sweeps.resize_with(set.index() + 1, || Sweep::new(self.zones));
             self.refused.resize(set.index() + 1, 0);
         }
     }
@@ -263,41 +280,39 @@ impl Units {
         u16::try_from(self.lists.len()).expect("sets have numbers of 16 bits")
     }
 
-    fn list(&mut self, set: SetId, state: UnitState) -> Option<&mut UnitList> {
-        list_of(state).map(|list| &mut self.lists[set.index()][list])
-    }
-
     fn push(&mut self, index: u32, state: UnitState) {
         self.units[index as usize].state = state;
         let unit = &self.units[index as usize];
-        let set = unit.set;
         self.promising += u32::from(state == UnitState::Writing && !unit.is_refused());
-        let Some(list) = self.list(set, state) else { return };
-        let tail = core::mem::replace(&mut list.tail, index);
-        if tail == NONE {
-            list.head = index;
-        } else {
-            self.links[tail as usize].next = index;
+        let Some(list) = list_of(state) else { return };
+        self.lists[unit.set.index()][list].push(&mut self.links, index);
+        if list == WAITING && unit.zone != NO_ZONE {
+            self.sweeps[unit.set.index()].push(&mut self.zone_links, unit.zone, index);
         }
-        self.links[index as usize] = Link { previous: tail, next: NONE };
     }
 
     fn pull(&mut self, index: u32) {
-        let DirtyUnit { state, set, .. } = self.units[index as usize];
-        let Link { previous, next } = self.links[index as usize];
-        let Some(list) = self.list(set, state) else { return };
-        if previous == NONE {
-            list.head = next;
+        let unit = &self.units[index as usize];
+        let Some(list) = list_of(unit.state) else { return };
+        self.lists[unit.set.index()][list].remove(&mut self.links, index);
+        if list == WAITING && unit.zone != NO_ZONE {
+            self.sweeps[unit.set.index()].remove(&mut self.zone_links, unit.zone, index);
         }
-        if next == NONE {
-            list.tail = previous;
+    }
+
+    /// The next unit of a set in the order of places, of those in front in their zones that may be written; the one that
+    /// waits since longest, which may, where none of the zones that come next has one.
+    pub(crate) fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, may: impl Fn(&DirtyUnit) -> bool) -> u32 {
+        let Self { sweeps, units, .. } = self;
+        let (sweep, zone) = (&mut sweeps[set.index()], units[oldest as usize].zone);
+        let found = sweep.next(now, |index, arrived| {
+            let unit = &units[index as usize];
+            unit.since <= arrived && may(unit)
+        });
+        if found.is_none() && zone != NO_ZONE {
+            sweep.jump(zone, now);
         }
-        if previous != NONE {
-            self.links[previous as usize].next = next;
-        }
-        if next != NONE {
-            self.links[next as usize].previous = previous;
-        }
+        found.unwrap_or(oldest)
     }
 
     /// A unit of a set that waits, or was full and is to be written next, and has nothing dirty any more.
@@ -325,7 +340,7 @@ impl Units {
     /// Is no unit of a set to be written, now or later?
     pub(crate) fn is_idle(&self, set: SetId) -> bool {
         let lists = &self.lists[set.index()];
-        lists.iter().all(|list| list.head == NONE)
+        lists.iter().all(List::is_empty)
     }
 
     /// Is there a unit of a set that is to be written and was not tried since its rest was ended last?
@@ -357,6 +372,6 @@ impl Units {
     }
 
     fn first(&self, set: SetId, list: usize) -> Option<u32> {
-        Some(self.lists[set.index()][list].head).filter(|index| *index != NONE)
+        self.lists[set.index()][list].first()
     }
 }

@@ -7,8 +7,9 @@
 use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::sweep::NO_ZONE;
 use super::units::UnitState;
-use super::{unit_at, unit_extent};
+use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::array::set::Life;
@@ -352,11 +353,13 @@ impl Controller {
         if let Some(unit) = self.cache.units.find(set, number) {
             return unit;
         }
-        let now = self.now;
+        let (now, zones) = (self.now, self.limits.destage_zones);
         let entry = self.set_mut(set);
         entry.dirty.new += 1;
         let epoch = entry.dirty.epoch;
-        self.cache.units.make(set, number, now, epoch)
+        let (at, _) = unit_extent(&entry.geometry, number);
+        let zone = if entry.is_flash { NO_ZONE } else { zone_at(&entry.geometry, zones, at) };
+        self.cache.units.make((set, number, zone), now, epoch)
     }
 
     /// Copies in the name of a piece: the columns of the arena from `columns` on.

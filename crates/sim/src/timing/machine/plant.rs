@@ -101,8 +101,9 @@ pub struct Plant {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once.
     pub destage_units: u32,
-    /// Commands that destage has at a drive beside reads of hosts; without bound where the controllers of the reviews
-    /// showed none.
+    /// Parts of a set that destage goes over in order of place; one is the order of age.
+    pub destage_zones: u32,
+    /// Commands that destage has at a drive beside reads of hosts.
     pub destage_beside_reads: u32,
     /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
     pub adapts_after: u32,
@@ -155,8 +156,9 @@ impl Default for Plant {
             depth_max: 32,
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
-            destage_units: 32,
-            destage_beside_reads: u32::MAX,
+            destage_units: Limits::default().destage_units_max,
+            destage_zones: Limits::default().destage_zones,
+            destage_beside_reads: Limits::default().destage_beside_reads,
             adapts_after: 0,
             taught: false,
             read_kib: Nanos::ZERO,
@@ -185,6 +187,7 @@ impl Plant {
             dirty_low_percent,
             destage_delay: self.destage_delay,
             destage_units_max: self.destage_units,
+            destage_zones: self.destage_zones,
             destage_beside_reads: self.destage_beside_reads,
             queue_age_max: self.queue_age,
             requests_max: REQUESTS_MAX,

@@ -189,6 +189,7 @@ impl MachineSpec {
         };
         if !software {
             (plant.destage_delay, plant.queue_age) = (CARD_DESTAGE_DELAY, CARD_QUEUE_AGE);
+            (plant.destage_zones, plant.destage_beside_reads) = (CARD_DESTAGE_ZONES, CARD_DESTAGE_BESIDE_READS);
         }
         plant.read_kib = micros(quirk_number(controller, "read_kib_us"));
         if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
@@ -394,6 +395,11 @@ impl MachineSpec {
 /// time flushed within seconds, and its queues had deadlines of tenths of a second. Estimates for all of them.
 const CARD_DESTAGE_DELAY: Nanos = Nanos::from_secs(1);
 const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
+/// Cards write what is dirty in the order of its age, as far as the reviews show: with long queues their write-back caches
+/// gain next to nothing over the drives' own order.
+const CARD_DESTAGE_ZONES: u32 = 1;
+/// None of them held destage back beside reads.
+const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
 /// Commands of destage that a member has at once, in the card and in the drive: what there is to sort. An estimate for
 /// all cards alike.
 const CARD_DESTAGE_DEPTH: f64 = 32.0;

@@ -1,0 +1,68 @@
+//! Lists linked through tables: of lines, of dirty units. Memory is that of the table; nothing is ever allocated.
+
+use alloc::vec::Vec;
+
+use crate::slab::NONE;
+
+/// Neighbours in a list. They stand apart, close together: who goes along a list waits only for these.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub previous: u32,
+    pub next: u32,
+}
+
+impl Link {
+    /// In no list.
+    pub(crate) const NEW: Self = Self { previous: NONE, next: NONE };
+
+    /// So many, each with the one behind it as the next: the list of those that are free.
+    pub(crate) fn chain(count: u32) -> Vec<Self> {
+        (1..=count).map(|next| Self { previous: NONE, next: if next < count { next } else { NONE } }).collect()
+    }
+}
+
+/// Both ends of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    pub head: u32,
+    pub tail: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// The first.
+    pub(crate) fn first(&self) -> Option<u32> {
+        Some(self.head).filter(|index| *index != NONE)
+    }
+
+    /// Put one that is in no list of these links at the end.
+    pub(crate) fn push(&mut self, links: &mut [Link], index: u32) {
+        links[index as usize] = Link { previous: self.tail, next: NONE };
+        if self.tail == NONE {
+            self.head = index;
+        } else {
+            links[self.tail as usize].next = index;
+        }
+        self.tail = index;
+    }
+
+    /// Take one out of it.
+    pub(crate) fn remove(&mut self, links: &mut [Link], index: u32) {
+        let Link { previous, next } = links[index as usize];
+        if previous == NONE {
+            self.head = next;
+        } else {
+            links[previous as usize].next = next;
+        }
+        if next == NONE {
+            self.tail = previous;
+        } else {
+            links[next as usize].previous = previous;
+        }
+    }
+}

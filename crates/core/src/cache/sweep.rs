@@ -1,0 +1,214 @@
+//! The order of places in which dirty units go to members that spin: zone by zone upwards, and from the lowest again.
+//!
+//! A set is divided into zones of equal length. In each the units that wait are in the order in which they began to, so
+//! that a hand that goes over the zones and takes what was there when it came passes everybody once in a turn, however
+//! much is written to one place meanwhile. Within a zone the drives' queues put commands in order.
+
+use alloc::vec::Vec;
+use openraid_units::{Instant, Sectors, SetLba};
+
+use super::list::{Link, List};
+
+/// A unit that is in no zone.
+pub(crate) const NO_ZONE: u16 = u16::MAX;
+/// Zones that are looked at for one unit that may be written, at the most.
+const LOOKS_MAX: u32 = 64;
+
+/// Which zone of so many a place of a set of this size lies in: all zones have the same power of two of sectors.
+pub(crate) fn zone_of(zones: u32, capacity: Sectors, at: SetLba) -> u16 {
+    let bits = u64::BITS - capacity.get().saturating_sub(1).leading_zeros();
+    let zone = at.get() >> bits.saturating_sub(zones.trailing_zeros());
+    u16::try_from(zone).expect("as many zones as there are at the most")
+}
+
+/// The zones of a set.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    zones: Vec<List>,
+    /// Which of them have a unit, one bit each.
+    taken: Vec<u64>,
+    /// The zone that is being worked on, and since when; at first the hand has not come there yet.
+    hand: u32,
+    since: Option<Instant>,
+}
+
+impl Sweep {
+    /// Nothing waits in any of so many zones.
+    pub(crate) fn new(zones: u32) -> Self {
+        let words = zones.div_ceil(u64::BITS) as usize;
+        Self { zones: alloc::vec![List::EMPTY; zones as usize], taken: alloc::vec![0; words], hand: 0, since: None }
+    }
+
+    /// A unit of a zone waits.
+    pub(crate) fn push(&mut self, links: &mut [Link], zone: u16, unit: u32) {
+        self.zones[usize::from(zone)].push(links, unit);
+        self.taken[usize::from(zone / 64)] |= 1 << (zone % 64);
+    }
+
+    /// It does so no longer.
+    pub(crate) fn remove(&mut self, links: &mut [Link], zone: u16, unit: u32) {
+        let list = &mut self.zones[usize::from(zone)];
+        list.remove(links, unit);
+        if list.is_empty() {
+            self.taken[usize::from(zone / 64)] &= !(1 << (zone % 64));
+        }
+    }
+
+    /// The first zone from this one on that has a unit.
+    fn taken_from(&self, zone: u32) -> Option<u32> {
+        let mut word = zone / 64;
+        let mut bits = *self.taken.get(word as usize)? & (u64::MAX << (zone % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.taken.get(word as usize)?;
+        }
+        Some(word * 64 + bits.trailing_zeros())
+    }
+
+    /// Go on: the next unit that may be written, of those that are in front in their zones. `None` where none of the zones
+    /// that are looked at has one.
+    pub(crate) fn next(&mut self, now: Instant, may: impl Fn(u32, Instant) -> bool) -> Option<u32> {
+        let (mut zone, mut since) = (self.hand, self.since.unwrap_or(now));
+        for look in 0..LOOKS_MAX {
+            let found = self.taken_from(zone).or_else(|| self.taken_from(0))?;
+            if look > 0 || found != self.hand {
+                since = now;
+            }
+            let unit = self.zones[found as usize].head;
+            if may(unit, since) {
+                (self.hand, self.since) = (found, Some(since));
+                return Some(unit);
+            }
+            zone = found + 1;
+        }
+        None
+    }
+
+    /// The hand goes to a zone out of its turn.
+    pub(crate) fn jump(&mut self, zone: u16, now: Instant) {
+        (self.hand, self.since) = (u32::from(zone), Some(now));
+    }
+
+    /// The units that are likely to come next, as many as there is room for.
+    pub(crate) fn coming<'a>(&'a self, links: &'a [Link]) -> impl Iterator<Item = u32> + 'a {
+        let mut zone = self.hand;
+        let mut unit = self.zones[zone as usize].head;
+        core::iter::from_fn(move || {
+            if unit == crate::slab::NONE {
+                zone = self.taken_from(zone + 1)?;
+                unit = self.zones[zone as usize].head;
+            }
+            let here = unit;
+            unit = links[here as usize].next;
+            Some(here)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_units::Nanos;
+
+    const UNITS: usize = 64;
+
+    struct Model {
+        sweep: Sweep,
+        links: Vec<Link>,
+        since: [Instant; UNITS],
+        zone: [u16; UNITS],
+        now: Instant,
+    }
+
+    impl Model {
+        fn new(zones: u32) -> Self {
+            let (since, zone) = ([Instant::ZERO; UNITS], [0; UNITS]);
+            Self { sweep: Sweep::new(zones), links: alloc::vec![Link::NEW; UNITS], since, zone, now: Instant::ZERO }
+        }
+
+        fn push(&mut self, unit: u32, zone: u16) {
+            self.now = self.now + Nanos(1);
+            (self.since[unit as usize], self.zone[unit as usize]) = (self.now, zone);
+            self.sweep.push(&mut self.links, zone, unit);
+        }
+
+        /// The next one that is not barred leaves.
+        fn take(&mut self, barred: &[u32]) -> Option<u32> {
+            self.now = self.now + Nanos(1);
+            let since = self.since;
+            let may = |unit: u32, arrived| since[unit as usize] <= arrived && !barred.contains(&unit);
+            let unit = self.sweep.next(self.now, may)?;
+            self.sweep.remove(&mut self.links, self.zone[unit as usize], unit);
+            Some(unit)
+        }
+    }
+
+    #[test]
+    fn zones_have_the_length_of_a_power_of_two_and_hold_the_set() {
+        // 1000 sectors: bits 10, so that four zones have 256 sectors each.
+        let zone = |at| zone_of(4, Sectors(1000), SetLba(at));
+        assert_eq!([0, 255, 256, 999].map(zone), [0, 0, 1, 3]);
+        assert_eq!(zone_of(1, Sectors(1000), SetLba(999)), 0);
+        // More zones than sectors.
+        assert_eq!([0, 1, 2].map(|at| zone_of(1024, Sectors(3), SetLba(at))), [0, 1, 2]);
+        assert_eq!(zone_of(1024, Sectors(1 << 40), SetLba((1 << 40) - 1)), 1023);
+    }
+
+    #[test]
+    fn the_hand_goes_upwards_and_begins_again_below() {
+        let mut model = Model::new(128);
+        for (unit, zone) in [(0, 100), (1, 3), (2, 3), (3, 64), (4, 127)] {
+            model.push(unit, zone);
+        }
+        assert_eq!([model.take(&[]), model.take(&[]), model.take(&[])], [Some(1), Some(2), Some(3)]);
+        model.push(5, 2);
+        assert_eq!(model.take(&[0]), Some(4), "one that may not be written is passed over");
+        assert_eq!([model.take(&[]), model.take(&[]), model.take(&[])], [Some(5), Some(0), None]);
+    }
+
+    #[test]
+    fn a_zone_that_is_written_to_without_end_keeps_no_other_waiting() {
+        let mut model = Model::new(64);
+        model.push(0, 7);
+        model.push(1, 7);
+        model.push(2, 50);
+        assert_eq!(model.take(&[]), Some(0));
+        for round in 0..10 {
+            model.push(3 + 2 * round, 7);
+            model.push(4 + 2 * round, 7);
+            let next = model.take(&[]);
+            match round {
+                0 => assert_eq!(next, Some(1)),
+                1 => assert_eq!(next, Some(2), "what came to the zone after the hand waits for the next turn"),
+                _ => assert_eq!(next, Some(round + 1)),
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_zones_are_looked_at_than_the_limit() {
+        let mut model = Model::new(128);
+        let barred: Vec<u32> = (0..LOOKS_MAX).take(UNITS - 1).collect();
+        for unit in &barred {
+            model.push(*unit, u16::try_from(*unit).expect("few"));
+        }
+        assert_eq!(model.take(&barred), None);
+        let last = u32::try_from(UNITS - 1).expect("few");
+        model.push(last, 100);
+        assert_eq!(model.take(&barred), Some(last), "the last look finds it");
+        model.push(last, 20);
+        model.sweep.jump(20, model.now);
+        assert_eq!(model.take(&barred[..20]), Some(20));
+    }
+
+    #[test]
+    fn what_comes_is_told_in_the_order_of_places() {
+        let mut model = Model::new(64);
+        for (unit, zone) in [(0, 9), (1, 60), (2, 9), (3, 0)] {
+            model.push(unit, zone);
+        }
+        model.sweep.jump(9, model.now);
+        let coming: Vec<u32> = model.sweep.coming(&model.links).collect();
+        assert_eq!(coming, [0, 2, 1]);
+    }
+}
