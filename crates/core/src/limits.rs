@@ -62,6 +62,9 @@ pub struct Limits {
     pub destage_delay: Nanos,
     /// Dirty units in work at once.
     pub destage_units_max: u32,
+    /// The same while neither memory nor the journal is short and nobody waits, so that a read that comes finds short
+    /// queues.
+    pub destage_units_calm: u32,
     /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
     /// one it goes in the order of age.
     pub destage_zones: u32,
@@ -126,6 +129,7 @@ impl Default for Limits {
             dirty_low_percent: 40,
             destage_delay: Nanos::from_secs(5),
             destage_units_max: 128,
+            destage_units_calm: 32,
             destage_zones: 1024,
             destage_beside_reads: 2,
             requests_max: 4096,
@@ -218,7 +222,7 @@ impl Limits {
             self.cache.is_zero() || self.cache >= self.cache_bytes_min(),
             "a cache must hold at least 16 dirty lines",
         )?;
-        ensure(self.destage_units_max >= 1, "at least one dirty unit must be in work")?;
+        ensure(self.destage_units_max >= 1 && self.destage_units_calm >= 1, "at least one dirty unit must be in work")?;
         ensure(
             self.destage_zones.is_power_of_two() && self.destage_zones <= DESTAGE_ZONES_MAX,
             "the zones of destage must be a power of two, at most 32768",

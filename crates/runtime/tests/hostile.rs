@@ -116,6 +116,14 @@ fn a_connection_too_many_is_told_at_once_and_room_comes_back() {
         }
         assert!(crowd.len() > 500, "only {} connections", crowd.len());
         crowd.truncate(crowd.len() - 24);
+        // A server that has much to do sees a little later that they have left.
+        let greeted = || {
+            let mut stream = raw(victim);
+            matches!(stream.read(&mut [0; 1]), Ok(1))
+        };
+        let waited =
+            (0..1000).take_while(|_| !greeted()).map(|_| std::thread::sleep(Duration::from_millis(10))).count();
+        assert!(waited < 1000, "nobody is let in though there is room");
     });
 }
 

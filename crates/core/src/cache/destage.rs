@@ -43,6 +43,16 @@ impl Controller {
         self.channels.destage_hurries = waited | pressed;
     }
 
+    /// Dirty units that may be in work now: fewer while nobody waits for them, so that a read that comes finds short queues.
+    fn destage_places(&self) -> u32 {
+        let most = self.limits.destage_units_max;
+        if self.channels.destage_hurries {
+            most
+        } else {
+            most.min(self.limits.destage_units_calm)
+        }
+    }
+
     /// Begin to write dirty units, as many as may be in work; true where something moved.
     #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
@@ -50,9 +60,9 @@ impl Controller {
             // No entry may depend on a stripe that replay has not made whole.
             return false;
         }
-        let mut moved = false;
-        while self.cache.writing < self.limits.destage_units_max && self.may_make_background_op() {
-            let (presses, places) = (self.journal.presses, self.limits.destage_units_max);
+        let (mut moved, places) = (false, self.destage_places());
+        while self.cache.writing < places && self.may_make_background_op() {
+            let presses = self.journal.presses;
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set), presses, places) else { break };
             let entry = *self.cache.units.get(unit);
@@ -79,11 +89,11 @@ impl Controller {
 
     /// When destage wants to be called again by itself.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        let waits = self.cache.writing >= self.limits.destage_units_max || !self.may_make_background_op();
+        let places = self.destage_places();
+        let waits = self.cache.writing >= places || !self.may_make_background_op();
         if waits || self.journal.replay.is_active() {
             return None;
         }
-        let places = self.limits.destage_units_max;
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set), self.journal.presses, places)
     }
 

@@ -291,6 +291,7 @@ fn limits(plant: &Limits) -> Limits {
         dirty_low_percent: plant.dirty_low_percent,
         destage_delay: plant.destage_delay,
         destage_units_max: plant.destage_units_max,
+        destage_units_calm: plant.destage_units_calm,
         destage_zones: plant.destage_zones,
         destage_beside_reads: plant.destage_beside_reads,
         queue_age_max: plant.queue_age_max,

@@ -83,7 +83,7 @@ fields! {
         rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
         trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
         destage_units_max, queue_age_max, journal, journal_entries_max,
-        destage_beside_reads, destage_zones,
+        destage_beside_reads, destage_zones, destage_units_calm,
     }
 }
 

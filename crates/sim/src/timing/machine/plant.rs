@@ -99,8 +99,8 @@ pub struct Plant {
     pub cache: Bytes,
     /// Of the cache so many percent may be dirty: at most, and the marks between which it drains.
     pub dirty_percent: [u64; 3],
-    /// Dirty units written at once.
-    pub destage_units: u32,
+    /// Dirty units written at once, and while nothing hurries.
+    pub destage_units: [u32; 2],
     /// Parts of a set that destage goes over in order of place; one is the order of age.
     pub destage_zones: u32,
     /// Commands that destage has at a drive beside reads of hosts.
@@ -156,7 +156,7 @@ impl Default for Plant {
             depth_max: 32,
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
-            destage_units: Limits::default().destage_units_max,
+            destage_units: [Limits::default().destage_units_max, Limits::default().destage_units_calm],
             destage_zones: Limits::default().destage_zones,
             destage_beside_reads: Limits::default().destage_beside_reads,
             adapts_after: 0,
@@ -178,6 +178,7 @@ impl Plant {
     pub fn limits(&self) -> Limits {
         let cache = self.cache.round_down(Bytes::kib(4));
         let [dirty_max_percent, dirty_high_percent, dirty_low_percent] = self.dirty_percent;
+        let [destage_units_max, destage_units_calm] = self.destage_units;
         Limits {
             pool: HOST_FRAMES + WORK_FRAMES + ZERO_REGION + cache,
             work: WORK_FRAMES,
@@ -186,7 +187,8 @@ impl Plant {
             dirty_high_percent,
             dirty_low_percent,
             destage_delay: self.destage_delay,
-            destage_units_max: self.destage_units,
+            destage_units_max,
+            destage_units_calm,
             destage_zones: self.destage_zones,
             destage_beside_reads: self.destage_beside_reads,
             queue_age_max: self.queue_age,

@@ -197,11 +197,11 @@ impl MachineSpec {
             plant.through_below = self.chunk() * u64::from(columns);
         }
         if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
-            plant.destage_units = self.destage_units(depth);
+            plant.destage_units = [self.destage_units(depth); 2];
         }
         // A drive by itself keeps its order anyway.
         if let (true, Some(stripes)) = (self.array.level.has_parity(), quirk(controller, "parity_open_stripes")) {
-            plant.destage_units = plant.destage_units.min(whole(stripes).max(1));
+            plant.destage_units = plant.destage_units.map(|units| units.min(whole(stripes).max(1)));
         }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
             plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
