@@ -227,7 +227,11 @@ impl Controller {
         while let Some(request) = self.submitted.pop_front() {
             self.admit(request, actions);
         }
-        self.check_timeouts(actions);
+        // It begins at its start again, as [`Queue`] does.
+        self.submitted.clear();
+        if self.channels.may_be_overdue(self.now) {
+            self.check_timeouts(actions);
+        }
         self.run(actions);
     }
 
@@ -295,6 +299,7 @@ impl Controller {
             || self.seal_group(actions)
     }
 
+    #[inline(never)]
     fn check_timeouts(&mut self, actions: &mut Actions) {
         while let Some(command) = self.channels.give_up_overdue(self.now) {
             if !matches!(command.owner, Owner::Journal(_)) {
@@ -402,20 +407,23 @@ impl Controller {
         if self.more_to_do {
             return Some((self.now, Wake::MoreToDo));
         }
-        let mut first: Option<(Instant, Wake)> = None;
-        let mut consider = |deadline: Option<(Instant, Wake)>| {
-            if deadline.is_some_and(|(at, _)| first.is_none_or(|(least, _)| at < least)) {
-                first = deadline;
+        let mut first = self.sets_due;
+        let mut consider = |deadline: Option<Instant>, wake: Wake| {
+            if let Some(at) = deadline.filter(|at| *at < first.0) {
+                first = (at, wake);
             }
         };
-        consider(Some(self.sets_due).filter(|(at, _)| *at != Instant::NEVER));
-        consider(self.channels.next_deadline().map(|at| (at, Wake::CommandTimeout)));
-        consider(self.starved_deadline().map(|at| (at, Wake::CommandTimeout)));
-        if self.cache.is_on() {
-            consider(self.destage_deadline().map(|at| (at, Wake::Destage)));
+        consider(self.channels.next_deadline(), Wake::CommandTimeout);
+        if self.starved_since.is_some() {
+            consider(self.starved_deadline(), Wake::CommandTimeout);
         }
-        consider(self.round_deadline().map(|at| (at, Wake::Journal)));
-        first
+        if self.cache.is_on() {
+            consider(self.destage_deadline(), Wake::Destage);
+        }
+        if self.journal.is_live() {
+            consider(self.round_deadline(), Wake::Journal);
+        }
+        (first.0 != Instant::NEVER).then_some(first)
     }
 
     /// May an operation be made for a host? The last ones are kept back.

@@ -197,10 +197,12 @@ impl Queue {
     pub fn pop(&mut self) -> Option<u32> {
         let first = self.front()?;
         self.head += 1;
-        if self.head == self.ring.len() {
+        self.len -= 1;
+        // Where nothing is left it begins anew: going round and round it would push other memory out of the processor's
+        // caches.
+        if (self.len == 0) | (self.head == self.ring.len()) {
             self.head = 0;
         }
-        self.len -= 1;
         Some(first)
     }
 }

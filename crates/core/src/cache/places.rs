@@ -2,7 +2,7 @@
 //!
 //! What is looked for is found, or found missing, in one line of the processor's caches as a rule: entries stand at the
 //! place of their hash or closely behind it, and carry the hash with them, so that what they name is looked at only where
-//! it is the right one. At most every second entry is used. An entry that goes makes room for those behind it that belong
+//! it is the right one. At most every fourth entry is used. An entry that goes makes room for those behind it that belong
 //! nearer to their places: there are no gaps to be looked over. Nobody looks at the order.
 
 use alloc::vec::Vec;
@@ -25,7 +25,8 @@ const HASH_BITS: u32 = u32::BITS;
 /// The table; see the module.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// As many as a power of two, and twice as many as may be used.
+    /// As many as a power of two, and four times as many as may be used: of a fuller table more is looked through, and how
+    /// much of it no processor can guess.
     entries: Vec<Entry>,
     /// By so much a hash is too long.
     shift: u32,
@@ -37,7 +38,7 @@ impl Places {
         if count == 0 {
             0
         } else {
-            2 * count.next_power_of_two()
+            4 * count.next_power_of_two()
         }
     }
 

@@ -26,7 +26,8 @@ const READY_MAX: usize = 64;
 pub struct Run {
     /// First byte in the pool.
     pub at: PoolOffset,
-    order: u8,
+    /// As wide as the other one: what is left over beside a narrow one is copied in parts that a processor waits for.
+    order: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +135,7 @@ impl Buddy {
         };
         self.states[frame as usize] = State::Held { order: order as u8, holds: 1 };
         self.free_frames -= 1 << order;
-        Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order as u8 })
+        Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order.into() })
     }
 
     /// Take a run of this order out of the lists, as part of a larger one if need be.
@@ -187,7 +188,7 @@ impl Buddy {
         let frame = self.frame_of(run);
         match &mut self.states[frame as usize] {
             State::Held { order, holds } => {
-                assert_eq!(*order, run.order);
+                assert_eq!(u64::from(*order), run.order);
                 *holds -= 1;
                 if *holds > 0 {
                     return false;
@@ -196,12 +197,12 @@ impl Buddy {
             other => panic!("released a run that is not in hand: {other:?}"),
         }
         self.free_frames += 1 << run.order;
-        match self.ready.get_mut(usize::from(run.order)) {
+        match self.ready.get_mut(run.order as usize) {
             Some(ready) if ready.len() < READY_MAX => {
                 ready.push(frame);
                 self.states[frame as usize] = State::Ready;
             }
-            _ => self.merge(frame, u32::from(run.order)),
+            _ => self.merge(frame, run.order as u32),
         }
         true
     }

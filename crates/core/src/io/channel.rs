@@ -540,9 +540,15 @@ impl Channels {
         Some(self.commands.remove(index))
     }
 
+    /// Has it to be looked whether any command is overdue?
+    #[inline(always)]
+    pub(crate) fn may_be_overdue(&self, now: Instant) -> bool {
+        now >= self.look_at
+    }
+
     /// A command that is overdue, as it was; it is quarantined now.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<Command> {
-        if now < self.look_at {
+        if !self.may_be_overdue(now) {
             return None;
         }
         // All commands have the same time, so the first of each drive is its oldest.

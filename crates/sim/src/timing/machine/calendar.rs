@@ -129,26 +129,24 @@ impl<E> Line<E> {
     }
 }
 
-/// An event that was handed in and came before everything else.
-#[derive(Debug)]
-struct Soon<E> {
-    line: usize,
-    at: Instant,
-    event: E,
-}
-
 /// All lines, by number.
 #[derive(Debug)]
 pub(super) struct Lines<E> {
     lines: Vec<Line<E>>,
-    /// It comes before all that its line has. Whether it still comes first says `soon_entry`, which is never without it.
-    soon: Option<Soon<E>>,
+    /// An event that came before everything else when it was handed in, and its line. It comes before all that its line
+    /// has; whether it still comes before everything else says its entry, which is never where there is none.
+    soon: (Instant, E),
+    soon_line: usize,
     soon_entry: u64,
 }
 
-impl<E> Lines<E> {
-    pub fn new() -> Self {
-        Self { lines: Vec::new(), soon: None, soon_entry: u64::MAX }
+/// The line of an event that there is not.
+const NO_LINE: usize = usize::MAX;
+
+impl<E: Copy> Lines<E> {
+    /// No lines. `any` stands where an event would, and never happens.
+    pub fn new(any: E) -> Self {
+        Self { lines: Vec::new(), soon: (Instant::NEVER, any), soon_line: NO_LINE, soon_entry: u64::MAX }
     }
 
     pub fn len(&self) -> usize {
@@ -168,12 +166,12 @@ impl<E> Lines<E> {
         if entry >= self.soon_entry.min(calendar.games[1]) || !own.events.is_empty() {
             return own.push(calendar, at, event);
         }
-        self.soon_entry = entry;
-        if let Some(later) = self.soon.replace(Soon { line, at, event }) {
-            let other = &mut self.lines[later.line];
-            calendar.set(other.station, later.at);
-            other.events.push_front((later.at, later.event));
+        if self.soon_line != NO_LINE {
+            let other = &mut self.lines[self.soon_line];
+            calendar.set(other.station, self.soon.0);
+            other.events.push_front(self.soon);
         }
+        (self.soon, self.soon_line, self.soon_entry) = ((at, event), line, entry);
     }
 
     /// The station that is next, and when that is.
@@ -185,17 +183,15 @@ impl<E> Lines<E> {
     /// What happens in a line at `now`, if anything.
     #[inline]
     pub fn pop(&mut self, calendar: &mut Calendar, line: usize, now: Instant) -> Option<E> {
-        match self.soon.take_if(|soon| soon.line == line) {
-            None => self.lines[line].pop(calendar, now),
-            Some(soon) if soon.at <= now => {
-                self.soon_entry = u64::MAX;
-                Some(soon.event)
-            }
-            Some(soon) => {
-                self.soon = Some(soon);
-                None
-            }
+        if self.soon_line != line {
+            return self.lines[line].pop(calendar, now);
         }
+        let (at, event) = self.soon;
+        if at > now {
+            return None;
+        }
+        (self.soon_line, self.soon_entry) = (NO_LINE, u64::MAX);
+        Some(event)
     }
 }
 
@@ -208,7 +204,7 @@ mod tests {
     fn events_come_in_the_order_of_a_sorted_list_whatever_is_handed_in_when() {
         const LINES: usize = 5;
         let mut random = crate::random::Random::new(8);
-        let (mut calendar, mut lines) = (Calendar::new(), Lines::new());
+        let (mut calendar, mut lines) = (Calendar::new(), Lines::new(u64::MAX));
         (0..LINES).for_each(|_| lines.add(&mut calendar));
         let (mut plain, mut now, mut came) = (Vec::<(u64, usize, u64)>::new(), 0, 0);
         for _ in 0..20_000 {

@@ -259,14 +259,11 @@ impl<D: DriveModel> Machine<D> {
     /// A drive has something to do: commands end, others begin.
     fn drive_moves(&mut self, number: usize) {
         self.ended.clear();
-        let mut ended = std::mem::take(&mut self.ended);
-        let now = self.now;
         let station = &mut self.stations[number];
-        self.events += station.moves(&mut self.calendar, &mut self.channels, now, &mut ended);
-        for tag in &ended {
-            self.answered_by_drive(*tag);
+        self.events += station.moves(&mut self.calendar, &mut self.channels, self.now, &mut self.ended);
+        for at in 0..self.ended.len() {
+            self.answered_by_drive(self.ended[at]);
         }
-        self.ended = ended;
     }
 
     /// A drive has ended a command: data of a read comes back by the channel and the member way.

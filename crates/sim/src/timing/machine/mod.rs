@@ -219,7 +219,7 @@ impl<D: DriveModel> Machine<D> {
             .collect();
         // The engine's own, behind those of the drives.
         calendar.add();
-        let mut lines = Lines::new();
+        let mut lines = Lines::new(Event::Arrive(u32::MAX));
         (0..5 + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),

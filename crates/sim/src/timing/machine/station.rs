@@ -142,8 +142,8 @@ impl<D: DriveModel> Station<D> {
         if let Some((at, _)) = self.coming.front() {
             next = next.min(*at);
         }
-        if let Some((at, _)) = self.wire.front() {
-            next = next.min(*at);
+        if self.channel.is_some() {
+            next = self.wire.front().map_or(next, |(at, _)| next.min(*at));
         }
         calendar.set(self.number, next);
     }
@@ -165,9 +165,11 @@ impl<D: DriveModel> Station<D> {
             let at = channels[channel].write(now, bytes);
             self.wire.push_back((at, command));
         }
-        while let Some(command) = take_due(&mut self.wire, now) {
-            moved += 1;
-            self.give(now, &command);
+        if self.channel.is_some() {
+            while let Some(command) = take_due(&mut self.wire, now) {
+                moved += 1;
+                self.give(now, &command);
+            }
         }
         self.schedule(calendar);
         moved

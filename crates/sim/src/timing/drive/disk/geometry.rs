@@ -24,6 +24,8 @@ pub struct Geometry {
     heads: u32,
     cylinders: u32,
     turn: Divisor,
+    /// 2^64 divided by the turn, rounded up.
+    turn_inverse: u64,
     track_step: Divisor,
     cylinder_step: Divisor,
     /// Time of a zone.
@@ -111,6 +113,7 @@ impl Geometry {
             heads: profile.heads.value,
             cylinders: 0,
             turn: Divisor::new(turn.min(u64::from(u32::MAX))),
+            turn_inverse: u64::MAX / turn.clamp(1, u64::from(u32::MAX)) + 1,
             track_step: Divisor::new(turn + switch),
             cylinder_step: Divisor::new(cylinder_step),
             zone_step: Divisor::new(cylinders * cylinder_step),
@@ -153,6 +156,16 @@ impl Geometry {
     #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
     pub fn angle(&self, time: u64) -> u32 {
         self.turn.remainder(time) as u32
+    }
+    /// The same of a time below 2^32 ns, in fewer steps: the fraction of a turn that is left of it, times the turn. The
+    /// fraction has 64 places, which is enough for an exact answer (Lemire, Kaser, Kurz: Faster remainder by direct
+    /// computation, 2019).
+    #[must_use]
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // a remainder by a turn
+    pub fn angle_of(&self, time: u32) -> u32 {
+        let fraction = self.turn_inverse.wrapping_mul(u64::from(time));
+        ((u128::from(fraction) * u128::from(self.turn.by())) >> 64) as u32
     }
     /// Time of a cylinder, read with all heads and left for the next one, in nanoseconds.
     #[must_use]

@@ -325,7 +325,7 @@ impl View<'_> {
             return delay;
         }
         let travel = delay + travel;
-        let at = self.geometry.angle(u64::from(self.angle + travel));
+        let at = self.geometry.angle_of(self.angle + travel);
         let early = to.angle.wrapping_sub(at);
         let wait = if to.angle >= at { early } else { early.wrapping_add(self.turn) };
         // Which of them it is nobody can guess, a processor neither: both are computed.

@@ -357,17 +357,20 @@ impl Disk {
     }
 
     /// Everything that is due by `now`, except for giving out completions.
+    #[inline(always)]
     fn settle(&mut self, now: u64) {
-        while let Some(due) = self.due() {
-            if due > now {
-                return;
-            }
-            match self.work.take() {
-                Some(work) => self.finish(&work),
-                None => self.timer = None,
-            }
-            self.proceed(due);
+        while let Some(due) = self.due().filter(|due| *due <= now) {
+            self.settle_step(due);
         }
+    }
+
+    #[inline(never)]
+    fn settle_step(&mut self, due: u64) {
+        match self.work.take() {
+            Some(work) => self.finish(&work),
+            None => self.timer = None,
+        }
+        self.proceed(due);
     }
 
     fn finish(&mut self, work: &Work) {

@@ -15,8 +15,9 @@ const STEPS: u32 = 2048;
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
     near: Vec<u32>,
-    /// Of each step its time, and how much longer the next one takes.
-    far: Vec<(u32, u32)>,
+    /// Of each step its time; those of two neighbours stand together, and all of them fill few lines of the processor's
+    /// caches.
+    far: Vec<u32>,
     shift: u32,
 }
 
@@ -36,11 +37,8 @@ impl SeekCurve {
         while cylinders >> shift > STEPS {
             shift += 1;
         }
-        let step_time = |step: u32| {
-            let (from, to) = (time(step << shift), time((step + 1) << shift));
-            (from, to.saturating_sub(from))
-        };
-        Self { near: (0..NEAR).map(time).collect(), far: (0..=cylinders >> shift).map(step_time).collect(), shift }
+        let far = (0..=(cylinders >> shift) + 1).map(|step| time(step << shift)).collect();
+        Self { near: (0..NEAR).map(time).collect(), far, shift }
     }
 
     /// Time in nanoseconds over so many cylinders; nothing for none.
@@ -52,7 +50,8 @@ impl SeekCurve {
             return self.near[distance as usize];
         }
         let step = (distance >> self.shift) as usize;
-        let (from, more) = self.far[step];
+        let (from, to) = (self.far[step], self.far[step + 1]);
+        let more = to.saturating_sub(from);
         let rest = u64::from(distance & ((1 << self.shift) - 1));
         from + ((u64::from(more) * rest) >> self.shift) as u32
     }
