@@ -3,11 +3,15 @@
 //!
 //! `cell=N` measures one line only, the first is 0; `requests=N` takes so many requests for it: under a counter of
 //! instructions the difference of two such runs is exact.
+//!
+//! `battery` measures something else: a review's whole database test, every mix at every depth on eleven arrays of one
+//! controller, on two threads. The goal is ten minutes.
 
 use openraid_models::{ArrayLevel, Library};
 use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
 use openraid_sim::Random;
 use openraid_units::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Of a hundred requests so many are reads.
 const READS: u64 = 66;
@@ -36,13 +40,13 @@ fn resident() -> u64 {
     told.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
-/// Thousands of requests a second, and events for each.
-fn measure(machine: &mut Machine, depth: u64, requests: u64) -> (f64, f64) {
+/// Thousands of requests a second, and events for each; of a hundred requests `reads` are reads.
+fn measure(machine: &mut Machine, (depth, reads): (u64, u64), requests: u64) -> (f64, f64) {
     let blocks = machine.capacity().get() / u64::from(BLOCK);
     let mut random = Random::new(depth);
     let mut next = |id| HostIo {
         id,
-        kind: if random.below(100) < READS { IoKind::Read } else { IoKind::Write },
+        kind: if random.below(100) < reads { IoKind::Read } else { IoKind::Write },
         offset: random.below(blocks) * u64::from(BLOCK),
         len: BLOCK,
         worker: 0,
@@ -65,6 +69,57 @@ fn measure(machine: &mut Machine, depth: u64, requests: u64) -> (f64, f64) {
     (ended as f64 / seconds / 1e3, machine.counters().events as f64 / ended as f64)
 }
 
+/// The arrays of the battery: level, drives.
+const ARRAYS: [(ArrayLevel, u16); 11] = [
+    (ArrayLevel::Single, 1),
+    (ArrayLevel::Raid0, 4),
+    (ArrayLevel::Raid0, 8),
+    (ArrayLevel::Raid10, 4),
+    (ArrayLevel::Raid10, 8),
+    (ArrayLevel::Raid5, 4),
+    (ArrayLevel::Raid5, 8),
+    (ArrayLevel::Raid50, 8),
+    (ArrayLevel::Raid6, 4),
+    (ArrayLevel::Raid6, 8),
+    (ArrayLevel::Raid60, 8),
+];
+/// Its mixes are 0, 10 .. 100 percent reads, its depths 1, 2 .. 256.
+const MIXES: u64 = 11;
+const DEPTHS: u64 = 9;
+
+/// Every cell of the battery, on two threads, and how long that takes.
+fn battery(library: &Library, requests: u64) {
+    let (Ok(controller), Ok(drive)) = (library.controller("lsi-9260-8i"), library.drive("mba3073rc")) else { return };
+    let cells = ARRAYS.len() as u64 * MIXES * DEPTHS;
+    let (next, clock) = (AtomicU64::new(0), std::time::Instant::now());
+    let work = || {
+        let mut busy = 0.0;
+        loop {
+            let cell = next.fetch_add(1, Ordering::Relaxed);
+            if cell >= cells {
+                return busy;
+            }
+            let (level, drives) = ARRAYS[usize::try_from(cell % ARRAYS.len() as u64).expect("a few")];
+            let (depth, reads) = (1 << (cell / ARRAYS.len() as u64 % DEPTHS), cell / ARRAYS.len() as u64 / DEPTHS * 10);
+            let spec = MachineSpec::new(controller.clone(), drive.clone(), ArraySpec::new(level, drives));
+            let mut machine = Machine::in_library(&spec, library).unwrap_or_else(|error| panic!("{error}"));
+            let (rate, _) = measure(&mut machine, (depth, reads), requests);
+            busy += requests as f64 / rate / 1e3;
+        }
+    };
+    let busy: f64 = std::thread::scope(|scope| {
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().map(|thread| thread.join().expect("a cell ends")).sum()
+    });
+    let wall = clock.elapsed().as_secs_f64() / 60.0;
+    println!(
+        "battery: {cells} cells of {requests} requests, {:.1} minutes of two processors (goal 10), {wall:.1} by the clock; \
+         {:.0} thousand requests a second of each",
+        busy / 120.0,
+        (cells * requests) as f64 / busy / 1e3
+    );
+}
+
 /// The number that the command line gives by this name.
 fn asked(name: &str) -> Option<u64> {
     std::env::args().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
@@ -76,6 +131,9 @@ fn main() {
     let requests = asked("requests").unwrap_or(if quick { 2_000 } else { 1_000_000 });
     let only = asked("cell");
     let library = Library::builtin();
+    if std::env::args().any(|word| word == "battery") {
+        return battery(&library, asked("requests").unwrap_or(300_000));
+    }
     println!("machine: RAID 5 on 8 drives, {READS} % reads of 8 KiB, thousand requests a second of thread CPU time");
     println!(
         "{:<12} {:<16} {:>6} {:>9} {:>7} {:>8} {:>8}",
@@ -93,7 +151,7 @@ fn main() {
         let spec = MachineSpec::new(controller.clone(), drive.clone(), array);
         let before = resident();
         let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
-        let (rate, events) = measure(&mut machine, depth, requests);
+        let (rate, events) = measure(&mut machine, (depth, READS), requests);
         let memory = resident().saturating_sub(before) >> 20;
         let verdict = if rate >= goal { "ok" } else { "SHORT" };
         let (controller, drive) = (&controller.head.name, &drive.head.name);
@@ -110,7 +168,7 @@ fn main() {
     let spec = MachineSpec::new(controller.clone(), drive.clone(), ArraySpec::new(ArrayLevel::Raid5, 8));
     for requests in [1_000_000, 10_000_000] {
         let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
-        let (rate, _) = measure(&mut machine, 16, requests);
+        let (rate, _) = measure(&mut machine, (16, READS), requests);
         println!("{requests} requests: {rate:.0} thousand a second");
     }
 }
