@@ -369,9 +369,11 @@ impl Superblock {
         }
     }
 
-    /// Say which journal may hold something for the set, or that none does; the feature bit follows.
-    pub fn set_journal(&mut self, journal: Option<Uuid>) {
+    /// Say which journal may hold something for the set, or that none does, and whether rows were written that it does not
+    /// know; the feature bits follow.
+    pub fn set_journal(&mut self, journal: Option<Uuid>, behind: bool) {
         self.features.set(FeatureMap::CONTROLLER_JOURNAL, journal.is_some());
+        self.features.set(FeatureMap::JOURNAL_BEHIND, behind);
         self.journal = journal;
     }
 

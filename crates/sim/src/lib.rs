@@ -19,6 +19,7 @@ pub mod record;
 pub mod rig;
 pub mod shape;
 pub mod timing;
+pub mod words;
 pub mod world;
 
 pub use random::Random;

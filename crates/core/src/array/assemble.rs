@@ -274,8 +274,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let mut common = newest.superblock.clone();
     let journalled = common.features.contains(FeatureMap::CONTROLLER_JOURNAL);
     if journalled && options.journal_lost {
-        common.set_journal(None);
-        common.features.set(FeatureMap::JOURNAL_BEHIND, false);
+        common.set_journal(None, false);
         forced.get_or_insert_with(String::new).push_str("writes that only the lost journal had are lost; ");
     }
     // What was being written when it stopped is in the journal, in full, unless that was lost before.

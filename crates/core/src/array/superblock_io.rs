@@ -56,8 +56,7 @@ impl Set {
         let common = &mut metadata.common;
         common.events += events_step;
         common.resync_offset = resync;
-        common.set_journal(journal);
-        common.features.set(FeatureMap::JOURNAL_BEHIND, behind);
+        common.set_journal(journal, behind);
         common.updated = Timestamp::new(wall_clock, 0);
         for member in &mut self.members {
             let Some(own) = member.superblock.as_mut() else { continue };

@@ -8,12 +8,7 @@ use openraid_format::{LayoutWord, MdLevel};
 use super::scenario::{Deed, End, Scenario};
 use crate::rig::Loss;
 use crate::shape::{Blocks, Shape};
-
-/// `1 write`, `2 writes`.
-#[must_use]
-pub fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
+use crate::words::count;
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ use openraid_core::events::RequestKind;
 use openraid_units::{Bytes, Instant};
 
 use super::versions::VersionId;
+use crate::words::count;
 
 /// Lines of one sector's story; the oldest are left out.
 const LINES_MAX: usize = 40;
@@ -81,9 +82,8 @@ impl History {
         self.requests[number.min(self.requests.len())..].iter().for_each(|own| counts[place(own.kind)] += 1);
         let words = ["read", "write", "flush", "trim", "zeroing"];
         let plural = ["reads", "writes", "flushes", "trims", "zeroings"];
-        let told = counts.iter().zip(words.iter().zip(plural)).filter(|(count, _)| **count > 0);
-        let told: Vec<String> =
-            told.map(|(count, (one, many))| format!("{count} {}", if *count == 1 { one } else { many })).collect();
+        let told = counts.iter().zip(words.iter().zip(plural)).filter(|(number, _)| **number > 0);
+        let told: Vec<String> = told.map(|(number, (one, many))| count(*number, one, many)).collect();
         told.join(", ")
     }
 

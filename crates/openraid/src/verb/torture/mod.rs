@@ -7,8 +7,8 @@ mod tables;
 use std::time::{Duration, Instant};
 
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::words::count;
 use openraid_sim::fault::{Bug, Mode, Report, Scenario, Tally, Verdict};
+use openraid_sim::words::count;
 use openraid_sys::Signals;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! What many runs came to, as tables for people and as a document.
 
 use openraid_sim::fault::verdict::{Ends, Kind, Line};
-use openraid_sim::fault::words::count;
 use openraid_sim::fault::{Fault, Mode, Tally};
+use openraid_sim::words::count;
 use serde::Serialize;
 
 use super::{Ending, LostBody, Many};
@@ -22,25 +22,31 @@ const POLICIES: [(&str, &str); 8] = [
     ("journal, bitmap", "+BITMAP"),
 ];
 
+/// How runs ended, by mode, policy and level; in the larger table also by fault.
 #[derive(Serialize)]
 struct LineBody {
     mode: String,
-    fault: String,
-    policy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    policy: &'static str,
     level: String,
     survived: u64,
     not_promised: u64,
     lost: u64,
 }
 
-#[derive(Serialize)]
-struct KindBody {
-    mode: String,
-    policy: String,
-    level: String,
-    survived: u64,
-    not_promised: u64,
-    lost: u64,
+impl LineBody {
+    fn new(mode: Mode, fault: Option<Fault>, policy: &'static str, level: &str, ends: &Ends) -> Self {
+        Self {
+            mode: mode.to_string(),
+            fault: fault.map(|fault| fault.to_string()),
+            policy,
+            level: level.into(),
+            survived: ends.survived,
+            not_promised: ends.not_promised,
+            lost: ends.lost,
+        }
+    }
 }
 
 /// Why so many runs were not promised anything.
@@ -68,28 +74,14 @@ pub(super) struct Body {
     not_promised_because: Vec<ReasonBody>,
     lost: Vec<LostBody>,
     table: Vec<LineBody>,
-    kinds: Vec<KindBody>,
+    kinds: Vec<LineBody>,
 }
 
 pub(super) fn body(many: &Many, first: u64) -> Body {
     let tally = &many.tally;
-    let line = |(line, ends): (&Line, &Ends)| LineBody {
-        mode: line.mode.to_string(),
-        fault: line.fault.to_string(),
-        policy: line.policy.into(),
-        level: line.level.clone(),
-        survived: ends.survived,
-        not_promised: ends.not_promised,
-        lost: ends.lost,
-    };
-    let kind = |(kind, ends): (&Kind, &Ends)| KindBody {
-        mode: kind.mode.to_string(),
-        policy: kind.policy.into(),
-        level: kind.level.clone(),
-        survived: ends.survived,
-        not_promised: ends.not_promised,
-        lost: ends.lost,
-    };
+    let line =
+        |(line, ends): (&Line, &Ends)| LineBody::new(line.mode, Some(line.fault), line.policy, &line.level, ends);
+    let kind = |(kind, ends): (&Kind, &Ends)| LineBody::new(kind.mode, None, kind.policy, &kind.level, ends);
     let mut lost = many.lost.clone();
     lost.sort_by_key(|lost| lost.seed);
     Body {

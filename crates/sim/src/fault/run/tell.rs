@@ -7,10 +7,10 @@ use openraid_units::{DriveId, SECTOR_BYTES};
 
 use super::{drive_id, Run, Stop};
 use crate::fault::scenario::Deed;
-use crate::fault::words::count;
 use crate::oracle::history::at;
 use crate::oracle::members::Misfit;
 use crate::oracle::Mismatch;
+use crate::words::count;
 
 /// Complaints about redundancy that are told.
 const MISFITS_TOLD_MAX: usize = 8;
