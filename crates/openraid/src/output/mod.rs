@@ -86,7 +86,7 @@ impl Output {
             let body = ErrorBody { verb: self.verb, error: &failure.text };
             print_json(&Document { schema, body: &body, exit: failure.exit.code() });
         }
-        self.say(failure)
+        self.complain(failure)
     }
 
     /// The same with a document of the verb's own, whose fields say more than the words.
@@ -94,10 +94,10 @@ impl Output {
         if self.json {
             self.document(failure.exit, body);
         }
-        self.say(failure)
+        self.complain(failure)
     }
 
-    fn say(&self, failure: &Failure) -> Exit {
+    fn complain(&self, failure: &Failure) -> Exit {
         let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, failure.text);
         failure.exit
     }
