@@ -89,8 +89,14 @@ fn cells_of_a_rehearsal_do_not_know_of_each_other() {
         assert!(mean("predicted") < mean("served") * 1.3, "{cell}");
     }
     assert_eq!(found["lateness"].as_array().map(Vec::len), Some(2));
-    // The page of another rehearsal is not replaced.
+    // The file keeps the same.
+    let path = lab.path("page/results.json");
+    let kept = std::fs::read_to_string(&path).expect("the results are there");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).expect("a document"), found);
+    // The page of another rehearsal is not replaced, and neither are other results.
     let other = "rehearse single --drive service-fixed --reads 100 --depth 1 --seconds 1 --out page";
     lab.line(other).refused(64, &["another rehearsal", "--out"]);
+    std::fs::remove_file(lab.path("page/report.html")).expect("it is there");
+    lab.line(other).refused(64, &["results of something else", "--out"]);
     lab.line("rehearse single --block 100").refused(64, &["--block: ", "512"]);
 }

@@ -218,11 +218,12 @@ pub struct CompareArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 An array of paced members (model:PROFILE, in memory) is served here, and measured over NBD by the generator that \
-measures real targets; the same requests go to the same array in virtual time. Both write through the controller's cache \
-and have the drives' own caches on. DIR/report.html has both in one chart, and the errors of mean and 99th percentile.
+measures real targets; the same requests go to the same array in virtual time. Both write through the controller's \
+cache and have the drives' own caches on. DIR/report.html has both in one chart, and the errors of mean and 99th \
+percentile; DIR/results.json has the figures.
 
 It takes the seconds of each cell, and a tenth of them more, for each share of reads and each depth. Each of them has \
-an array of its own, as its prediction has: a cache keeps what was read before. DIR/report.html is written again after each.
+an array of its own, as its prediction has: a cache keeps what was read before. Both files are written again after each.
 
 Examples:
   openraid rehearse raid5x4 --drive wd740gd

@@ -55,13 +55,22 @@ impl Output {
 
     /// One document on a line of its own.
     pub fn document<T: Serialize>(&self, exit: Exit, body: &T) {
-        let schema = format!("openraid/{}/1", self.verb);
-        print_json(&Document { schema, body, exit: exit.code() });
+        print_json(&Document { schema: self.schema(), body, exit: exit.code() });
+    }
+
+    /// The document of a command that ends well, as a file keeps it.
+    pub fn kept<T: Serialize>(&self, body: &T) -> String {
+        let document = Document { schema: self.schema(), body, exit: Exit::Fine.code() };
+        json(&document) + "\n"
+    }
+
+    fn schema(&self) -> String {
+        format!("openraid/{}/1", self.verb)
     }
 
     /// Answer on standard error, because standard output carries data.
     pub fn answer_aside<T: Serialize>(&self, exit: Exit, body: &T, text: &str) -> Exit {
-        let document = Document { schema: format!("openraid/{}/1", self.verb), body, exit: exit.code() };
+        let document = Document { schema: self.schema(), body, exit: exit.code() };
         let line = if self.json { json(&document) } else { text.to_owned() };
         let _ = writeln!(io::stderr().lock(), "{line}");
         exit

@@ -77,6 +77,8 @@ struct Body {
     array: String,
     drive: String,
     report: String,
+    /// The file that keeps this document.
+    results: String,
     /// By cell: how late the answers of the first member were. The others are served by the same thread.
     lateness: Vec<String>,
     worst_mean_error_percent: f64,
@@ -94,11 +96,12 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     let cells = cells(arguments, subject)?;
     let machine = machine_spec(&library, &cells[0]).map_err(Failure::usage)?;
     level(subject)?;
-    let report = arguments.out.join("report.html");
+    let (report, results) = (arguments.out.join("report.html"), arguments.out.join("results.json"));
     let mut body = Body {
         array: arguments.array.clone(),
         drive: machine.drives[0].head.title.clone(),
         report: report.display().to_string(),
+        results: results.display().to_string(),
         lateness: Vec::new(),
         worst_mean_error_percent: 0.0,
         worst_p99_error_percent: 0.0,
@@ -106,6 +109,12 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     };
     may_be_written(&report)?;
     is_of_this_rehearsal(&report, &page(&body, subject, arguments))?;
+    if results.exists() && !report.exists() {
+        return Err(Failure::usage(format!(
+            "{}: results of something else are there, and would be lost; name another folder with --out",
+            results.display()
+        )));
+    }
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", arguments.out.display())))?;
     let progress = Progress::counting("cells", cells.len() as u64);
@@ -121,6 +130,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
         // Written after each cell: who interrupts it has what was measured so far.
         write_atomically(&report, render(&page(&body, subject, arguments)).as_bytes()).map_err(Failure::failed)?;
+        write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;
         progress.counted(number);
     }
     drop(progress);
@@ -340,7 +350,7 @@ fn text(body: &Body) -> String {
     lines.push(table.text().trim_end().into());
     lines.push(verdict(body));
     lines.extend(body.lateness.iter().map(|line| format!("  {line}")));
-    lines.push(body.report.clone());
+    lines.push(format!("{} and {}", body.report, body.results));
     lines.join("\n")
 }
 
@@ -389,6 +399,7 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments) -> Review 
             Fact::new("measured", format!("{} s of each cell", arguments.seconds)),
             Fact::new("seed", arguments.seed.to_string()),
         ],
+        files: vec![Fact::new("all results", "results.json")],
         ..Review::default()
     };
     review.bed.extend(
