@@ -94,6 +94,14 @@ fn list_of(state: UnitState) -> Option<usize> {
     }
 }
 
+/// What the lists want to know of a unit.
+#[derive(Clone, Copy)]
+struct Known {
+    set: SetId,
+    zone: u16,
+    is_refused: bool,
+}
+
 /// All dirty units.
 #[derive(Debug)]
 pub(crate) struct Units {
@@ -210,7 +218,7 @@ impl Units {
             waiters: NONE,
             zone,
         };
-        self.push(index, UnitState::Waiting);
+        self.push(index, Known { set, zone, is_refused: false }, UnitState::Waiting);
         index
     }
 
@@ -230,8 +238,9 @@ impl Units {
 
     /// Change its state; it goes to the end of the list of those that are in it.
     pub(crate) fn set_state(&mut self, index: u32, state: UnitState) {
-        self.pull(index);
-        self.push(index, state);
+        let known = self.pull(index);
+        self.units[index as usize].state = state;
+        self.push(index, known, state);
     }
 
     /// A unit that was being written has an end, and its state is to follow.
@@ -280,24 +289,28 @@ impl Units {
         u16::try_from(self.lists.len()).expect("sets have numbers of 16 bits")
     }
 
-    fn push(&mut self, index: u32, state: UnitState) {
-        self.units[index as usize].state = state;
-        let unit = &self.units[index as usize];
-        self.promising += u32::from(state == UnitState::Writing && !unit.is_refused());
+    /// A unit goes into the list of those that are in its state. It is not looked at: where it was written to just now, its
+    /// line of memory may be on its way yet.
+    fn push(&mut self, index: u32, known: Known, state: UnitState) {
+        let Known { set, zone, is_refused } = known;
+        self.promising += u32::from(state == UnitState::Writing && !is_refused);
         let Some(list) = list_of(state) else { return };
-        self.lists[unit.set.index()][list].push(&mut self.links, index);
-        if list == WAITING && unit.zone != NO_ZONE {
-            self.sweeps[unit.set.index()].push(&mut self.zone_links, unit.zone, index);
+        self.lists[set.index()][list].push(&mut self.links, index);
+        if list == WAITING && zone != NO_ZONE {
+            self.sweeps[set.index()].push(&mut self.zone_links, zone, index);
         }
     }
 
-    fn pull(&mut self, index: u32) {
+    /// A unit leaves the list of those that are in its state.
+    fn pull(&mut self, index: u32) -> Known {
         let unit = &self.units[index as usize];
-        let Some(list) = list_of(unit.state) else { return };
-        self.lists[unit.set.index()][list].remove(&mut self.links, index);
-        if list == WAITING && unit.zone != NO_ZONE {
-            self.sweeps[unit.set.index()].remove(&mut self.zone_links, unit.zone, index);
+        let (state, known) = (unit.state, Known { set: unit.set, zone: unit.zone, is_refused: unit.is_refused() });
+        let Some(list) = list_of(state) else { return known };
+        self.lists[known.set.index()][list].remove(&mut self.links, index);
+        if list == WAITING && known.zone != NO_ZONE {
+            self.sweeps[known.set.index()].remove(&mut self.zone_links, known.zone, index);
         }
+        known
     }
 
     /// The next unit of a set in the order of places, of those in front in their zones that may be written; the one that

@@ -550,8 +550,9 @@ impl Controller {
         }
         let entry = &mut self.requests[piece.request];
         entry.pieces -= 1;
-        if entry.error.is_none() {
-            entry.error = piece.error;
+        // Written only where there is something: who writes a part of what is read whole next has to wait.
+        if piece.error.is_some() {
+            entry.error = entry.error.or(piece.error);
         }
         let (done, failed) = (entry.cut == entry.request.len, entry.error.is_some());
         if failed {

@@ -240,6 +240,7 @@ impl JournalRecord {
         Ok(())
     }
 
+    #[inline(always)]
     fn raw(&self) -> Raw {
         let payload_at = |at: Sectors| u32::try_from(at.get()).expect("no payload is that long");
         match *self {
