@@ -22,15 +22,18 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// How long dirty data of a set may wait for more; of one that is being stopped each unit is tried once.
-fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId) -> Pace {
+/// How the dirty units of a set are written, with so many in work at the most. Of one that is being stopped each is tried
+/// once. More than are in work while nothing hurries are of use where there is something to sort: members that spin.
+fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId, (most, calm): (u32, u32)) -> Pace {
     let Some(set) = &sets[set.index()] else {
-        return Pace { delay: Nanos::ZERO, again: true, sweeps: false };
+        return Pace { delay: Nanos::ZERO, again: true, sweeps: false, places: calm };
     };
+    let sweeps = set.policy.sorting && !set.is_flash;
     Pace {
         delay: set.heads.tuning.destage_delay,
         again: set.life != Life::Stopping,
-        sweeps: set.policy.sorting && !set.is_flash,
+        sweeps,
+        places: if sweeps { most } else { calm },
     }
 }
 
@@ -43,14 +46,11 @@ impl Controller {
         self.channels.destage_hurries = waited | pressed;
     }
 
-    /// Dirty units that may be in work now: fewer while nobody waits for them, so that a read that comes finds short queues.
-    fn destage_places(&self) -> u32 {
-        let most = self.limits.destage_units_max;
-        if self.channels.destage_hurries {
-            most
-        } else {
-            most.min(self.limits.destage_units_calm)
-        }
+    /// Dirty units that may be in work, at the most now, and while nobody waits for them: then a read that comes finds short
+    /// queues.
+    fn destage_places(&self) -> (u32, u32) {
+        let (most, calm) = (self.limits.destage_units_max, self.limits.destage_units_calm);
+        (if self.channels.destage_hurries { most } else { most.min(calm) }, most.min(calm))
     }
 
     /// Begin to write dirty units, as many as may be in work; true where something moved.
@@ -61,13 +61,13 @@ impl Controller {
             return false;
         }
         let (mut moved, places) = (false, self.destage_places());
-        while self.cache.writing < places && self.may_make_background_op() {
+        while self.cache.writing < places.0 && self.may_make_background_op() {
             let presses = self.journal.presses;
             let Self { cache, sets, .. } = self;
-            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set), presses, places) else { break };
+            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
             let entry = *self.cache.units.get(unit);
             if !core::mem::replace(&mut moved, true) {
-                let sweeps = pace_of(&self.sets, entry.set).sweeps;
+                let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
                 self.cache.glance_at_units(entry.set, sweeps);
             }
             if self.set(entry.set).life == Life::Failed {
@@ -90,11 +90,11 @@ impl Controller {
     /// When destage wants to be called again by itself.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
         let places = self.destage_places();
-        let waits = self.cache.writing >= places || !self.may_make_background_op();
+        let waits = self.cache.writing >= places.0 || !self.may_make_background_op();
         if waits || self.journal.replay.is_active() {
             return None;
         }
-        self.cache.next_due(self.now, |set| pace_of(&self.sets, set), self.journal.presses, places)
+        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses)
     }
 
     /// Why a dirty unit of so many sectors is written now.

@@ -34,6 +34,8 @@ pub(crate) struct Pace {
     pub again: bool,
     /// Of those that may be written they go in the order of their places, not of their age.
     pub sweeps: bool,
+    /// So many of a controller that has no other sets may be in work.
+    pub places: u32,
 }
 
 /// What all sets have.
@@ -141,21 +143,18 @@ impl Cache {
     /// The next dirty unit to be written, and why: those that are ready, of each set in turn; then of the set with the
     /// oldest, while memory is short or somebody waits, while the journal needs it gone (it keeps an entry below
     /// `pressed`), or when it has waited long enough, that one or the next in the order of places.
-    pub(crate) fn pick(
-        &mut self,
-        now: Instant,
-        pace_of: impl Fn(SetId) -> Pace,
-        pressed: u64,
-        places: u32,
-    ) -> Option<u32> {
+    pub(crate) fn pick(&mut self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<u32> {
         self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
         let (count, turn) = (self.units.sets(), self.shares.turn);
         let mut oldest: Option<u32> = None;
         for set in (turn..count).chain(0..turn.min(count)).map(SetId) {
-            if self.units.is_idle(set) || !self.has_place(set, places) {
+            if self.units.is_idle(set) {
                 continue;
             }
             let pace = pace_of(set);
+            if !self.has_place(set, pace.places) {
+                continue;
+            }
             if let Some(rested) = self.first_rested(set, now, pace, pressed) {
                 self.counters.aged += 1;
                 self.units.set_state(rested, UnitState::Ready);
@@ -225,22 +224,19 @@ impl Cache {
     }
 
     /// When the next dirty unit is due.
-    pub(crate) fn next_due(
-        &self,
-        now: Instant,
-        pace_of: impl Fn(SetId) -> Pace,
-        pressed: u64,
-        places: u32,
-    ) -> Option<Instant> {
+    pub(crate) fn next_due(&self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<Instant> {
         let mut first: Option<Instant> = None;
         for set in (0..self.units.sets()).map(SetId) {
-            if self.units.is_idle(set) || !self.has_place(set, places) {
+            if self.units.is_idle(set) {
+                continue;
+            }
+            let pace = pace_of(set);
+            if !self.has_place(set, pace.places) {
                 continue;
             }
             if self.units.first_ready(set).is_some() {
                 return Some(now);
             }
-            let pace = pace_of(set);
             let after_delay = |unit: u32| self.units.get(unit).since + pace.delay;
             let waited = |unit| if self.is_hurried(set, unit, pressed) { now } else { after_delay(unit) };
             let after_rest = |unit: &DirtyUnit| unit.since + unit.rest(pace.delay);

@@ -13,7 +13,8 @@
 //!
 //! A drive that sorts its commands prefers those that go on in order, and so a rebuild to every host. While hosts use a
 //! drive it gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the
-//! others wait here, where hosts go first.
+//! others wait here, where hosts go first. And while a drive that spins has a command of a host, no more than
+//! [`PASSES_MAX`] of them may go past it, one after the other.
 //!
 //! A command that is not answered in time is given up: whoever asked for it is told, and its member fails. But
 //! the drive may still carry it out, so it stays in the table, quarantined, and its frames stay held, until
@@ -88,8 +89,11 @@ pub(crate) struct Channel {
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
-    /// Of those issued, commands of rebuild and scrub.
+    /// Of those issued, commands of rebuild and scrub, and such that hosts asked for.
     background: u32,
+    hosts: u32,
+    /// Commands of rebuild and scrub beside one of a host, since one of those ended.
+    passes: u32,
     /// When a host or a reading ahead for one last wanted something of it.
     hosts_at: Option<Instant>,
     /// Serve what waits by place?
@@ -144,6 +148,9 @@ const AGE_TURNS: u64 = 4;
 /// flash. What a host waits for behind them is as long as that.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
+/// So many of them pass a host's command that such a drive has: the way there and back is two seeks, and in the time of one
+/// of those it reads a few of what goes on in order.
+const PASSES_MAX: u32 = 8;
 /// Hosts use a drive for so long after their last command to it: longer than one waits between two requests, as a rule.
 const HOSTS_LINGER: Nanos = Nanos::from_millis(500);
 
@@ -190,7 +197,10 @@ impl Channel {
     fn given(&mut self, now: Instant, command: &DriveCommand) {
         self.issued += 1;
         self.destaging += u32::from(command.class == IoClass::Destage);
-        self.background += u32::from(is_background(command.class));
+        self.hosts += u32::from(command.class == IoClass::Foreground);
+        if is_background(command.class) {
+            (self.background, self.passes) = (self.background + 1, self.passes + u32::from(self.hosts > 0));
+        }
         self.working.set(now, self.issued);
         self.commands += 1;
         if command.op != DriveOp::Flush {
@@ -204,6 +214,9 @@ impl Channel {
         self.reads -= u32::from(command.is_awaited_read());
         self.destaging -= u32::from(command.class == IoClass::Destage);
         self.background -= u32::from(is_background(command.class));
+        if command.class == IoClass::Foreground {
+            (self.hosts, self.passes) = (self.hosts - 1, 0);
+        }
     }
 
     /// Serve what waits by place, from the next command on? Drives that do not spin never are.
@@ -245,6 +258,9 @@ impl Channel {
     /// Does it have as much background work as it may?
     fn is_background_full(&self, now: Instant) -> bool {
         let most = if self.info.rotational { BACKGROUND_SPINNING } else { BACKGROUND_FLASH };
+        if self.hosts > 0 && self.passes >= PASSES_MAX && self.info.rotational {
+            return true;
+        }
         self.background >= most && self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
     }
 
@@ -342,6 +358,8 @@ impl Channels {
                     queues: [Waiting { list: List::EMPTY, count: 0, elevator: Elevator::EMPTY }; QUEUES],
                     out: List::EMPTY,
                     background: 0,
+                    hosts: 0,
+                    passes: 0,
                     hosts_at: None,
                     sorting: info.rotational,
                     position: DriveLba::ZERO,
@@ -593,172 +611,4 @@ impl Channels {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-    use openraid_units::{BlockSize, Sectors, Slot};
-
-    const AGE: Nanos = Nanos::from_millis(100);
-
-    fn channels(depth: u32, rotational: bool) -> (Channels, Actions) {
-        let limits = Limits { drive_depth_max: depth, queue_age_max: AGE, ..Limits::small() };
-        let mut channels = Channels::new(&limits);
-        let capacity = Sectors::mib(64);
-        let info = DriveInfo {
-            capacity,
-            block: BlockSize::B512,
-            rotational,
-            discard: false,
-            discard_zeroes: false,
-            write_zeroes: false,
-        };
-        assert!(channels.attach(DriveId(0), info) && channels.attach(DriveId(1), info));
-        (channels, Actions::new(&limits))
-    }
-
-    fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions: &mut Actions) {
-        let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
-        let command = Command { op: DriveOp::Read, lba: DriveLba(lba), len: Sectors(8), class, ..base };
-        channels.push(now, &command, actions);
-    }
-
-    /// Answer what is out, the first first, until nothing is left; the order in which things were issued.
-    fn order(channels: &mut Channels, now: Instant, actions: &mut Actions) -> Vec<u64> {
-        let mut seen = Vec::new();
-        let mut at = 0;
-        while at < actions.drive.len() {
-            let command = actions.drive[at];
-            seen.push(command.lba.get());
-            channels.answered(now, command.tag, actions);
-            at += 1;
-        }
-        seen
-    }
-
-    #[test]
-    fn a_drive_that_spins_is_served_upwards_and_then_from_the_lowest() {
-        for (rotational, sorting, expected) in [
-            (true, true, vec![500, 510, 700, 900, 10, 400]),
-            (true, false, vec![500, 900, 10, 700, 510, 400]),
-            (false, true, vec![500, 900, 10, 700, 510, 400]),
-        ] {
-            let (mut channels, mut actions) = channels(1, rotational);
-            channels.sort(DriveId(0), sorting);
-            for lba in [500, 900, 10, 700, 510, 400] {
-                push(&mut channels, Instant::ZERO, IoClass::Foreground, lba, &mut actions);
-            }
-            assert_eq!(order(&mut channels, Instant::ZERO, &mut actions), expected);
-            assert_eq!((channels.commands.len(), channels.get(DriveId(0)).unwrap().pending()), (0, 0));
-        }
-    }
-
-    #[test]
-    fn destage_goes_along_where_many_wait() {
-        for (hosts, expected) in
-            [(3, vec![50, 100, 200, 300, 40, 60, 110, 250]), (4, vec![50, 60, 100, 110, 200, 250, 300, 400, 40])]
-        {
-            let (mut channels, mut actions) = channels(1, true);
-            push(&mut channels, Instant::ZERO, IoClass::Foreground, 50, &mut actions);
-            for lba in [40, 250, 60, 110] {
-                push(&mut channels, Instant::ZERO, IoClass::Destage, lba, &mut actions);
-            }
-            (1..=hosts).for_each(|n| push(&mut channels, Instant::ZERO, IoClass::Foreground, n * 100, &mut actions));
-            let mut seen = Vec::new();
-            for at in 0.. {
-                let Some(command) = actions.drive.get(at).copied() else { break };
-                seen.push(command.lba.get());
-                // Somebody of their kind comes in the place of each that goes, out of the way.
-                if hosts == 4 && command.class == IoClass::Foreground && seen.len() < 7 {
-                    push(&mut channels, Instant::ZERO, IoClass::Foreground, 10, &mut actions);
-                }
-                channels.answered(Instant::ZERO, command.tag, &mut actions);
-            }
-            seen.retain(|lba| *lba != 10);
-            assert_eq!(seen, expected, "{hosts}");
-        }
-    }
-
-    #[test]
-    fn classes_go_first_and_the_setting_may_change_while_much_waits() {
-        let (mut channels, mut actions) = channels(1, true);
-        let classes = [IoClass::Scrub, IoClass::Rebuild, IoClass::Destage, IoClass::ReadAhead, IoClass::Metadata];
-        push(&mut channels, Instant::ZERO, IoClass::Foreground, 1000, &mut actions);
-        for (number, class) in (0..).zip(classes) {
-            channels.sort(DriveId(0), number % 2 == 0);
-            push(&mut channels, Instant::ZERO, class, number * 100, &mut actions);
-            push(&mut channels, Instant::ZERO, class, number * 100 + 1, &mut actions);
-        }
-        let expected = [1000, 400, 401, 300, 301, 200, 201, 100, 101, 0, 1];
-        assert_eq!(order(&mut channels, Instant::ZERO, &mut actions), expected);
-    }
-
-    #[test]
-    fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
-        for (rotational, most) in [(true, 1), (false, 4)] {
-            let (mut channels, mut actions) = channels(16, rotational);
-            let rebuild = |channels: &mut Channels, now: Instant, lba: u64, actions: &mut Actions| {
-                push(channels, now, IoClass::Rebuild, lba, actions);
-            };
-            // Nobody else is there: all at once.
-            (0..8).for_each(|n| rebuild(&mut channels, Instant::ZERO, n * 8, &mut actions));
-            assert_eq!(actions.drive.len(), 8);
-            // A host goes at once; of the rebuild no more than may be.
-            push(&mut channels, Instant::ZERO, IoClass::Foreground, 5000, &mut actions);
-            (8..16).for_each(|n| rebuild(&mut channels, Instant::ZERO, n * 8, &mut actions));
-            assert_eq!((actions.drive.len(), actions.drive[8].lba.get()), (9, 5000));
-            for index in 0..8 {
-                let tag = actions.drive[index].tag;
-                channels.answered(Instant::ZERO, tag, &mut actions);
-            }
-            assert_eq!(actions.drive.len(), 9 + most, "rotational {rotational}");
-            // When hosts have been silent for a while the end of one command lets all others go.
-            let tag = actions.drive[9].tag;
-            channels.answered(Instant::ZERO + HOSTS_LINGER, tag, &mut actions);
-            assert_eq!(actions.drive.len(), 17);
-        }
-    }
-
-    #[test]
-    fn nobody_waits_beyond_the_age_limit_while_others_come() {
-        for class in [IoClass::Foreground, IoClass::Scrub] {
-            let (mut channels, mut actions) = channels(1, true);
-            let step = Nanos::from_millis(10);
-            let mut now = Instant::ZERO;
-            push(&mut channels, now, IoClass::Foreground, 5000, &mut actions);
-            push(&mut channels, now, class, 1, &mut actions);
-            // Always somebody further up, always in front of it.
-            for turn in 0..40 {
-                push(&mut channels, now, IoClass::Foreground, 6000 + turn * 16, &mut actions);
-                let out = *actions.drive.last().unwrap();
-                now = now + step;
-                channels.answered(now, out.tag, &mut actions);
-            }
-            let when = actions.drive.iter().position(|command| command.lba.get() == 1).unwrap() as u64;
-            let age = AGE.get() / step.get();
-            assert!((age..age + AGE_TURNS).contains(&when), "{class:?} {when}");
-        }
-    }
-
-    #[test]
-    fn a_drive_that_does_not_answer_keeps_nobody_waiting_but_its_own() {
-        let (mut channels, mut actions) = channels(2, true);
-        for lba in 0..50 {
-            push(&mut channels, Instant::ZERO, IoClass::Foreground, lba * 8, &mut actions);
-        }
-        assert_eq!(actions.drive.len(), 2);
-        let other = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(1), DriveId(1));
-        channels.push(Instant::ZERO, &Command { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
-        assert_eq!(actions.drive.last().unwrap().drive, DriveId(1));
-    }
-
-    #[test]
-    fn what_waits_for_a_drive_that_is_gone_comes_out_once() {
-        let (mut channels, mut actions) = channels(1, true);
-        for (number, class) in (0..).zip([IoClass::Foreground, IoClass::Rebuild, IoClass::Foreground]) {
-            push(&mut channels, Instant::ZERO, class, number, &mut actions);
-        }
-        assert!(channels.cancel_queued(DriveId(0)).is_some() && channels.cancel_queued(DriveId(0)).is_some());
-        assert!(channels.cancel_queued(DriveId(0)).is_none());
-        assert_eq!(channels.get(DriveId(0)).unwrap().pending(), 1);
-    }
-}
+mod tests;
