@@ -336,25 +336,24 @@ impl Controller {
             }
             if let Some(op) = self.ready.pop() {
                 self.step(op, actions);
-            } else if self.is_quiet() || !self.run_one_waiting(actions) {
+            } else if self.is_quiet() {
+                self.note_hurry();
+                return;
+            } else if !self.run_one_waiting(actions) {
                 return;
             }
         }
     }
 
-    /// Would [`Controller::run_one_waiting`] find nothing? That is so at most looks where nothing is cached, and said here
+    /// Would [`Controller::run_one_waiting`] find nothing? Where nothing is cached that is so nearly always, and is said here
     /// in few steps.
     #[inline(always)]
-    fn is_quiet(&mut self) -> bool {
+    fn is_quiet(&self) -> bool {
         let takes = self.cache.is_on() || self.journal.state != JournalState::None;
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
         let waits = pieces | self.plain.len() | self.admin_waiting.len();
         let is_due = self.set_changed | self.ppl_due | self.ahead.wanted | (self.now >= self.sets_due.0);
-        if takes || waits != 0 || is_due {
-            return false;
-        }
-        self.note_hurry();
-        true
+        !(takes || waits != 0 || is_due)
     }
 
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {

@@ -54,7 +54,7 @@ pub struct Limits {
     pub journal_entries_max: u32,
     /// Of the cache so many percent may be dirty at the most.
     pub dirty_max_percent: u64,
-    /// Beyond so many percent dirty, the oldest is written until no more than the low mark is.
+    /// Beyond so many percent dirty, it is written until no more than the low mark is.
     pub dirty_high_percent: u64,
     /// See `dirty_high_percent`.
     pub dirty_low_percent: u64,
@@ -63,7 +63,7 @@ pub struct Limits {
     /// Dirty units in work at once.
     pub destage_units_max: u32,
     /// The same while neither memory nor the journal is short and nobody waits, so that a read that comes finds short
-    /// queues.
+    /// queues; and always of sets that do not go in the order of places.
     pub destage_units_calm: u32,
     /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
     /// one it goes in the order of age.
@@ -161,6 +161,7 @@ impl Limits {
             requests_max: 16,
             pieces_max: 16,
             piece_bytes_max: Bytes::kib(128),
+            destage_units_max: 32,
             ops_max: 64,
             commands_max: 512,
             drive_depth_max: 8,
@@ -223,6 +224,10 @@ impl Limits {
             "a cache must hold at least 16 dirty lines",
         )?;
         ensure(self.destage_units_max >= 1 && self.destage_units_calm >= 1, "at least one dirty unit must be in work")?;
+        ensure(
+            self.destage_units_max <= self.ops_max / 2,
+            "dirty units in work must leave half of the operations to others",
+        )?;
         ensure(
             self.destage_zones.is_power_of_two() && self.destage_zones <= DESTAGE_ZONES_MAX,
             "the zones of destage must be a power of two, at most 32768",

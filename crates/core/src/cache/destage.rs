@@ -9,10 +9,10 @@ use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeI
 use super::bands::StripeRows;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::shares::Pace;
-use super::unit_extent;
 use super::units::UnitState;
+use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
-use crate::array::set::Life;
+use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::geometry::{Geometry, Parity, StripeRole};
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
@@ -22,18 +22,26 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// How the dirty units of a set are written, with so many in work at the most. Of one that is being stopped each is tried
-/// once. More than are in work while nothing hurries are of use where there is something to sort: members that spin.
-fn pace_of(sets: &[Option<crate::array::set::Set>], set: SetId, (most, calm): (u32, u32)) -> Pace {
+/// Dirty units that may be in work for a set, if it is alone.
+#[derive(Clone, Copy)]
+struct Places {
+    /// Of one that is swept over: there is something to sort.
+    swept: u32,
+    /// Of others.
+    plain: u32,
+}
+
+/// How the dirty units of a set are written. Of one that is being stopped each is tried once.
+fn pace_of(sets: &[Option<Set>], set: SetId, places: Places) -> Pace {
     let Some(set) = &sets[set.index()] else {
-        return Pace { delay: Nanos::ZERO, again: true, sweeps: false, places: calm };
+        return Pace { delay: Nanos::ZERO, again: true, sweeps: false, places: places.plain };
     };
-    let sweeps = set.policy.sorting && !set.is_flash;
+    let sweeps = set.policy.sorting && may_sweep(set);
     Pace {
         delay: set.heads.tuning.destage_delay,
         again: set.life != Life::Stopping,
         sweeps,
-        places: if sweeps { most } else { calm },
+        places: if sweeps { places.swept } else { places.plain },
     }
 }
 
@@ -46,11 +54,18 @@ impl Controller {
         self.channels.destage_hurries = waited | pressed;
     }
 
-    /// Dirty units that may be in work, at the most now, and while nobody waits for them: then a read that comes finds short
-    /// queues.
-    fn destage_places(&self) -> (u32, u32) {
-        let (most, calm) = (self.limits.destage_units_max, self.limits.destage_units_calm);
-        (if self.channels.destage_hurries { most } else { most.min(calm) }, most.min(calm))
+    /// Few while nobody waits for them: then a read that comes finds short queues.
+    fn destage_places(&self) -> Places {
+        let most = self.limits.destage_units_max;
+        let plain = most.min(self.limits.destage_units_calm);
+        Places { swept: if self.channels.destage_hurries { most } else { plain }, plain }
+    }
+
+    /// May one more dirty unit be in work? Where operations wait for frames no more than while nothing hurries: who waits may
+    /// be a host.
+    fn may_destage(&self, places: Places) -> bool {
+        let most = if self.wait_frames.is_empty() { self.limits.destage_units_max } else { places.plain };
+        self.cache.writing < most && self.may_make_background_op()
     }
 
     /// Begin to write dirty units, as many as may be in work; true where something moved.
@@ -61,7 +76,7 @@ impl Controller {
             return false;
         }
         let (mut moved, places) = (false, self.destage_places());
-        while self.cache.writing < places.0 && self.may_make_background_op() {
+        while self.may_destage(places) {
             let presses = self.journal.presses;
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
@@ -90,8 +105,7 @@ impl Controller {
     /// When destage wants to be called again by itself.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
         let places = self.destage_places();
-        let waits = self.cache.writing >= places.0 || !self.may_make_background_op();
-        if waits || self.journal.replay.is_active() {
+        if !self.may_destage(places) || self.journal.replay.is_active() {
             return None;
         }
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses)

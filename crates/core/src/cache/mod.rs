@@ -27,6 +27,7 @@ pub(crate) mod write;
 
 use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
+use crate::array::set::Set;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use lines::{lines_of, Lines, Mask, LINE_SECTORS};
@@ -114,11 +115,18 @@ pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors)
     }
 }
 
-/// The zone of a set of so many that a place lies in; none where all members of a zone would be one, and the others idle.
-fn zone_at(geometry: &Geometry, zones: u32, at: SetLba) -> u16 {
-    match geometry {
-        Geometry::Linear(_) => sweep::NO_ZONE,
-        _ => sweep::zone_of(zones, geometry.capacity(), at),
+/// Is the order of places of use to a set? Not where no member spins, nor where all members of a zone would be one, and the
+/// others idle.
+fn may_sweep(set: &Set) -> bool {
+    !set.is_flash && !matches!(set.geometry, Geometry::Linear(_))
+}
+
+/// The zone of a set of so many that a place lies in.
+fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
+    if may_sweep(set) {
+        sweep::zone_of(zones, set.geometry.capacity(), at)
+    } else {
+        sweep::NO_ZONE
     }
 }
 

@@ -187,10 +187,13 @@ impl Cache {
 
     /// The unit of a set that is nearest above the one that was written last, of those for which the same holds as for the
     /// oldest: a flush waits for them, the journal needs them gone, memory is short, or they are old. Nothing is passed
-    /// over for what helps less.
+    /// over for what helps less; where the journal needs everything gone that is the oldest.
     fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, pace: Pace, pressed: u64) -> u32 {
         let (flushed, drained, epoch) = (self.syncs > 0, self.is_drained(set), self.units.get(oldest).epoch);
         let presses = self.keeps_entry_below(oldest, pressed);
+        if presses && pressed == u64::MAX {
+            return oldest;
+        }
         let Self { units, lines, .. } = self;
         units.sweep(set, oldest, now, |unit| match (flushed, presses) {
             (true, _) => unit.epoch == epoch,

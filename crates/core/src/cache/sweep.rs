@@ -11,8 +11,8 @@ use super::list::{Link, List};
 
 /// A unit that is in no zone.
 pub(crate) const NO_ZONE: u16 = u16::MAX;
-/// Zones that are looked at for one unit that may be written, at the most.
-const LOOKS_MAX: u32 = 64;
+/// Zones that are looked at for one unit that may be written, at the most: where many may, one of the first has one.
+const LOOKS_MAX: u32 = 16;
 
 /// Which zone of so many a place of a set of this size lies in: all zones have the same power of two of sectors.
 pub(crate) fn zone_of(zones: u32, capacity: Sectors, at: SetLba) -> u16 {
@@ -68,9 +68,14 @@ impl Sweep {
     /// Go on: the next unit that may be written, of those that are in front in their zones. `None` where none of the zones
     /// that are looked at has one.
     pub(crate) fn next(&mut self, now: Instant, may: impl Fn(u32, Instant) -> bool) -> Option<u32> {
-        let (mut zone, mut since) = (self.hand, self.since.unwrap_or(now));
+        let (mut zone, mut since, mut is_below) = (self.hand, self.since.unwrap_or(now), false);
         for look in 0..LOOKS_MAX {
-            let found = self.taken_from(zone).or_else(|| self.taken_from(0))?;
+            let mut next = self.taken_from(zone);
+            if next.is_none() && !is_below {
+                (next, is_below) = (self.taken_from(0), true);
+            }
+            // At last in the hand's own zone again, at what came there since.
+            let found = next.filter(|found| !is_below || *found <= self.hand)?;
             if look > 0 || found != self.hand {
                 since = now;
             }
@@ -188,17 +193,20 @@ mod tests {
     #[test]
     fn no_more_zones_are_looked_at_than_the_limit() {
         let mut model = Model::new(128);
-        let barred: Vec<u32> = (0..LOOKS_MAX).take(UNITS - 1).collect();
-        for unit in &barred {
+        let barred: Vec<u32> = (0..LOOKS_MAX).collect();
+        for unit in &barred[1..] {
             model.push(*unit, u16::try_from(*unit).expect("few"));
         }
-        assert_eq!(model.take(&barred), None);
-        let last = u32::try_from(UNITS - 1).expect("few");
+        let last = LOOKS_MAX + 1;
         model.push(last, 100);
         assert_eq!(model.take(&barred), Some(last), "the last look finds it");
-        model.push(last, 20);
-        model.sweep.jump(20, model.now);
-        assert_eq!(model.take(&barred[..20]), Some(20));
+        model.sweep.jump(0, model.now);
+        model.push(barred[0], 0);
+        model.push(last, 100);
+        assert_eq!(model.take(&barred), None, "one zone more is before it");
+        model.sweep.jump(100, model.now);
+        assert_eq!(model.take(&barred), Some(last));
+        assert_eq!(model.take(&barred), None, "nobody looks at a zone twice");
     }
 
     #[test]

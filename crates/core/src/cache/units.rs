@@ -155,7 +155,8 @@ impl Units {
             lists: Vec::new(),
             zone_links: alloc::vec![Link::NEW; count as usize],
             sweeps: Vec::new(),
-            zones,
+            // Without a cache there is nothing to go over.
+            zones: if count == 0 { 1 } else { zones },
             promising: 0,
             refused: Vec::new(),
         }
@@ -314,15 +315,19 @@ impl Units {
     }
 
     /// The next unit of a set in the order of places, of those in front in their zones that may be written; the one that
-    /// waits since longest, which may, where none of the zones that come next has one.
+    /// waits since longest, which may, where none of the zones that come next has one, or where it is in none itself: its
+    /// turn would never come.
     pub(crate) fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, may: impl Fn(&DirtyUnit) -> bool) -> u32 {
         let Self { sweeps, units, .. } = self;
         let (sweep, zone) = (&mut sweeps[set.index()], units[oldest as usize].zone);
+        if zone == NO_ZONE {
+            return oldest;
+        }
         let found = sweep.next(now, |index, arrived| {
             let unit = &units[index as usize];
             unit.since <= arrived && may(unit)
         });
-        if found.is_none() && zone != NO_ZONE {
+        if found.is_none() {
             sweep.jump(zone, now);
         }
         found.unwrap_or(oldest)

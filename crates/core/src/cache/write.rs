@@ -7,7 +7,6 @@
 use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
-use super::sweep::NO_ZONE;
 use super::units::UnitState;
 use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
@@ -358,7 +357,7 @@ impl Controller {
         entry.dirty.new += 1;
         let epoch = entry.dirty.epoch;
         let (at, _) = unit_extent(&entry.geometry, number);
-        let zone = if entry.is_flash { NO_ZONE } else { zone_at(&entry.geometry, zones, at) };
+        let zone = zone_at(entry, zones, at);
         self.cache.units.make((set, number, zone), now, epoch)
     }
 

@@ -13,8 +13,8 @@
 //!
 //! A drive that sorts its commands prefers those that go on in order, and so a rebuild to every host. While hosts use a
 //! drive it gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the
-//! others wait here, where hosts go first. And while a drive that spins has a command of a host, no more than
-//! [`PASSES_MAX`] of them may go past it, one after the other.
+//! others wait here, where hosts go first. And while a drive that spins has commands of hosts, no more than
+//! [`PASSES_MAX`] of them go past those before one of hosts has ended.
 //!
 //! A command that is not answered in time is given up: whoever asked for it is told, and its member fails. But
 //! the drive may still carry it out, so it stays in the table, quarantined, and its frames stay held, until
@@ -89,7 +89,7 @@ pub(crate) struct Channel {
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
-    /// Of those issued, commands of rebuild and scrub, and such that hosts asked for.
+    /// Of those issued, commands of rebuild and scrub, and such that hosts wait for.
     background: u32,
     hosts: u32,
     /// Commands of rebuild and scrub beside one of a host, since one of those ended.
@@ -148,8 +148,8 @@ const AGE_TURNS: u64 = 4;
 /// flash. What a host waits for behind them is as long as that.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
-/// So many of them pass a host's command that such a drive has: the way there and back is two seeks, and in the time of one
-/// of those it reads a few of what goes on in order.
+/// So many of them pass the commands of hosts that such a drive has, before one of those ends: the way there and back is
+/// two seeks, and in the time of one it reads a few of what goes on in order.
 const PASSES_MAX: u32 = 8;
 /// Hosts use a drive for so long after their last command to it: longer than one waits between two requests, as a rule.
 const HOSTS_LINGER: Nanos = Nanos::from_millis(500);

@@ -367,7 +367,7 @@ fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
     let brief = random.chance(1, 2);
     let time = |brief_millis, usual| if brief { Nanos::from_millis(brief_millis) } else { usual };
     let journal = if journalled { Bytes::kib(*random.pick(&[256, 256, 1024])) } else { Bytes(0) };
-    Limits {
+    let mut limits = Limits {
         pool: small.pool + cache + journal,
         cache,
         journal,
@@ -380,7 +380,10 @@ fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
         bitmap_clear_delay: time(10, small.bitmap_clear_delay),
         checkpoint_interval: time(20, small.checkpoint_interval),
         ..small
-    }
+    };
+    limits.destage_units_calm = limits.destage_units_max.div_ceil(4);
+    limits.destage_zones = if brief { 4 } else { limits.destage_zones };
+    limits
 }
 
 /// A journal where the settings ask for one; sometimes one that waits for the settings to change.
