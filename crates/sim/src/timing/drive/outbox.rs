@@ -1,67 +1,74 @@
 //! Completions that are decided but not due yet, in order of time.
 
 use openraid_units::{Instant, Tag};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 
-/// Completions by the time at which they are due; equal times in the order in which they were decided.
+/// Completions by the time at which they are due; equal times in the order in which they were decided. The first stands
+/// last: most often there are one or two.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
-    heap: BinaryHeap<Due>,
-    decided: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Due {
-    at: Instant,
-    order: u64,
-    tag: Tag,
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-impl Eq for Due {}
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Due {
-    /// The earliest is the greatest, as the heap gives the greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
+    line: Vec<(Instant, Tag)>,
 }
 
 impl Outbox {
     /// A command will be done at this time.
+    #[inline]
     pub fn push(&mut self, at: Instant, tag: Tag) {
-        self.decided += 1;
-        self.heap.push(Due { at, order: self.decided, tag });
+        match self.line.last() {
+            Some((first, _)) if *first <= at => {
+                let place = self.line.partition_point(|(other, _)| *other > at);
+                self.line.insert(place, (at, tag));
+            }
+            _ => self.line.push((at, tag)),
+        }
     }
     /// When the first is due.
     #[must_use]
+    #[inline]
     pub fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|due| due.at)
+        self.line.last().map(|(at, _)| *at)
     }
     /// The first one that is due, with its time.
+    #[inline]
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, Tag)> {
         if self.next()? > now {
             return None;
         }
-        self.heap.pop().map(|due| (due.at, due.tag))
+        self.line.pop()
     }
     /// Completions that are not due yet, or not taken.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.line.len()
     }
     /// Is none left?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.line.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use openraid_units::TagKind;
+
+    /// Against a list that is sorted by time and by order of coming.
+    #[test]
+    fn completions_come_by_time_and_equal_ones_as_they_were_decided() {
+        let (mut random, mut outbox, mut plain) = (Random::new(3), Outbox::default(), Vec::new());
+        for number in 0..20_000 {
+            if random.chance(1, 2) {
+                let (at, tag) = (Instant(random.below(40)), Tag::new(TagKind::Drive, number, 0));
+                outbox.push(at, tag);
+                plain.push((at, number, tag));
+            }
+            let now = Instant(random.below(40));
+            plain.sort_unstable_by_key(|(at, number, _)| (*at, *number));
+            assert_eq!((outbox.next(), outbox.len()), (plain.first().map(|due| due.0), plain.len()));
+            let is_due = plain.first().is_some_and(|due| due.0 <= now);
+            let first = is_due.then(|| plain.remove(0)).map(|(at, _, tag)| (at, tag));
+            assert_eq!(outbox.pop_due(now), first);
+        }
     }
 }

@@ -18,12 +18,52 @@ const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
 /// Places for the games of as many stations as there can be.
 const GAMES: usize = 2 << STATION_BITS;
 
+/// A station and when it has something to do, in one number, the least of which is the next: the time stands above the
+/// station.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Entry(u64);
+
+impl Entry {
+    /// Nothing will happen.
+    const NEVER: Self = Self(u64::MAX);
+
+    /// Later than the calendar reaches is never.
+    #[inline]
+    fn new(station: usize, at: Instant) -> Self {
+        if at.0 >> (64 - STATION_BITS) == 0 {
+            Self(at.0 << STATION_BITS | station as u64)
+        } else {
+            Self::NEVER
+        }
+    }
+
+    /// What is due by now is no greater than this; never is.
+    #[inline]
+    pub fn last_of(now: Instant) -> Self {
+        Self::new((1 << STATION_BITS) - 1, now).min(Self(u64::MAX - 1))
+    }
+
+    #[inline]
+    pub fn at(self) -> Instant {
+        if self == Self::NEVER {
+            Instant::NEVER
+        } else {
+            Instant(self.0 >> STATION_BITS)
+        }
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // ten bits
+    pub fn station(self) -> usize {
+        (self.0 & STATION_MASK) as usize
+    }
+}
+
 /// The next moments of all stations.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// Time and station in one number, the least of which is the next. The games: place 1 is the root, the places of
-    /// game `n` are `2n` and `2n + 1`, and the stations come last.
-    games: Box<[u64; GAMES]>,
+    /// The games: place 1 is the root, the places of game `n` are `2n` and `2n + 1`, and the stations come last.
+    games: Box<[Entry; GAMES]>,
     /// Places for stations, a power of two, and stations.
     places: usize,
     stations: usize,
@@ -31,7 +71,7 @@ pub(super) struct Calendar {
 
 impl Calendar {
     pub fn new() -> Self {
-        Self { games: Box::new([u64::MAX; GAMES]), places: 1, stations: 0 }
+        Self { games: Box::new([Entry::NEVER; GAMES]), places: 1, stations: 0 }
     }
 
     /// One more station that has nothing to do yet: its number.
@@ -44,7 +84,7 @@ impl Calendar {
             let old = self.places;
             self.places *= 2;
             self.games.copy_within(old..2 * old, 2 * old);
-            self.games[3 * old..4 * old].fill(u64::MAX);
+            self.games[3 * old..4 * old].fill(Entry::NEVER);
             for game in (1..self.places).rev() {
                 self.games[game] = self.games[2 * game].min(self.games[2 * game + 1]);
             }
@@ -53,20 +93,10 @@ impl Calendar {
         self.stations - 1
     }
 
-    /// Time and station in one number. Later than the calendar reaches is never.
-    #[inline]
-    fn entry(station: usize, at: Instant) -> u64 {
-        if at.0 >> (64 - STATION_BITS) == 0 {
-            at.0 << STATION_BITS | station as u64
-        } else {
-            u64::MAX
-        }
-    }
-
     /// This is when a station has something to do next.
     #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
-        let entry = Self::entry(station, at);
+        let entry = Entry::new(station, at);
         // Every place is below the number of games: the remainders change nothing but what the compiler has to check.
         let mut place = (self.places + station) % GAMES;
         let mut winner = entry;
@@ -83,14 +113,7 @@ impl Calendar {
     /// The station that is next, and when that is.
     #[cfg(test)]
     pub fn earliest(&self) -> (Instant, usize) {
-        Self::read(self.games[1])
-    }
-
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // ten bits
-    fn read(entry: u64) -> (Instant, usize) {
-        let at = if entry == u64::MAX { Instant::NEVER } else { Instant(entry >> STATION_BITS) };
-        (at, (entry & STATION_MASK) as usize)
+        (self.games[1].at(), self.games[1].station())
     }
 }
 
@@ -137,7 +160,7 @@ pub(super) struct Lines<E> {
     /// has; whether it still comes before everything else says its entry, which is never where there is none.
     soon: (Instant, E),
     soon_line: usize,
-    soon_entry: u64,
+    soon_entry: Entry,
 }
 
 /// The line of an event that there is not.
@@ -146,7 +169,7 @@ const NO_LINE: usize = usize::MAX;
 impl<E: Copy> Lines<E> {
     /// No lines. `any` stands where an event would, and never happens.
     pub fn new(any: E) -> Self {
-        Self { lines: Vec::new(), soon: (Instant::NEVER, any), soon_line: NO_LINE, soon_entry: u64::MAX }
+        Self { lines: Vec::new(), soon: (Instant::NEVER, any), soon_line: NO_LINE, soon_entry: Entry::NEVER }
     }
 
     pub fn len(&self) -> usize {
@@ -159,25 +182,37 @@ impl<E: Copy> Lines<E> {
     }
 
     /// Something will happen; not before what was handed in earlier to that line.
+    #[inline]
     pub fn push(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
         let own = &mut self.lines[line];
-        let entry = Calendar::entry(own.station, at);
+        let entry = Entry::new(own.station, at);
         // Equal entries are of one line, and the one that is here comes first.
         if entry >= self.soon_entry.min(calendar.games[1]) || !own.events.is_empty() {
-            return own.push(calendar, at, event);
+            return self.push_late(calendar, line, at, event);
         }
         if self.soon_line != NO_LINE {
-            let other = &mut self.lines[self.soon_line];
-            calendar.set(other.station, self.soon.0);
-            other.events.push_front(self.soon);
+            self.put_back(calendar);
         }
         (self.soon, self.soon_line, self.soon_entry) = ((at, event), line, entry);
     }
 
+    #[inline(never)]
+    fn push_late(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
+        self.lines[line].push(calendar, at, event);
+    }
+
+    /// What came before everything else does so no more: it goes to its line.
+    #[inline(never)]
+    fn put_back(&mut self, calendar: &mut Calendar) {
+        let other = &mut self.lines[self.soon_line];
+        calendar.set(other.station, self.soon.0);
+        other.events.push_front(self.soon);
+    }
+
     /// The station that is next, and when that is.
     #[inline]
-    pub fn earliest(&self, calendar: &Calendar) -> (Instant, usize) {
-        Calendar::read(self.soon_entry.min(calendar.games[1]))
+    pub fn earliest(&self, calendar: &Calendar) -> Entry {
+        self.soon_entry.min(calendar.games[1])
     }
 
     /// What happens in a line at `now`, if anything.
@@ -190,7 +225,7 @@ impl<E: Copy> Lines<E> {
         if at > now {
             return None;
         }
-        (self.soon_line, self.soon_entry) = (NO_LINE, u64::MAX);
+        (self.soon_line, self.soon_entry) = (NO_LINE, Entry::NEVER);
         Some(event)
     }
 }
@@ -217,10 +252,13 @@ mod tests {
                 came += 1;
             }
             let Some(first) = plain.iter().min().copied() else {
-                assert_eq!(lines.earliest(&calendar).0, Instant::NEVER);
+                assert_eq!(lines.earliest(&calendar).at(), Instant::NEVER);
                 continue;
             };
-            assert_eq!(lines.earliest(&calendar), (Instant(first.0), first.1));
+            let entry = lines.earliest(&calendar);
+            assert_eq!((entry.at(), entry.station()), (Instant(first.0), first.1));
+            assert!(entry <= Entry::last_of(Instant(first.0)));
+            assert!(first.0 == 0 || entry > Entry::last_of(Instant(first.0 - 1)));
             now = first.0;
             let idle = (first.1 + 1) % LINES;
             let is_due = plain.iter().any(|event| event.1 == idle && event.0 <= now);
@@ -247,6 +285,16 @@ mod tests {
         assert_eq!(first.pop(&mut calendar, Instant(7)), Some('a'));
         assert_eq!(first.pop(&mut calendar, Instant(7)), Some('b'));
         assert_eq!(calendar.earliest().0, Instant::NEVER);
+    }
+
+    #[test]
+    fn nothing_is_due_that_never_happens() {
+        let far = Instant(1 << (64 - STATION_BITS));
+        for now in [Instant::ZERO, Instant(far.0 - 1), far, Instant::NEVER] {
+            assert!(Entry::new(3, far) > Entry::last_of(now) && Entry::new(3, far).at() == Instant::NEVER);
+        }
+        assert!(Entry::new(1023, Instant(7)) <= Entry::last_of(Instant(7)));
+        assert!(Entry::new(0, Instant(8)) > Entry::last_of(Instant(7)));
     }
 
     #[test]

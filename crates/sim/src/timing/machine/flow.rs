@@ -9,7 +9,7 @@
 //!
 //! What takes no time is not an event: it happens at once.
 
-use openraid_core::actions::{Direction, DriveCommand, DriveOp, IoClass, JobKind, ParityJob, ReplyStatus, Transfer};
+use openraid_core::actions::{Direction, DriveOp, IoClass, JobKind, ParityJob, ReplyStatus, Transfer};
 use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
@@ -56,6 +56,7 @@ impl<D: DriveModel> Machine<D> {
         }
         if station == self.stations.len() {
             self.stirred = true;
+            self.engine_due = Instant::NEVER;
             self.calendar.set(station, Instant::NEVER);
             return;
         }
@@ -205,8 +206,7 @@ impl<D: DriveModel> Machine<D> {
             digest.advance(self.now, &self.actions);
         }
         for at in 0..self.actions.drive.len() {
-            let command = self.actions.drive[at];
-            self.issue(&command);
+            self.issue(at);
         }
         for at in 0..self.actions.transfers.len() {
             let transfer = self.actions.transfers[at];
@@ -222,17 +222,20 @@ impl<D: DriveModel> Machine<D> {
             self.request_ended(slot, reply.status, done);
         }
         let due = self.controller.next_deadline().map_or(Instant::NEVER, |(at, _)| at.max(self.now));
-        self.calendar.set(self.stations.len(), due);
+        if due != self.engine_due {
+            self.engine_due = due;
+            self.calendar.set(self.stations.len(), due);
+        }
     }
 
     /// A command to a member: the processor, then the way there; data of a write goes along.
-    fn issue(&mut self, command: &DriveCommand) {
-        let mut command = *command;
+    fn issue(&mut self, number: usize) {
+        let command = &mut self.actions.drive[number];
         if let (DriveOp::Write { fua }, false) = (&mut command.op, self.plant.through_below.is_zero()) {
             // What the controller does not cache, the drives may.
             *fua = false;
         }
-        let command = &command;
+        let command = &*command;
         let drive = command.drive.index();
         let bytes = command.len.bytes().get();
         let (reads, writes) = (command.op == DriveOp::Read, matches!(command.op, DriveOp::Write { .. }));

@@ -33,7 +33,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 use crate::digest::Digest;
 use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
-use calendar::{Calendar, Lines};
+use calendar::{Calendar, Entry, Lines};
 use flow::{Event, Inside};
 use gate::Gate;
 use plant::{HostCost, ProcessorCost};
@@ -130,6 +130,8 @@ pub struct Machine<D = AnyDrive> {
     capacity: Bytes,
     now: Instant,
     calendar: Calendar,
+    /// When the engine wants to be looked at again, as the calendar has it.
+    engine_due: Instant,
     stations: Vec<Station<D>>,
     lines: Lines<Event>,
     line: Places,
@@ -231,6 +233,7 @@ impl<D: DriveModel> Machine<D> {
             capacity: Bytes::ZERO,
             now: Instant::ZERO,
             calendar,
+            engine_due: Instant::NEVER,
             stations,
             lines,
             line: Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, channels: 5 },
@@ -374,13 +377,21 @@ impl<D: DriveModel> Machine<D> {
     }
 
     /// The thread of this number, made when it is first heard of.
+    #[inline]
     fn worker(&mut self, number: u16) -> usize {
+        if self.workers.len() <= usize::from(number) {
+            self.add_workers(number);
+        }
+        usize::from(number)
+    }
+
+    #[cold]
+    fn add_workers(&mut self, number: u16) {
         while self.workers.len() <= usize::from(number) {
             let server = self.workers.len() % self.host_servers.len();
             self.workers.push(Worker { server, line: self.lines.len(), end: u64::MAX, asked: 0 });
             self.lines.add(&mut self.calendar);
         }
-        usize::from(number)
     }
 
     /// The array of an offset, and the offset in it.
@@ -407,10 +418,10 @@ impl<D: DriveModel> Machine<D> {
     /// The engine moves without end.
     pub fn advance(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Instant {
         let before = done.len();
-        let mut turns = 0;
+        let (mut turns, mut due) = (0, Entry::last_of(self.now));
         loop {
-            let (next, station) = self.lines.earliest(&self.calendar);
-            if next > self.now {
+            let first = self.lines.earliest(&self.calendar);
+            if first > due {
                 if self.stirred {
                     self.engine_moves(done);
                     continue;
@@ -418,15 +429,16 @@ impl<D: DriveModel> Machine<D> {
                 if done.len() > before {
                     return self.now;
                 }
+                let next = first.at();
                 if next > until || next == Instant::NEVER {
                     if until != Instant::NEVER {
                         self.now = self.now.max(until);
                     }
                     return self.now;
                 }
-                (self.now, turns) = (next, 0);
+                (self.now, turns, due) = (next, 0, Entry::last_of(next));
             }
-            self.happen(station, done);
+            self.happen(first.station(), done);
             turns += 1;
             assert!(turns < TURNS_MAX, "the machine stands still at {:?}", self.now);
         }

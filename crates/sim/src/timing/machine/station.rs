@@ -66,6 +66,7 @@ impl Ways {
 #[derive(Debug)]
 pub(super) struct Station<D> {
     drive: D,
+    sectors: u64,
     number: usize,
     channel: Option<usize>,
     /// On their way to the channel, or to the drive where there is none.
@@ -80,6 +81,7 @@ pub(super) struct Station<D> {
 impl<D: DriveModel> Station<D> {
     pub fn new(drive: D, calendar: &mut Calendar, channel: Option<usize>) -> Self {
         Self {
+            sectors: drive.sectors(),
             drive,
             number: calendar.add(),
             channel,
@@ -90,7 +92,7 @@ impl<D: DriveModel> Station<D> {
         }
     }
     pub fn sectors(&self) -> u64 {
-        self.drive.sectors()
+        self.sectors
     }
     pub fn channel(&self) -> Option<usize> {
         self.channel
@@ -177,7 +179,7 @@ impl<D: DriveModel> Station<D> {
 
     /// The drive gets a command. What lies behind its end (the array's description) is at its end.
     fn give(&mut self, now: Instant, command: &DriveCommand) {
-        let sectors = self.drive.sectors();
+        let sectors = self.sectors;
         if command.lba.get() + command.len.get() <= sectors {
             self.drive.submit(now, command);
             return;

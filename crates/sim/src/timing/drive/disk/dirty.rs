@@ -23,6 +23,58 @@ pub struct Extent {
 /// So few beginnings are compared one by one.
 const SEARCH_FEW: usize = 8;
 
+/// Parts of a disk, less one than a power of two.
+const PARTS: usize = 63;
+
+/// How many pieces begin before each part of the disk, all of which are of one length: where a search begins and ends.
+#[derive(Clone, Debug)]
+struct Guide {
+    before: [u16; PARTS + 1],
+    /// Parts times 2^64 by the sectors of the disk.
+    scale: u64,
+}
+
+impl Guide {
+    fn new(sectors: u64) -> Self {
+        let scale = (PARTS as u128) << 64;
+        let scale = u64::try_from(scale / u128::from(sectors.max(1))).unwrap_or(u64::MAX);
+        Self { before: [0; PARTS + 1], scale }
+    }
+
+    /// The part of a sector; of those behind the disk's last one the last.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the upper half of a product; below the number of parts
+    fn part(&self, lba: u64) -> u16 {
+        let part = (u128::from(lba) * u128::from(self.scale)) >> 64;
+        (part as u64).min(PARTS as u64 - 1) as u16
+    }
+
+    /// Places of the pieces that begin in the part of a sector.
+    #[inline]
+    fn around(&self, lba: u64) -> (usize, usize) {
+        let part = usize::from(self.part(lba));
+        (usize::from(self.before[part]), usize::from(self.before[part + 1]))
+    }
+
+    /// One more piece begins here. All parts are counted, as that is a few instructions without a branch.
+    #[inline]
+    fn add(&mut self, start: u64) {
+        let part = self.part(start);
+        for (other, count) in (0u16..).zip(&mut self.before) {
+            *count += u16::from(other > part);
+        }
+    }
+
+    /// One less.
+    #[inline]
+    fn remove(&mut self, start: u64) {
+        let part = self.part(start);
+        for (other, count) in (0u16..).zip(&mut self.before) {
+            *count -= u16::from(other > part);
+        }
+    }
+}
+
 /// The beginning of a piece that is no more.
 const GONE: u64 = u64::MAX;
 
@@ -44,7 +96,10 @@ pub struct Dirty {
     slab: Vec<Extent>,
     spots: Vec<Spot>,
     free: Vec<u16>,
+    guide: Guide,
     ages: VecDeque<Age>,
+    /// Of the oldest piece since when it is here and where it begins, where that is known.
+    eldest: Option<(u64, u64)>,
     sectors: u64,
     sectors_max: u64,
     extents_max: usize,
@@ -52,16 +107,18 @@ pub struct Dirty {
 }
 
 impl Dirty {
-    /// Room for so much, in at most 65535 pieces.
+    /// Room for so much of a disk's `sectors`, in at most 65535 pieces.
     #[must_use]
-    pub fn new(sectors_max: u64, extents_max: usize) -> Self {
+    pub fn new(sectors: u64, sectors_max: u64, extents_max: usize) -> Self {
         Self {
             starts: Vec::new(),
             slots: Vec::new(),
             slab: Vec::new(),
             spots: Vec::new(),
             free: Vec::new(),
+            guide: Guide::new(sectors),
             ages: VecDeque::new(),
+            eldest: None,
             sectors: 0,
             sectors_max,
             extents_max: extents_max.min(usize::from(u16::MAX)),
@@ -102,7 +159,8 @@ impl Dirty {
     #[must_use]
     #[inline]
     pub fn index(&self, lba: u64) -> usize {
-        let (mut before, mut left) = (0, &self.starts[..]);
+        let (mut before, end) = self.guide.around(lba);
+        let mut left = &self.starts[before..end];
         // Three looks at once: each step of a search waits for memory that few have touched before it.
         while left.len() >= SEARCH_FEW {
             let quarter = left.len() / 4;
@@ -135,13 +193,18 @@ impl Dirty {
             self.slab[usize::from(slot)] = extent;
             self.spots[usize::from(slot)] = spot;
         }
+        self.guide.add(extent.start);
         self.starts.insert(index, extent.start);
         self.slots.insert(index, slot);
         slot
     }
 
     fn remove(&mut self, index: usize) -> Extent {
-        self.starts.remove(index);
+        let start = self.starts.remove(index);
+        self.guide.remove(start);
+        if self.eldest.is_some_and(|(_, eldest)| eldest == start) {
+            self.eldest = None;
+        }
         let slot = self.slots.remove(index);
         self.free.push(slot);
         let extent = self.slab[usize::from(slot)];
@@ -187,6 +250,7 @@ impl Dirty {
             };
             self.ages = self.slots.iter().map(age).collect();
             self.ages.make_contiguous().sort_unstable();
+            self.eldest = None;
         }
     }
 
@@ -197,7 +261,15 @@ impl Dirty {
     }
 
     /// The piece that has waited for longest: since when, and where it begins.
+    #[inline]
     pub fn oldest(&mut self) -> Option<(u64, u64)> {
+        if self.eldest.is_none() {
+            self.eldest = self.find_oldest();
+        }
+        self.eldest
+    }
+
+    fn find_oldest(&mut self) -> Option<(u64, u64)> {
         while let Some(age) = self.ages.front() {
             let extent = &self.slab[usize::from(age.slot)];
             if extent.start == age.start && extent.since <= age.since {
@@ -221,6 +293,9 @@ impl Dirty {
         rest.start = start;
         self.spots[usize::from(self.slots[index])] = Spot::of(&geometry.place(start));
         self.starts[index] = start;
+        self.guide.remove(extent.start);
+        self.guide.add(start);
+        self.eldest = None;
         self.ages.push_front(Age { since: extent.since, start, slot: self.slots[index] });
         Extent { end: start, ..extent }
     }
@@ -269,5 +344,42 @@ impl Near<'_> {
     #[inline(always)]
     pub fn spot(&self, piece: u16) -> &Spot {
         &self.spots[usize::from(piece)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use openraid_models::{DriveKind, Library};
+
+    /// Against a plain look through all of them; and who is the oldest is not remembered for too long.
+    #[test]
+    fn pieces_are_found_where_a_plain_search_finds_them() {
+        let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
+        let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
+        let geometry = Geometry::new(disk, drive.capacity.value);
+        let (sectors, mut random) = (geometry.sectors(), Random::new(9));
+        // All of the disk, and one small part of it at its end.
+        for from in [0, sectors - 5000] {
+            let mut dirty = Dirty::new(sectors, 1 << 20, 700);
+            for now in 0..30_000 {
+                let lba = from + random.below(sectors - from - 64) / 8 * 8;
+                let len = random.between(1, 8) * 8;
+                if random.chance(1, 2) && dirty.has_room(lba, len) {
+                    dirty.add(&geometry, now, lba, len);
+                } else if !dirty.starts.is_empty() {
+                    let piece = random.index(dirty.starts.len());
+                    let taken = dirty.take(&geometry, piece, 16);
+                    dirty.written(taken.end - taken.start);
+                }
+                for lba in [0, lba, sectors - 1, sectors, u64::MAX] {
+                    let plain = dirty.starts.iter().filter(|start| **start <= lba).count();
+                    assert_eq!(dirty.index(lba), plain, "pieces that begin by {lba}");
+                }
+                assert_eq!(dirty.oldest(), dirty.find_oldest());
+            }
+            assert!(dirty.number > 5000);
+        }
     }
 }

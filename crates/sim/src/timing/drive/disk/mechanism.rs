@@ -4,7 +4,7 @@
 //! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
 //! reach to be a turn away.
 
-use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS};
+use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -37,18 +37,23 @@ enum Choice {
 
 impl Disk {
     /// Start the next work, if there is any and nothing is going on.
+    #[inline]
     pub(super) fn start(&mut self, now: u64) {
-        if self.work.is_some() {
-            return;
+        if self.work.is_none() {
+            self.start_next(now);
         }
-        self.timer = None;
+    }
+
+    #[inline(never)]
+    fn start_next(&mut self, now: u64) {
+        self.timer = NOTHING_DUE;
         if !self.window.is_empty() && self.reads_on(now) {
             return;
         }
         match self.choose(now) {
             Some(Choice::Command(index)) => self.start_command(now, index),
             Some(Choice::Extent(index)) => self.start_destage(now, index),
-            None => self.timer = self.dirty.oldest().map(|(since, _)| self.destage_time(since)),
+            None => self.timer = self.dirty.oldest().map_or(NOTHING_DUE, |(since, _)| self.destage_time(since)),
         }
     }
 
@@ -65,7 +70,7 @@ impl Disk {
             return false;
         }
         if hold > now {
-            self.timer = Some(hold);
+            self.timer = hold;
             return true;
         }
         self.answer_reached(now);
@@ -164,8 +169,7 @@ impl Disk {
         let wait = if angle >= at { angle - at } else { angle + turn - at };
         let mut end = arrival + wait + span.time;
         // A physical sector that is written in part is read first, and comes round once more.
-        let partial = lba % self.tables.physical != 0 || (lba + len) % self.tables.physical != 0;
-        if write && partial {
+        if write && (lba | (lba + len)) & (self.tables.physical - 1) != 0 {
             end += turn;
         }
         self.busy += end - now;
@@ -204,11 +208,11 @@ impl Disk {
 
     /// The command that is next, and its way; none at all for one that has waited for too long.
     fn nearest_command(&self, now: u64) -> (u32, usize) {
-        let reading = self.view(self.angle(now), false);
-        let writing = View { curve: &self.tables.seek_write, ..reading };
+        let view = self.view(self.angle(now), false);
+        let window = &self.window[..self.window.len().min(self.tables.sorting_window)];
         let mut best = (u32::MAX, 0);
         let mut oldest = (u64::MAX, 0);
-        for (index, waiting) in self.window.iter().take(self.tables.sorting_window).enumerate() {
+        for (index, waiting) in window.iter().enumerate() {
             if waiting.arrived < oldest.0 {
                 oldest = (waiting.arrived, index);
             }
@@ -216,8 +220,8 @@ impl Disk {
             let delay = u32::try_from(ready).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
             let follows = waiting.lba == self.last;
             let spot = Spot::of(&waiting.place);
-            let view = if waiting.write { &writing } else { &reading };
-            let travel = if follows { 0 } else { view.travel(&spot) };
+            let curve = if waiting.write { &self.tables.seek_write } else { view.curve };
+            let travel = if follows { 0 } else { view.travel_by(curve, &spot) };
             // No way is shorter than the time until the arm is there.
             if delay + travel >= best.0 {
                 continue;
@@ -309,11 +313,16 @@ impl View<'_> {
     /// Time of the arm and of the heads.
     #[inline(always)]
     fn travel(&self, to: &Spot) -> u32 {
+        self.travel_by(self.curve, to)
+    }
+
+    #[inline(always)]
+    fn travel_by(&self, curve: &SeekCurve, to: &Spot) -> u32 {
         let distance = self.cylinder.abs_diff(to.cylinder);
         if distance == 0 {
             return if self.head == to.head { 0 } else { self.head_switch };
         }
-        self.curve.time(distance)
+        curve.time(distance)
     }
 
     /// Time to a sector, as the firmware sees it. `delay` passes before the arm moves, for `travel`. What follows the

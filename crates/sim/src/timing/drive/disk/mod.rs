@@ -38,6 +38,9 @@ const SHORT_TRANSFER: u64 = 256;
 /// Data is written out in pieces of at most so many sectors, so that room comes free bit by bit.
 const DESTAGE_SECTORS: u64 = 512;
 
+/// The time of what will not happen.
+const NOTHING_DUE: u64 = u64::MAX;
+
 /// What all disks of one profile share.
 #[derive(Debug)]
 pub struct DiskTables {
@@ -109,12 +112,19 @@ impl DiskTables {
         &self.geometry
     }
 
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // an index of more than 32 bits is beyond the table anyway
     fn transfer(&self, sectors: u64) -> u64 {
         match self.transfers.get(sectors as usize) {
             Some(time) => *time,
-            None => self.link_rate.time(Bytes(sectors * 512)).0,
+            None => self.long_transfer(sectors),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_transfer(&self, sectors: u64) -> u64 {
+        self.link_rate.time(Bytes(sectors * 512)).0
     }
 }
 
@@ -188,7 +198,8 @@ pub struct Disk {
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
     work: Option<Work>,
-    timer: Option<u64>,
+    /// When it looks for work again, if it has none.
+    timer: u64,
     segments: Segments,
     dirty: Dirty,
     cylinder: u32,
@@ -208,7 +219,7 @@ impl Disk {
     #[must_use]
     pub fn new(tables: Arc<DiskTables>, options: &DriveOptions, random: &mut Random) -> Self {
         let segments = Segments::new(tables.segments, tables.ahead);
-        let dirty = Dirty::new(tables.dirty, tables.dirty_extents);
+        let dirty = Dirty::new(tables.geometry.sectors(), tables.dirty, tables.dirty_extents);
         Self {
             phase: random.below(u64::from(tables.geometry.turn())),
             slowness: random.below(SPINDLE_TOLERANCE),
@@ -219,7 +230,7 @@ impl Disk {
             beyond: VecDeque::new(),
             flushes: Vec::new(),
             work: None,
-            timer: None,
+            timer: NOTHING_DUE,
             segments,
             dirty,
             cylinder: 0,
@@ -321,32 +332,32 @@ impl Disk {
         self.outbox.push(Instant(end), tag);
     }
 
-    /// When the mechanism's next step is due.
+    /// When the mechanism's next step is due; [`NOTHING_DUE`] if there is none.
     #[inline]
-    fn due(&self) -> Option<u64> {
-        self.work.as_ref().map(|work| work.end).or(self.timer)
+    fn due(&self) -> u64 {
+        self.work.as_ref().map_or(self.timer, |work| work.end)
     }
 
     /// When somebody has to look, so that no completion comes too late. What happens inside is made up for at the next
     /// look, each step at its own time; nobody need come for a step that completes nothing and lets nothing of what waits
     /// be completed before the end that is named here.
     #[inline]
-    fn next_stir(&self) -> Option<u64> {
-        let due = self.due()?;
-        if !self.flushes.is_empty() || !self.beyond.is_empty() || self.window_writes > 0 {
-            return Some(due);
+    fn next_stir(&self) -> u64 {
+        let due = self.due();
+        if due == NOTHING_DUE || self.flushes.len() + self.beyond.len() + self.window_writes as usize > 0 {
+            return due;
         }
         match &self.work {
             // Whatever is answered behind a read comes over the link behind it.
-            Some(Work { kind: WorkKind::Read { len, .. }, .. }) => Some(self.read_end(due, *len)),
-            Some(Work { kind: WorkKind::Write { .. }, .. }) => Some(due),
+            Some(Work { kind: WorkKind::Read { len, .. }, .. }) => self.read_end(due, *len),
+            Some(Work { kind: WorkKind::Write { .. }, .. }) => due,
             // Only what is in the cache goes out.
             Some(Work { kind: WorkKind::Destage { .. }, .. }) | None
                 if self.window.is_empty() && self.blocked.is_empty() =>
             {
-                None
+                NOTHING_DUE
             }
-            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None => Some(due),
+            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None => due,
         }
     }
 
@@ -359,8 +370,9 @@ impl Disk {
     /// Everything that is due by `now`, except for giving out completions.
     #[inline(always)]
     fn settle(&mut self, now: u64) {
-        while let Some(due) = self.due().filter(|due| *due <= now) {
-            self.settle_step(due);
+        let now = now.min(NOTHING_DUE - 1);
+        while self.due() <= now {
+            self.settle_step(self.due());
         }
     }
 
@@ -368,7 +380,7 @@ impl Disk {
     fn settle_step(&mut self, due: u64) {
         match self.work.take() {
             Some(work) => self.finish(&work),
-            None => self.timer = None,
+            None => self.timer = NOTHING_DUE,
         }
         self.proceed(due);
     }
@@ -404,7 +416,7 @@ impl Disk {
 
     /// Take what waits outside, answer flushes, and give the mechanism something to do.
     fn proceed(&mut self, now: u64) {
-        loop {
+        while !(self.flushes.is_empty() && self.beyond.is_empty()) {
             self.end_flushes(now);
             let closed = !self.flushes.is_empty() && !self.tables.flush_queued;
             if closed || self.inside() >= self.tables.queue_depth {
@@ -463,10 +475,8 @@ impl DriveModel for Disk {
     }
 
     fn next(&self) -> Option<Instant> {
-        match (self.next_stir(), self.outbox.next()) {
-            (Some(inner), Some(outer)) => Some(outer.min(Instant(inner))),
-            (inner, outer) => inner.map(Instant).or(outer),
-        }
+        let next = self.next_stir().min(self.outbox.next().map_or(NOTHING_DUE, |at| at.0));
+        (next != NOTHING_DUE).then_some(Instant(next))
     }
 
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>) {
@@ -477,7 +487,7 @@ impl DriveModel for Disk {
     }
 
     fn busy(&self, now: Instant) -> Nanos {
-        if self.due().is_none_or(|due| due > now.0) {
+        if self.due() > now.0 {
             return Nanos(self.busy + self.segments.worked());
         }
         let mut settled = self.clone();

@@ -7,18 +7,22 @@
 use openraid_models::{SeekPoints, SeekTable};
 
 /// Distances, in cylinders, that have an entry of their own.
-const NEAR: u32 = 1024;
+const NEAR: usize = 1024;
 /// Steps over the whole stroke, at most.
 const STEPS: u32 = 2048;
+/// Places for them, a power of two: remainders by it change nothing but what the compiler has to check.
+const PLACES: usize = 4096;
 
 /// Seek times by distance.
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
-    near: Vec<u32>,
+    near: Box<[u32; NEAR]>,
     /// Of each step its time; those of two neighbours stand together, and all of them fill few lines of the processor's
     /// caches.
-    far: Vec<u32>,
+    far: Box<[u32; PLACES]>,
     shift: u32,
+    /// Ones below the step.
+    rest: u32,
 }
 
 impl SeekCurve {
@@ -37,8 +41,10 @@ impl SeekCurve {
         while cylinders >> shift > STEPS {
             shift += 1;
         }
-        let far = (0..=(cylinders >> shift) + 1).map(|step| time(step << shift)).collect();
-        Self { near: (0..NEAR).map(time).collect(), far, shift }
+        let (mut near, mut far) = (Box::new([0; NEAR]), Box::new([0; PLACES]));
+        near.iter_mut().zip(0..).for_each(|(place, distance)| *place = time(distance));
+        far.iter_mut().zip(0..=(cylinders >> shift) + 1).for_each(|(place, step)| *place = time(step << shift));
+        Self { near, far, shift, rest: (1 << shift) - 1 }
     }
 
     /// Time in nanoseconds over so many cylinders; nothing for none.
@@ -46,13 +52,13 @@ impl SeekCurve {
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // between two entries of 32 bits
     pub fn time(&self, distance: u32) -> u32 {
-        if distance < NEAR {
+        if (distance as usize) < NEAR {
             return self.near[distance as usize];
         }
         let step = (distance >> self.shift) as usize;
-        let (from, to) = (self.far[step], self.far[step + 1]);
+        let (from, to) = (self.far[step % PLACES], self.far[(step + 1) % PLACES]);
         let more = to.saturating_sub(from);
-        let rest = u64::from(distance & ((1 << self.shift) - 1));
+        let rest = u64::from(distance & self.rest);
         from + ((u64::from(more) * rest) >> self.shift) as u32
     }
 }

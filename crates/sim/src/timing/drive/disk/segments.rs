@@ -44,39 +44,43 @@ pub enum Lookup {
 }
 
 /// Regions that are told apart, a power of two: many times the segments of any disk.
-const REGIONS: u64 = 1024;
+const REGIONS: usize = 1024;
 
 /// In how many segments there is something of each region of the disk. A region is as long as a segment at least, so
 /// that a segment touches two or three; regions that are [`REGIONS`] apart count as one. Where nothing is, no segment
 /// need be looked at, which is so for most requests that come at random.
 #[derive(Clone, Debug)]
 struct Regions {
-    counts: Vec<u16>,
+    counts: Box<[u16; REGIONS]>,
     shift: u32,
 }
 
 impl Regions {
     fn new(segment_sectors: u64) -> Self {
-        let counts = vec![0; usize::try_from(REGIONS).unwrap_or_default()];
-        Self { counts, shift: segment_sectors.next_power_of_two().trailing_zeros() }
+        Self { counts: Box::new([0; REGIONS]), shift: segment_sectors.next_power_of_two().trailing_zeros() }
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // below the number of regions
+    #[allow(clippy::cast_possible_truncation)] // below 2^64 by the number of regions, a power of two
     fn place(region: u64) -> usize {
-        (region % REGIONS) as usize
+        region as usize % REGIONS
+    }
+
+    /// The regions of `start..end`, which is not empty.
+    #[inline]
+    fn regions(&self, start: u64, end: u64) -> std::ops::Range<u64> {
+        start >> self.shift..((end - 1) >> self.shift) + 1
     }
 
     /// Is anything there of `start..end`, perhaps? A no is certain.
     #[inline]
     fn may_have(&self, start: u64, end: u64) -> bool {
-        (start >> self.shift..=(end - 1) >> self.shift).any(|region| self.counts[Self::place(region)] > 0)
+        self.regions(start, end).any(|region| self.counts[Self::place(region)] > 0)
     }
 
     /// How many times the regions of `start..end` are touched by segments.
     fn most_in(&self, start: u64, end: u64) -> u32 {
-        let regions = start >> self.shift..=(end - 1) >> self.shift;
-        regions.map(|region| u32::from(self.counts[Self::place(region)])).sum()
+        self.regions(start, end).map(|region| u32::from(self.counts[Self::place(region)])).sum()
     }
 
     /// How many of those times by the segment with `begin..known`: all segments together make up all of them.
@@ -84,21 +88,32 @@ impl Regions {
         if begin >= known {
             return 0;
         }
-        let own = begin >> self.shift..=(known - 1) >> self.shift;
-        let of =
-            |region: u64| own.clone().map(|other| u32::from(Self::place(other) == Self::place(region))).sum::<u32>();
-        (start >> self.shift..=(end - 1) >> self.shift).map(of).sum()
+        let mut shared = 0;
+        for region in self.regions(start, end) {
+            for own in self.regions(begin, known) {
+                shared += u32::from(Self::place(own) == Self::place(region));
+            }
+        }
+        shared
     }
 
     fn insert(&mut self, start: u64, end: u64) {
         if start < end {
-            (start >> self.shift..=(end - 1) >> self.shift).for_each(|region| self.counts[Self::place(region)] += 1);
+            let (mut region, last) = (start >> self.shift, (end - 1) >> self.shift);
+            while region <= last {
+                self.counts[Self::place(region)] += 1;
+                region += 1;
+            }
         }
     }
 
     fn remove(&mut self, start: u64, end: u64) {
         if start < end {
-            (start >> self.shift..=(end - 1) >> self.shift).for_each(|region| self.counts[Self::place(region)] -= 1);
+            let (mut region, last) = (start >> self.shift, (end - 1) >> self.shift);
+            while region <= last {
+                self.counts[Self::place(region)] -= 1;
+                region += 1;
+            }
         }
     }
 }
@@ -219,7 +234,15 @@ impl Segments {
     }
 
     /// A segment has these sectors from now on.
+    #[inline]
     fn put(&mut self, index: usize, start: u64, end: u64) {
+        if self.ends[index] != end || self.starts[index] != start {
+            self.put_other(index, start, end);
+        }
+    }
+
+    #[inline(never)]
+    fn put_other(&mut self, index: usize, start: u64, end: u64) {
         self.regions.remove(self.starts[index], self.ends[index]);
         self.regions.insert(start, end);
         (self.starts[index], self.ends[index]) = (start, end);
@@ -281,7 +304,12 @@ impl Segments {
     /// How far reading on has come, if it goes on.
     #[must_use]
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
-        let running = self.running?;
+        let running = self.running.as_ref()?;
+        if now <= running.from {
+            // Most often it is stopped where it began: the head is behind what was read, and no farther.
+            debug_assert!(geometry.reached(running.media) <= running.at, "nothing is read before its time");
+            return Some(running.at);
+        }
         Some(geometry.reached(running.media + now.saturating_sub(running.from)).clamp(running.at, running.limit))
     }
 

@@ -358,7 +358,7 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
         let until = now + Nanos(random.below(pause));
         loop {
             let own = disk.next();
-            let inner = disk.due().map(Instant).filter(|_| often);
+            let inner = Some(Instant(disk.due())).filter(|due| often && *due != Instant::NEVER);
             let Some(next) = own.into_iter().chain(inner).min().filter(|next| *next <= until) else { break };
             (now, looks) = (next, looks + 1);
             disk.advance(now, &mut done);
