@@ -9,7 +9,7 @@ use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
 use openraid_sim::{Loss, Shape};
-use openraid_units::{Nanos, Sectors, Slot};
+use openraid_units::{Bytes, Nanos, Sectors, Slot};
 use support::journalled::Journalled;
 use support::{seeds, Case};
 
@@ -226,6 +226,28 @@ fn a_journal_that_does_not_answer_any_more_is_given_up() {
             assert_ne!(state, JournalState::Live, "{shape}");
             machine.rig.rest();
             assert_eq!(machine.rig.status().session, Session::Off, "{shape}: everything is on the members");
+            machine.rig.judge();
+        }
+    }
+}
+
+/// The smallest useful cache: one request may need as many lines as are left, and those of entries that the tail has not
+/// passed have to be loaded again.
+#[test]
+fn no_more_is_promised_than_the_cache_can_load_again() {
+    for seed in seeds(8, 200) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::with_cache(shape, seed, Bytes::kib(128));
+            let range = 0..machine.rig.session.capacity();
+            let load = Workload { depth: 4, len_max: 64 << 10, align: 4096, range, mix: [0, 1, 0, 0, 0] };
+            for _ in 0..4 {
+                let requests = 10 + machine.rig.random.below(30);
+                machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+                machine.cut();
+            }
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
             machine.rig.judge();
         }
     }

@@ -297,6 +297,8 @@ impl Controller {
         }
         let spare = (u64::from(self.cache.dirty) + LINES_AT_ONCE) * REDO_SECTORS_PER_LINE;
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
+        // Of a small cache so many lines are fewer than one look may take.
+        let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
         if !self.group_takes(1, first, spare) {
             return Sectors::ZERO;
         }
@@ -318,6 +320,7 @@ impl Controller {
         (line, first, last): (u32, u64, u64),
     ) -> openraid_units::PoolOffset {
         let len = Sectors(last - first);
+        debug_assert!(self.journal.log.lines < self.cache.lines.len(), "what the log holds can be loaded again");
         let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
