@@ -66,6 +66,11 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
         "time that each KiB of a read waits on its way to the host where its thread asks for one at a time",
     ),
     ("nested_level_overhead_us", QuirkKind::Number, "cost of a request on a nested level"),
+    (
+        "redundancy_stage_us",
+        QuirkKind::Number,
+        "time that each write to an array with redundancy keeps what is before the cache",
+    ),
     ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
     ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),

@@ -71,6 +71,11 @@ impl ArraySpec {
         }
     }
 
+    /// Does it hold anything more than once, or what it can be computed from?
+    pub(super) fn is_redundant(&self) -> bool {
+        self.parities() > 0 || matches!(self.level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10)
+    }
+
     /// Check the number of members, and the number of those missing, against the level alone.
     ///
     /// # Errors

@@ -26,8 +26,10 @@ const WAITING_BYTES_MAX: u64 = 64 << 10;
 pub(super) enum Event {
     /// A thread has a request ready: it goes to the controller's processor.
     Arrive(u32),
-    /// The controller's processor is done with a request: it goes into the engine.
+    /// The controller's processor is done with a request: it goes on to the engine.
     Enter(u32),
+    /// The stage of redundancy is free for a write: it goes into the engine.
+    Staged(u32),
     /// A thread knows that its request has ended.
     Ended(u32),
     /// Payload is across; the request ends with it, if it is named.
@@ -70,7 +72,8 @@ impl<D: DriveModel> Machine<D> {
     fn handle(&mut self, event: Event, done: &mut Vec<IoDone>) {
         match event {
             Event::Arrive(slot) => self.arrive(slot),
-            Event::Enter(slot) => self.enter(slot),
+            Event::Enter(slot) => self.stage(slot),
+            Event::Staged(slot) => self.enter(slot),
             Event::Ended(slot) => self.tell_host(slot, done),
             Event::Moved(tag, ends) => {
                 self.complete(Completion::Transfer { tag, result: Ok(()) });
@@ -101,6 +104,19 @@ impl<D: DriveModel> Machine<D> {
         }
         let at = self.processor.take(self.now, time);
         self.push(self.line.processor, at, Event::Enter(slot));
+    }
+
+    /// Where the array is redundant, a write goes into the engine when the stage before the cache is free, and keeps it
+    /// for its time: what follows soon waits, what comes later does not.
+    fn stage(&mut self, slot: u32) {
+        let own = self.plant.redundancy_stage;
+        if own == Nanos::ZERO || self.inside[slot as usize].io.kind != IoKind::Write {
+            self.enter(slot);
+            return;
+        }
+        let time = if self.nested { own + self.plant.processor.nested } else { own };
+        let begin = Instant(self.stage.take(self.now, time).0 - time.0);
+        self.push(self.line.stage, begin, Event::Staged(slot));
     }
 
     fn enter(&mut self, slot: u32) {

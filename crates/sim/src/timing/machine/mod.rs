@@ -109,6 +109,7 @@ struct Places {
     from_host: usize,
     parity: usize,
     processor: usize,
+    stage: usize,
     /// The first of the channels' lines.
     channels: usize,
 }
@@ -139,6 +140,8 @@ pub struct Machine<D = AnyDrive> {
     host_ways: Ways,
     member_ways: Ways,
     processor: Servers,
+    /// What writes pass between the processor and the cache, where the array is redundant.
+    stage: Server,
     parity: Server,
     workers: Vec<Worker>,
     host_servers: Vec<Server>,
@@ -222,7 +225,7 @@ impl<D: DriveModel> Machine<D> {
         // The engine's own, behind those of the drives.
         calendar.add();
         let mut lines = Lines::new(Event::Arrive(u32::MAX));
-        (0..5 + channels.len()).for_each(|_| lines.add(&mut calendar));
+        (0..6 + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),
             controller,
@@ -236,11 +239,12 @@ impl<D: DriveModel> Machine<D> {
             engine_due: Instant::NEVER,
             stations,
             lines,
-            line: Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, channels: 5 },
+            line: Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, stage: 5, channels: 6 },
             channels,
             host_ways: Ways::new(&plant.host_way),
             member_ways: Ways::new(&plant.member_way),
             processor: Servers::new(plant.processors),
+            stage: Server::default(),
             parity: Server::default(),
             workers: Vec::new(),
             host_servers: vec![Server::default(); plant.host.processors.max(1) as usize],

@@ -112,6 +112,9 @@ pub struct Plant {
     /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host where its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
+    /// What comes before the cache of an array with redundancy takes so long for each write, one after the other; in
+    /// addition the processor's time for two levels.
+    pub redundancy_stage: Nanos,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,
     /// What is dirty is written after this time.
@@ -162,6 +165,7 @@ impl Default for Plant {
             adapts_after: 0,
             taught: false,
             read_kib: Nanos::ZERO,
+            redundancy_stage: Nanos::ZERO,
             through_below: Bytes::ZERO,
             destage_delay: Nanos::from_secs(5),
             queue_age: Nanos::from_secs(2),

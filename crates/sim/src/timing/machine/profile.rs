@@ -192,6 +192,9 @@ impl MachineSpec {
             (plant.destage_zones, plant.destage_beside_reads) = (CARD_DESTAGE_ZONES, CARD_DESTAGE_BESIDE_READS);
         }
         plant.read_kib = micros(quirk_number(controller, "read_kib_us"));
+        if self.array.is_redundant() {
+            plant.redundancy_stage = micros(quirk_number(controller, "redundancy_stage_us"));
+        }
         if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
             let columns = self.array.members / self.array.legs() - self.array.parities();
             plant.through_below = self.chunk() * u64::from(columns);
