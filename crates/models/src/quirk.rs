@@ -59,7 +59,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ("xor_op_us", QuirkKind::Number, "cost of one parity operation beside its bytes"),
     ("parity_width_cost_us", QuirkKind::Number, "cost of each further member of a parity operation"),
     ("stripe_map_overhead_us", QuirkKind::Number, "cost of each further member command of a request"),
-    ("width_us", QuirkKind::Number, "cost of a request for each further member of its array"),
+    ("width_us", QuirkKind::Number, "cost of a request for each further member that blocks are spread over"),
     (
         "read_kib_us",
         QuirkKind::Number,

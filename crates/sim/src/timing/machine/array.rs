@@ -71,9 +71,18 @@ impl ArraySpec {
         }
     }
 
+    /// Copies of each block.
+    pub(super) fn copies(&self) -> u16 {
+        if matches!(self.level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10) {
+            2
+        } else {
+            1
+        }
+    }
+
     /// Does it hold anything more than once, or what it can be computed from?
     pub(super) fn is_redundant(&self) -> bool {
-        self.parities() > 0 || matches!(self.level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10)
+        self.parities() > 0 || self.copies() > 1
     }
 
     /// Check the number of members, and the number of those missing, against the level alone.

@@ -250,8 +250,9 @@ impl MachineSpec {
         // A drive by itself needs no map.
         let mapped = !matches!(self.array.level, ArrayLevel::Single | ArrayLevel::Jbod);
         let map = if mapped { quirk_number(&self.controller, "stripe_map_overhead_us") } else { 0.0 };
-        let others = u64::from(if mapped { self.array.members - 1 } else { 0 });
-        let width = Nanos(micros(quirk_number(&self.controller, "width_us")).0 * others);
+        // What lies side by side: copies do not.
+        let columns = u64::from(if mapped { self.array.members / self.array.copies() } else { 1 });
+        let width = Nanos(micros(quirk_number(&self.controller, "width_us")).0 * (columns - 1));
         ProcessorCost {
             read: cpu.command.value + width,
             write: cpu.command.value + width,
@@ -384,8 +385,7 @@ impl MachineSpec {
     /// Dirty units in work for so many commands to each member: one of a parity set that is written in part takes a
     /// member of data and those of its redundancy, one of another set is 128 KiB of each copy.
     fn destage_units(&self, depth: f64) -> u32 {
-        let ArraySpec { level, members, .. } = self.array;
-        let copies = if matches!(level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10) { 2 } else { 1 };
+        let (ArraySpec { level, members, .. }, copies) = (self.array, u64::from(self.array.copies()));
         let chunk = if level.has_chunks() { self.chunk().get().min(DIRTY_STRETCH) } else { DIRTY_STRETCH };
         #[allow(clippy::cast_precision_loss)] // a power of two
         let stretch = (DIRTY_STRETCH / chunk * copies) as f64;
