@@ -280,10 +280,7 @@ fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
         return Ok(());
     }
     let rest = limits.pool - limits.cache;
-    // A line and its place in the tables together.
-    let left = u128::from(bound.bytes.get().saturating_sub(rest.get()));
-    let share = left * u128::from(limits.cache.get()) / u128::from((limits.cache + tables).get().max(1));
-    let most = Bytes(u64::try_from(share).unwrap_or(0)).round_down(Bytes::mib(1));
+    let most = cache_that_fits(Bytes(bound.bytes.get().saturating_sub(rest.get())));
     let remedy = if most.is_zero() {
         format!("give less to --memory ({} now)", human(rest))
     } else {
@@ -298,6 +295,21 @@ fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
         human(bound.bytes),
         bound.by
     ))
+}
+
+/// The largest cache, in whole MiB, that has room here with its tables, which grow by steps.
+fn cache_that_fits(room: Bytes) -> Bytes {
+    let fits = |mib| Bytes::mib(mib) + table_bytes(Bytes::mib(mib)) <= room;
+    let (mut most, mut too_much) = (0, room / Bytes::mib(1) + 1);
+    while too_much - most > 1 {
+        let middle = most.midpoint(too_much);
+        if fits(middle) {
+            most = middle;
+        } else {
+            too_much = middle;
+        }
+    }
+    Bytes::mib(most)
 }
 
 /// Start what is wanted.
@@ -505,6 +517,7 @@ mod tests {
         let most = text.rsplit("--cache ").next().and_then(|rest| rest.strip_suffix(" MiB at the most")).unwrap();
         let most: u64 = most.parse().unwrap();
         check_memory(&limits(Bytes::mib(most)), &bound(1184)).unwrap();
+        check_memory(&limits(Bytes::mib(most + 1)), &bound(1184)).unwrap_err();
         assert!(most > 960, "{text}");
         let text = check_memory(&limits(Bytes(0)), &bound(100)).unwrap_err();
         assert!(text.contains("give less to --memory (160 MiB now)"), "{text}");
