@@ -102,7 +102,7 @@ bugs! {
     /// What was said to be void is not.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
     /// The checksums of partial parity are not looked at.
-    PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 300;
+    PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 1000;
     /// Zeroing does nothing.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
