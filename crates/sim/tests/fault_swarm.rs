@@ -89,6 +89,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a member before it is filled", &[38_875]),
     // A request took more lines of a cache of 128 KiB than could be loaded again beside what the log had.
     ("a journal that holds more than its cache", &[54295]),
+    // The judge's own mistake: bits were flipped below what the cache had yet to write.
+    ("a patrol of an array that is not at rest", &[23980]),
 ];
 
 #[test]

@@ -125,7 +125,8 @@ impl Run<'_> {
         self.rest()?;
         let wrong_already =
             (0..self.world.drives_len()).any(|d| !self.world.drive(super::drive_id(d)).faults.wrong.is_empty());
-        if !self.whole(set) || self.sets[set].dirty || wrong_already {
+        // What the cache has kept for longer than one waits for rest may be written over the bits before the patrol comes.
+        if !self.whole(set) || self.sets[set].dirty || wrong_already || !self.world.is_idle() {
             return Ok(());
         }
         let flipped = self.flip_rows(set, places);
