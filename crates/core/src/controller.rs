@@ -19,6 +19,7 @@ use crate::admin::AdminCommand;
 use crate::array::set::Set;
 use crate::array::volume::Array;
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
+use crate::cache::waiters::Waiters;
 use crate::cache::write::Cached;
 use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind, Verdict};
@@ -80,8 +81,8 @@ pub struct Controller {
     pub(crate) cache: Cache,
     /// What is read ahead in all.
     pub(crate) ahead: Ahead,
-    /// Pieces that wait for lines of the cache.
-    pub(crate) cache_waiters: Queue,
+    /// Pieces that wait for the cache or for the journal.
+    pub(crate) cache_waiters: Waiters,
     pub(crate) journal: Journal,
     /// Operations that wait for room in the journal.
     pub(crate) journal_ops: Queue,
@@ -145,7 +146,7 @@ impl Controller {
             work_from: ZERO_REGION_BYTES + host,
             cache: Cache::new(&limits),
             ahead: Ahead::new(&limits),
-            cache_waiters: Queue::new(limits.pieces_max),
+            cache_waiters: Waiters::new(limits.pieces_max),
             journal: Journal::new(&limits),
             journal_ops: Queue::new(limits.ops_max),
             journal_lost_notice: false,
@@ -372,7 +373,8 @@ impl Controller {
         if !self.plain.is_empty() && self.run_plain(actions) {
             return true;
         }
-        if self.may_make_op() && !self.splitting.is_empty() && self.split_next(actions) {
+        let splits = !self.splitting.is_empty() || self.cache_waiters.are_asked();
+        if splits && self.may_make_op() && self.split_next(actions) {
             return true;
         }
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
@@ -496,21 +498,22 @@ impl Controller {
     /// anything waits is done much more often than anything is found.
     #[inline(never)]
     fn split_next(&mut self, actions: &mut Actions) -> bool {
-        while let Some(index) = self.splitting.front() {
+        loop {
+            self.ask_next_waiter();
+            let Some(index) = self.splitting.front() else { return false };
             let piece = &mut self.pieces[index];
             let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= piece.sectors());
             if !done {
                 return self.split_once(index, actions);
             }
-            self.splitting.pop();
             piece.queued = false;
+            self.leave_splitting();
             // While it has operations nothing comes of it, and the next piece has its turn at once.
-            if piece.ops == 0 {
+            if self.pieces[index].ops == 0 {
                 self.check_piece(index, actions);
                 return true;
             }
         }
-        false
     }
 
     /// Make the next operation of a piece.
@@ -534,7 +537,7 @@ impl Controller {
             match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
                 Cached::Taken => return true,
                 Cached::Waits => {
-                    self.splitting.pop();
+                    self.leave_splitting();
                     return true;
                 }
                 Cached::Past(part) => len = part,

@@ -57,6 +57,8 @@ impl Controller {
             journal.flying.sequence,
             journal.replay.is_active(),
         )?;
+        let [lines, others] = self.cache_waiters.len();
+        writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;
         for (name, queue) in self.queues().into_iter().filter(|(_, queue)| !queue.is_empty()) {
             writeln!(out, "{} wait: {name}", queue.len())?;
         }
@@ -99,10 +101,9 @@ impl Controller {
         Ok(())
     }
 
-    fn queues(&self) -> [(&'static str, &Queue); 9] {
+    fn queues(&self) -> [(&'static str, &Queue); 8] {
         [
             ("for a turn", &self.ready),
-            ("for lines of the cache or the journal", &self.cache_waiters),
             ("for room in the journal", &self.journal_ops),
             ("for a piece", &self.wanting),
             ("for operations", &self.splitting),

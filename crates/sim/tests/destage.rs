@@ -6,7 +6,10 @@ mod support;
 use openraid_core::admin::{MemberStatus, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
+use openraid_core::reason::Reason;
+use openraid_sim::drive::Latency;
 use openraid_sim::oracle::session::Workload;
+use openraid_sim::world::WorldSpec;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, Nanos, Sectors};
 
@@ -30,11 +33,16 @@ fn rig(shape: Shape) -> Rig {
     rig_on(shape, true)
 }
 
-fn rig_on(mut shape: Shape, rotational: bool) -> Rig {
+fn rig_on(shape: Shape, rotational: bool) -> Rig {
+    rig_with(shape, rotational, |_| ())
+}
+
+fn rig_with(mut shape: Shape, rotational: bool, change: impl Fn(&mut WorldSpec)) -> Rig {
     shape.data = Sectors::mib(24);
     let mut options = RigOptions { write_cache: WriteCache::Volatile, rotational, ..RigOptions::new(1) };
     let small = Limits::small();
     options.world.limits = Limits { pool: small.pool + CACHE, cache: CACHE, destage_units_max: 1, ..small };
+    change(&mut options.world);
     let mut rig = Rig::new(shape, options);
     rig.rest();
     rig
@@ -174,4 +182,28 @@ fn destage_stops_nobody_while_hosts_write_more_than_members_take() {
     rig.session.drain(&mut rig.world);
     assert!(dirty_lines(&rig) >= LOW - 1, "it was never emptied for them");
     rig.judge();
+}
+
+/// Sixteen writes of one to three lines are asked for at a time, where a drive gives back one unit at a time: those that
+/// need few do not come before those that have waited for more, and who comes last comes last.
+#[test]
+fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
+    const WRITES: u64 = 180;
+    let (shape, unit) = shapes()[2];
+    // Payload comes in the order in which it was asked for.
+    let at_once = Latency { least: Nanos::ZERO, most: Nanos::ZERO, grain: Nanos(1) };
+    let mut rig = rig_with(shape, true, |world| (world.transfers, world.jobs) = (at_once, at_once));
+    let mut tokens = Vec::new();
+    for place in 0..WRITES {
+        let len = (1 + place % 3) * LINE;
+        let payload = vec![place as u8; usize::try_from(len).expect("small")];
+        tokens.push(rig.world.submit(rig.array, RequestKind::Write { fua: false }, place * unit, len, payload));
+    }
+    while rig.world.outstanding() > 0 {
+        rig.world.step();
+    }
+    let waited = rig.status().reasons.iter().find(|(reason, _)| *reason == Reason::WaitedForCache).map_or(0, |r| r.1);
+    assert!(waited > WRITES / 3, "the cache was full for {waited} of them only");
+    let ended: Vec<_> = rig.world.take_finished().map(|(token, _)| token).collect();
+    assert_eq!(ended, tokens);
 }

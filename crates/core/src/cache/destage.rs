@@ -350,10 +350,10 @@ impl Controller {
         error: Option<ReplyStatus>,
     ) {
         self.cache.end_writing(set, lines);
-        self.wake_cache_waiters();
         self.set_changed |= self.set(set).journal.wanted;
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
+        self.wake_for_lines(failed);
         self.set_mut(set).journal.stuck = self.cache.units.is_any_refused(set);
         if !failed {
             self.note_destaged(set, unit);

@@ -23,6 +23,7 @@ pub(crate) mod streams;
 mod sweep;
 pub(crate) mod sync;
 pub(crate) mod units;
+pub(crate) mod waiters;
 pub(crate) mod write;
 
 use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};

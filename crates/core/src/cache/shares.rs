@@ -112,10 +112,23 @@ impl Cache {
         (self.dirty_max - self.high) / self.shares.collectors.max(1)
     }
 
-    /// May one more line of a set be dirty? What failed sets keep takes room away, but never all of it.
-    pub(crate) fn has_dirty_room(&self, set: SetId) -> bool {
+    /// Lines that are dirty of sets that have not failed, and how many may be. What failed sets keep takes room away, but
+    /// never all of it.
+    fn dirty_room(&self) -> (u32, u32) {
         let most = (self.dirty_max - self.held.min(self.dirty_max)).max(self.dirty_max / OTHERS_SHARE);
-        let used = self.dirty - self.held;
+        (self.dirty - self.held, most)
+    }
+
+    /// May one more line be dirty of any set?
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        let (used, most) = self.dirty_room();
+        used < most
+    }
+
+    /// May one more line of a set be dirty?
+    pub(crate) fn has_dirty_room(&self, set: SetId) -> bool {
+        let (used, most) = self.dirty_room();
         let (part, others) = (self.kept_part(), self.shares.collectors.saturating_sub(1));
         if used + part * others < most || others == 0 {
             return used < most;

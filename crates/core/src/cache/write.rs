@@ -69,7 +69,7 @@ impl Controller {
         let promises = self.wants_journal(set);
         // One that is not wanted any more comes to its end only if nothing is added to it.
         if (promises && !self.is_journal_ready(set)) || (!promises && self.is_session_ending(set)) {
-            self.cache_waiters.push(piece);
+            self.cache_waiters.push_other(piece);
             return Cached::Waits;
         }
         if !promises && self.set(set).journal.session != Session::Off && !self.journal.is_live() {
@@ -254,7 +254,10 @@ impl Controller {
             self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
         }
         self.cache.draining = true;
-        self.cache_waiters.push(piece);
+        match reason {
+            Reason::WaitedForCache => self.push_line_waiter(piece),
+            _ => self.cache_waiters.push_other(piece),
+        }
         Cached::Waits
     }
 
@@ -281,7 +284,7 @@ impl Controller {
     /// A write past the cache has ended that promised writes may have waited for.
     pub(crate) fn wake_promised_writes(&mut self, id: SetId) {
         if self.set(id).journal.session == Session::On {
-            self.wake_cache_waiters();
+            self.wake_other_waiters();
         }
     }
 
@@ -376,12 +379,5 @@ impl Controller {
             p: None,
             q: None,
         });
-    }
-
-    /// Lines may be had again: the pieces that wait for some try it.
-    pub(crate) fn wake_cache_waiters(&mut self) {
-        while let Some(piece) = self.cache_waiters.pop() {
-            self.splitting.push(piece);
-        }
     }
 }

@@ -465,9 +465,9 @@ impl Controller {
         }
     }
 
-    /// Something changed for those who found no room in the journal or whose set was not ready for it.
+    /// Something changed for those who found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
-        self.wake_cache_waiters();
+        self.wake_other_waiters();
         while let Some(op) = self.journal_ops.pop() {
             self.ready.push(op);
         }

@@ -62,6 +62,7 @@ impl Controller {
         self.journal_lost_notice = why == JournalLoss::Full;
         self.orphan_groups();
         self.set_changed = true;
+        self.wake_cache_waiters();
         self.wake_journal_waiters();
     }
 
@@ -177,6 +178,7 @@ impl Controller {
         }
         self.set_changed = true;
         self.land_group(actions);
+        self.wake_cache_waiters();
         self.wake_journal_waiters();
     }
 }

@@ -1,0 +1,108 @@
+//! Pieces that wait until the cache, or the journal, takes them.
+//!
+//! Those that wait for lines are asked in their order when a dirty unit is on the members, and only as long as a line more
+//! may be dirty: of hundreds that wait, what became clean is enough for a few. Whatever else changes, all are asked.
+
+use crate::controller::Controller;
+use crate::slab::{Queue, NONE};
+
+/// Who waits.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    /// For lines, the first in front.
+    lines: Queue,
+    /// So many of those were not asked yet since lines became clean.
+    unasked: usize,
+    /// The one of them that is being asked, in front of all that are split, or [`NONE`].
+    asked: u32,
+    /// For room in the journal, its readiness, or a write past the cache.
+    others: Queue,
+}
+
+impl Waiters {
+    pub(crate) fn new(pieces_max: u32) -> Self {
+        Self { lines: Queue::new(pieces_max), unasked: 0, asked: NONE, others: Queue::new(pieces_max) }
+    }
+
+    /// Does nobody wait?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty() & self.others.is_empty()
+    }
+
+    /// Are those that wait for lines being asked one after the other?
+    #[inline]
+    pub(crate) fn are_asked(&self) -> bool {
+        self.unasked > 0
+    }
+
+    /// How many wait for lines, and for anything else.
+    pub(crate) fn len(&self) -> [usize; 2] {
+        [self.lines.len(), self.others.len()]
+    }
+
+    /// A piece waits for something else than lines.
+    pub(crate) fn push_other(&mut self, piece: u32) {
+        self.others.push(piece);
+    }
+}
+
+impl Controller {
+    /// A piece waits for lines. One that was asked in its turn keeps its place if there were too few for it alone, and gives
+    /// way where its set has had its share and others may have more.
+    pub(crate) fn push_line_waiter(&mut self, piece: u32) {
+        let waiters = &mut self.cache_waiters;
+        if waiters.asked == piece && !self.cache.has_room() {
+            waiters.lines.push_front(piece);
+        } else {
+            waiters.lines.push(piece);
+        }
+    }
+
+    /// Something changed that says nothing of lines: those go on that do not wait for any.
+    pub(crate) fn wake_other_waiters(&mut self) {
+        while let Some(piece) = self.cache_waiters.others.pop() {
+            self.splitting.push(piece);
+        }
+    }
+
+    /// All that wait are asked again.
+    pub(crate) fn wake_cache_waiters(&mut self) {
+        while let Some(piece) = self.cache_waiters.lines.pop() {
+            self.splitting.push(piece);
+        }
+        self.cache_waiters.unasked = 0;
+        self.wake_other_waiters();
+    }
+
+    /// A dirty unit was written, or not: there may be lines.
+    pub(crate) fn wake_for_lines(&mut self, failed: bool) {
+        if failed || self.cache.is_held() {
+            // Nobody gets lines any more, it may be.
+            return self.wake_cache_waiters();
+        }
+        self.cache_waiters.unasked = self.cache_waiters.lines.len();
+        self.wake_other_waiters();
+    }
+
+    /// The piece in front has no more to do now, or waits.
+    pub(crate) fn leave_splitting(&mut self) {
+        self.splitting.pop();
+        self.cache_waiters.asked = NONE;
+    }
+
+    /// Put the next of those that wait for lines before all other pieces, if a line more may be dirty.
+    #[inline]
+    pub(crate) fn ask_next_waiter(&mut self) {
+        let waiters = &mut self.cache_waiters;
+        if waiters.unasked == 0 || !self.cache.has_room() {
+            return;
+        }
+        if waiters.asked != NONE {
+            return;
+        }
+        waiters.unasked -= 1;
+        let piece = waiters.lines.pop().expect("those that were not asked wait");
+        waiters.asked = piece;
+        self.splitting.push_front(piece);
+    }
+}
