@@ -46,13 +46,20 @@ pub enum Lookup {
 /// Regions that are told apart, a power of two: many times the segments of any disk.
 const REGIONS: usize = 1024;
 
-/// In how many segments there is something of each region of the disk. A region is as long as a segment at least, so
-/// that a segment touches two or three; regions that are [`REGIONS`] apart count as one. Where nothing is, no segment
-/// need be looked at, which is so for most requests that come at random.
+/// How many segments begin in each region of the disk. A region is as long as a segment at least, so that what is in a
+/// segment is in the region in which it begins or in the next one; regions that are [`REGIONS`] apart count as one. Where
+/// nothing is, no segment need be looked at, which is so for most requests that come at random.
 #[derive(Clone, Debug)]
 struct Regions {
     counts: Box<[u16; REGIONS]>,
     shift: u32,
+}
+
+/// The regions in which a segment begins that has something of a range: the first, and how many more.
+#[derive(Clone, Copy)]
+struct Around {
+    first: u64,
+    more: u64,
 }
 
 impl Regions {
@@ -66,55 +73,36 @@ impl Regions {
         region as usize % REGIONS
     }
 
-    /// The regions of `start..end`, which is not empty.
+    /// For `start..end`, which is not empty.
     #[inline]
-    fn regions(&self, start: u64, end: u64) -> std::ops::Range<u64> {
-        start >> self.shift..((end - 1) >> self.shift) + 1
+    fn around(&self, start: u64, end: u64) -> Around {
+        let first = (start >> self.shift).wrapping_sub(1);
+        let more = ((end - 1) >> self.shift).wrapping_sub(first);
+        Around { first, more: more.min(REGIONS as u64 - 1) }
     }
 
-    /// Is anything there of `start..end`, perhaps? A no is certain.
+    /// Segments that may have something there; all others certainly have not.
     #[inline]
-    fn may_have(&self, start: u64, end: u64) -> bool {
-        self.regions(start, end).any(|region| self.counts[Self::place(region)] > 0)
+    fn count(&self, Around { first, more }: Around) -> u32 {
+        let mut count =
+            u32::from(self.counts[Self::place(first)]) + u32::from(self.counts[Self::place(first.wrapping_add(1))]);
+        for region in 2..=more {
+            count += u32::from(self.counts[Self::place(first.wrapping_add(region))]);
+        }
+        count
     }
 
-    /// How many times the regions of `start..end` are touched by segments.
-    fn most_in(&self, start: u64, end: u64) -> u32 {
-        self.regions(start, end).map(|region| u32::from(self.counts[Self::place(region)])).sum()
+    /// Is a segment that begins there one of them?
+    #[inline]
+    fn is_around(&self, start: u64, Around { first, more }: Around) -> bool {
+        Self::place((start >> self.shift).wrapping_sub(first)) as u64 <= more
     }
 
-    /// How many of those times by the segment with `begin..known`: all segments together make up all of them.
-    fn shared(&self, begin: u64, known: u64, start: u64, end: u64) -> u32 {
-        if begin >= known {
-            return 0;
-        }
-        let mut shared = 0;
-        for region in self.regions(start, end) {
-            for own in self.regions(begin, known) {
-                shared += u32::from(Self::place(own) == Self::place(region));
-            }
-        }
-        shared
-    }
-
-    fn insert(&mut self, start: u64, end: u64) {
-        if start < end {
-            let (mut region, last) = (start >> self.shift, (end - 1) >> self.shift);
-            while region <= last {
-                self.counts[Self::place(region)] += 1;
-                region += 1;
-            }
-        }
-    }
-
-    fn remove(&mut self, start: u64, end: u64) {
-        if start < end {
-            let (mut region, last) = (start >> self.shift, (end - 1) >> self.shift);
-            while region <= last {
-                self.counts[Self::place(region)] -= 1;
-                region += 1;
-            }
-        }
+    /// A segment with `old` has `new` from now on.
+    #[inline]
+    fn change(&mut self, old: (u64, u64), new: (u64, u64)) {
+        self.counts[Self::place(old.0 >> self.shift)] -= u16::from(old.0 < old.1);
+        self.counts[Self::place(new.0 >> self.shift)] += u16::from(new.0 < new.1);
     }
 }
 
@@ -227,7 +215,7 @@ impl Segments {
     /// is true of none.
     #[inline]
     fn find(&self, from: u64, to: u64, what: impl Fn(u64, u64) -> bool) -> Option<usize> {
-        if !self.regions.may_have(from, to) {
+        if self.regions.count(self.regions.around(from, to)) == 0 {
             return None;
         }
         self.starts.iter().zip(&self.ends).position(|(start, end)| what(*start, *end))
@@ -236,15 +224,7 @@ impl Segments {
     /// A segment has these sectors from now on.
     #[inline]
     fn put(&mut self, index: usize, start: u64, end: u64) {
-        if self.ends[index] != end || self.starts[index] != start {
-            self.put_other(index, start, end);
-        }
-    }
-
-    #[inline(never)]
-    fn put_other(&mut self, index: usize, start: u64, end: u64) {
-        self.regions.remove(self.starts[index], self.ends[index]);
-        self.regions.insert(start, end);
+        self.regions.change((self.starts[index], self.ends[index]), (start, end));
         (self.starts[index], self.ends[index]) = (start, end);
     }
 
@@ -343,20 +323,62 @@ impl Segments {
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
         }
-        if !self.regions.may_have(lba, end) {
-            return;
-        }
         // Those that were used last first: most often it is one of them, and the only one of its region.
-        let mut left = self.regions.most_in(lba, end);
+        let around = self.regions.around(lba, end);
+        let mut left = self.regions.count(around);
         let mut index = self.starts.len();
         while left > 0 {
             index = self.uses[index].before;
             let (start, known) = (self.starts[index], self.ends[index]);
-            left -= self.regions.shared(start, known, lba, end);
+            left -= u32::from(start < known && self.regions.is_around(start, around));
             if (lba < known) & (end > start) {
                 let kept = if lba <= start { (0, 0) } else { (start, lba) };
                 self.put(index, kept.0, kept.1);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use openraid_models::{DriveKind, Library};
+
+    /// Against a plain look through all of them.
+    #[test]
+    fn what_is_written_is_in_no_segment_any_more_and_all_others_stay() {
+        let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
+        let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
+        let geometry = Geometry::new(disk, drive.capacity.value);
+        let (ahead, mut random) = (512, Random::new(6));
+        let mut segments = Segments::new(32, ahead);
+        let (region, mut now, mut cut, mut hit) = (2 * ahead, 0, 0, 0);
+        for _ in 0..50_000 {
+            now += random.below(1_000_000);
+            // A few regions side by side, and others so far away that they count as the same.
+            let lba = random.below(3 * region) + random.below(3) * REGIONS as u64 * region;
+            let len = if random.chance(1, 50) { random.between(1, 4 * region) } else { random.between(1, 64) };
+            let whole = |(start, end): (u64, u64)| lba < end && lba + len > start && start < end;
+            if random.chance(1, 2) {
+                segments.stop(&geometry, now);
+                segments.filled(&geometry, now, geometry.media_end(lba + len), lba, lba + len);
+                hit += u32::from(segments.lookup(&geometry, now, 0, lba, 1) != Lookup::Miss);
+            } else {
+                segments.stop(&geometry, now);
+                let before: Vec<_> = segments.starts.iter().copied().zip(segments.ends.iter().copied()).collect();
+                segments.forget(&geometry, now, lba, len);
+                for (place, old) in before.into_iter().enumerate() {
+                    let new = (segments.starts[place], segments.ends[place]);
+                    assert!(!whole(new), "{lba} and {len} more are in {new:?}");
+                    assert!(whole(old) || new == old, "{old:?} had nothing of {lba} and {len} more");
+                    cut += u32::from(new != old);
+                }
+            }
+            let all: u32 = segments.regions.counts.iter().map(|count| u32::from(*count)).sum();
+            let there = segments.starts.iter().zip(&segments.ends).filter(|(start, end)| start < end).count();
+            assert_eq!(all as usize, there);
+        }
+        assert!(cut > 5000 && hit > 20_000, "{cut} {hit}");
     }
 }
