@@ -11,14 +11,18 @@ use openraid_units::Sectors;
 
 /// Binary places of a sector's time.
 const FRACTION: u32 = 20;
-/// Entries of the guide to zones.
+/// Entries of the guide to zones, a power of two.
 const GUIDE: usize = 512;
+/// Places for zones, a power of two and more than a profile may have: the rest begin behind every disk. Remainders by it
+/// change nothing but what the compiler has to check.
+const ZONES: usize = 128;
 
 /// The layout of one model of disk.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    zones: Vec<Zone>,
-    guide: Vec<u8>,
+    zones: Box<[Zone; ZONES]>,
+    zones_len: usize,
+    guide: Box<[u8; GUIDE]>,
     guide_shift: u32,
     sectors: u64,
     heads: u32,
@@ -89,24 +93,27 @@ impl Geometry {
         };
         let widest: u64 = (0..count).map(per_track).sum::<u64>() * heads;
         let cylinders = capacity.0.div_ceil(widest).max(1);
-        let mut zones = Vec::new();
+        let one = Divisor::new(1);
+        let beyond = Zone { first: u64::MAX, media: 0, cylinder: 0, per_track: one, per_cylinder: one, sector: one };
+        let (mut zones, zones_len) = (Box::new([beyond; ZONES]), usize::try_from(count).unwrap_or(ZONES));
         let mut first = 0;
-        for zone in 0..count {
+        for (zone, place) in (0..count).zip(zones.iter_mut()) {
             let per_track = per_track(zone);
-            zones.push(Zone {
+            *place = Zone {
                 first,
                 media: zone * cylinders * cylinder_step,
                 cylinder: u32::try_from(zone * cylinders).unwrap_or(u32::MAX),
                 per_track: Divisor::new(per_track),
                 per_cylinder: Divisor::new(per_track * heads),
                 sector: Divisor::new((turn << FRACTION) / per_track),
-            });
+            };
             first += cylinders * per_track * heads;
         }
         let guide_shift = (64 - capacity.0.leading_zeros()).saturating_sub(GUIDE.ilog2());
-        let guide = Self::guide(&zones, guide_shift);
+        let guide = Self::guide(&*zones, guide_shift);
         let mut geometry = Self {
             zones,
+            zones_len,
             guide,
             guide_shift,
             sectors: capacity.0,
@@ -128,9 +135,13 @@ impl Geometry {
     }
 
     /// For each stretch of addresses, the zone that it begins in.
-    fn guide(zones: &[Zone], shift: u32) -> Vec<u8> {
+    fn guide(zones: &[Zone], shift: u32) -> Box<[u8; GUIDE]> {
         let zone_of = |lba: u64| zones.iter().rposition(|zone| zone.first <= lba).unwrap_or_default();
-        (0..=GUIDE as u64).map(|entry| u8::try_from(zone_of(entry << shift)).unwrap_or(u8::MAX)).collect()
+        let mut guide = Box::new([0; GUIDE]);
+        for (entry, lba) in guide.iter_mut().zip((0..).map(|entry: u64| entry << shift)) {
+            *entry = u8::try_from(zone_of(lba)).unwrap_or(u8::MAX);
+        }
+        guide
     }
 
     /// Sectors of the disk.
@@ -178,11 +189,11 @@ impl Geometry {
     #[allow(clippy::cast_possible_truncation)] // remainders by tracks, cylinders and turns
     pub fn place(&self, lba: u64) -> Place {
         debug_assert!(lba < self.sectors, "sector {lba} is beyond the disk");
-        let mut index = usize::from(self.guide[(lba >> self.guide_shift) as usize]);
-        while index + 1 < self.zones.len() && self.zones[index + 1].first <= lba {
+        let mut index = usize::from(self.guide[(lba >> self.guide_shift) as usize % GUIDE]);
+        while self.zones[(index + 1) % ZONES].first <= lba {
             index += 1;
         }
-        let zone = &self.zones[index];
+        let zone = &self.zones[index % ZONES];
         let within = lba - zone.first;
         let (cylinder, rest) = zone.per_cylinder.divide(within);
         let (head, sector) = zone.per_track.divide(rest);
@@ -201,12 +212,12 @@ impl Geometry {
     /// What a transfer of `len` sectors from `lba`, which is at `place`, does.
     #[must_use]
     pub fn span(&self, place: &Place, lba: u64, len: u64) -> Span {
-        let zone = &self.zones[place.zone as usize];
+        let zone = &self.zones[place.zone as usize % ZONES];
         if u64::from(place.sector) + len <= zone.per_track.by() {
             return Span { time: (len * zone.sector.by()) >> FRACTION, cylinder: place.cylinder, head: place.head };
         }
         let last = self.place(lba + len - 1);
-        let sector = self.zones[last.zone as usize].sector.by() >> FRACTION;
+        let sector = self.zones[last.zone as usize % ZONES].sector.by() >> FRACTION;
         Span { time: last.media + sector - place.media, cylinder: last.cylinder, head: last.head }
     }
 
@@ -214,15 +225,15 @@ impl Geometry {
     #[must_use]
     pub fn media_end(&self, lba: u64) -> u64 {
         let last = self.place(lba - 1);
-        last.media + (self.zones[last.zone as usize].sector.by() >> FRACTION)
+        last.media + (self.zones[last.zone as usize % ZONES].sector.by() >> FRACTION)
     }
 
     /// The first sector that has not been read completely at a media time.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the number of a zone
     pub fn reached(&self, media: u64) -> u64 {
-        let index = (self.zone_step.quotient(media) as usize).min(self.zones.len() - 1);
-        let zone = &self.zones[index];
+        let index = (self.zone_step.quotient(media) as usize).min(self.zones_len - 1);
+        let zone = &self.zones[index % ZONES];
         let (cylinder, rest) = self.cylinder_step.divide(media - zone.media);
         let head = self.track_step.quotient(rest).min(u64::from(self.heads - 1));
         let offset = rest - head * self.track_step.by();
