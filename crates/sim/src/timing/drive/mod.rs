@@ -98,7 +98,7 @@ impl DriveKit {
             (_, Tables::Disk(tables)) => AnyDrive::Disk(Box::new(Disk::new(Arc::clone(tables), options, &mut random))),
             (_, Tables::Ssd(tables)) => AnyDrive::Ssd(Box::new(Ssd::new(Arc::clone(tables), options, random))),
             (DriveKind::Constant(profile), Tables::Constant(table)) => {
-                AnyDrive::Constant(ConstantDrive::new(profile, capacity, Arc::clone(table), random))
+                AnyDrive::Constant(Box::new(ConstantDrive::new(profile, capacity, Arc::clone(table), random)))
             }
             _ => unreachable!("the tables are those of the profile's kind"),
         }
@@ -113,7 +113,7 @@ pub enum AnyDrive {
     /// A solid-state drive.
     Ssd(Box<Ssd>),
     /// With synthetic service times.
-    Constant(ConstantDrive),
+    Constant(Box<ConstantDrive>),
 }
 
 impl DriveModel for AnyDrive {
@@ -131,6 +131,7 @@ impl DriveModel for AnyDrive {
             Self::Constant(drive) => drive.submit(now, command),
         }
     }
+    #[inline]
     fn next(&self) -> Option<Instant> {
         match self {
             Self::Disk(drive) => drive.next(),

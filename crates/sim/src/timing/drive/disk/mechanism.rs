@@ -4,7 +4,7 @@
 //! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
 //! reach to be a turn away.
 
-use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, Work, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
+use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -29,6 +29,9 @@ struct Times {
 /// Waiting for so long counts as much as being one unit of time nearer, against written data that is to go out.
 const PATIENCE: u64 = 16;
 
+/// A command that is ready later is not ready for so long.
+const DELAY_MAX: u64 = u32::MAX as u64 / 4;
+
 /// What was chosen.
 enum Choice {
     Command(usize),
@@ -39,21 +42,21 @@ impl Disk {
     /// Start the next work, if there is any and nothing is going on.
     #[inline]
     pub(super) fn start(&mut self, now: u64) {
-        if self.work.is_none() {
+        if matches!(self.work.kind, WorkKind::Nothing) {
             self.start_next(now);
         }
     }
 
     #[inline(never)]
     fn start_next(&mut self, now: u64) {
-        self.timer = NOTHING_DUE;
+        self.due = NOTHING_DUE;
         if !self.window.is_empty() && self.reads_on(now) {
             return;
         }
         match self.choose(now) {
             Some(Choice::Command(index)) => self.start_command(now, index),
             Some(Choice::Extent(index)) => self.start_destage(now, index),
-            None => self.timer = self.dirty.oldest().map_or(NOTHING_DUE, |(since, _)| self.destage_time(since)),
+            None => self.due = self.dirty.oldest().map_or(NOTHING_DUE, |(since, _)| self.destage_time(since)),
         }
     }
 
@@ -70,7 +73,7 @@ impl Disk {
             return false;
         }
         if hold > now {
-            self.timer = hold;
+            self.due = hold;
             return true;
         }
         self.answer_reached(now);
@@ -139,26 +142,30 @@ impl Disk {
     }
 
     fn start_command(&mut self, now: u64, index: usize) {
-        let in_order = self.tables.sorting_window < self.tables.queue_depth;
-        let waiting = if in_order { self.window.remove(index) } else { self.window.swap_remove(index) };
-        let Waiting { tag, write, lba, len, .. } = waiting;
+        let Waiting { tag, write, lba, len, place, ready, data, .. } = self.window[index];
+        if self.tables.sorting_window < self.tables.queue_depth {
+            self.window.remove(index);
+        } else {
+            self.window.swap_remove(index);
+        }
         self.window_writes -= u32::from(write);
-        let kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, len } };
-        let begin = waiting.ready.max(now);
-        let times = Times { now, begin, data: waiting.data };
-        self.move_to(times, &waiting.place, (lba, len), write, kind);
+        let transfer = self.tables.transfer(len);
+        self.work.kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, transfer } };
+        self.move_to(Times { now, begin: ready.max(now), data }, &place, (lba, len), write);
     }
 
     fn start_destage(&mut self, now: u64, index: usize) {
         let most = DESTAGE_SECTORS.min(self.dirty.capacity().div_ceil(8)).max(self.tables.physical);
         let extent = self.dirty.take(&self.tables.geometry, index, most);
-        let range = (extent.start, extent.end - extent.start);
+        let sectors = extent.end - extent.start;
         let place = self.tables.geometry.place(extent.start);
-        self.move_to(Times { now, begin: now, data: now }, &place, range, true, WorkKind::Destage { extent });
+        self.work.kind = WorkKind::Destage { sectors, number: extent.number };
+        self.move_to(Times { now, begin: now, data: now }, &place, (extent.start, sectors), true);
     }
 
     /// Arm, rotation, transfer.
-    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool, kind: WorkKind) {
+    #[inline(never)]
+    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool) {
         let Times { now, begin, data } = times;
         self.stop_reading_on(now);
         let geometry = &self.tables.geometry;
@@ -174,7 +181,9 @@ impl Disk {
         }
         self.busy += end - now;
         self.works += 1;
-        self.work = Some(Work { end, media: place.media + span.time, span, last: lba + len, kind });
+        self.due = end;
+        (self.work.media, self.work.end) = (place.media + span.time, lba + len);
+        (self.work.cylinder, self.work.head) = (span.cylinder, span.head);
     }
 
     fn stop_reading_on(&mut self, now: u64) {
@@ -207,17 +216,19 @@ impl Disk {
     }
 
     /// The command that is next, and its way; none at all for one that has waited for too long.
+    #[allow(clippy::cast_possible_truncation)] // bounded by what 32 bits hold
     fn nearest_command(&self, now: u64) -> (u32, usize) {
         let view = self.view(self.angle(now), false);
         let window = &self.window[..self.window.len().min(self.tables.sorting_window)];
-        let mut best = (u32::MAX, 0);
-        let mut oldest = (u64::MAX, 0);
-        for (index, waiting) in window.iter().enumerate() {
-            if waiting.arrived < oldest.0 {
-                oldest = (waiting.arrived, index);
+        if self.works.is_multiple_of(BY_AGE) {
+            if let Some(index) = self.overdue_command(window, now) {
+                return (0, index);
             }
+        }
+        let mut best = (u32::MAX, 0);
+        for (index, waiting) in window.iter().enumerate() {
             let ready = waiting.ready.max(waiting.data).saturating_sub(now);
-            let delay = u32::try_from(ready).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
+            let delay = ready.min(DELAY_MAX) as u32;
             let follows = waiting.lba == self.last;
             let spot = Spot::of(&waiting.place);
             let curve = if waiting.write { &self.tables.seek_write } else { view.curve };
@@ -231,11 +242,14 @@ impl Disk {
                 best = (way, index);
             }
         }
-        if now.saturating_sub(oldest.0) > self.tables.queue_age && self.works.is_multiple_of(BY_AGE) {
-            (0, oldest.1)
-        } else {
-            best
-        }
+        best
+    }
+
+    /// The command that has waited for longest, if that is too long.
+    #[inline(never)]
+    fn overdue_command(&self, window: &[Waiting], now: u64) -> Option<usize> {
+        let (index, oldest) = window.iter().enumerate().min_by_key(|(_, waiting)| waiting.arrived)?;
+        (now.saturating_sub(oldest.arrived) > self.tables.queue_age).then_some(index)
     }
 
     /// The piece with the shortest way below `bound`; or the `oldest`, by its beginning, where that has waited `since` too
@@ -252,41 +266,37 @@ impl Disk {
         let view = self.view(self.angle(now), true);
         let near = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut before, mut behind) = (near.before, near.behind);
-        let (mut best, mut found, mut is_before) = (bound, None, false);
+        let (all, mut best) = (before.len() + behind.len(), bound);
+        // What a piece behind the head must be below, as it is taken before an equal one on the other side.
+        let (mut most, mut found) = (bound, None);
         if near.follows {
-            (best, found, is_before) = (0, before.len().checked_sub(1), true);
+            (best, most, found) = (0, 1, before.len().checked_sub(1));
         }
-        // Places of pieces among those that are near: those before the head, and how many behind it were looked at.
-        let middle = before.len();
-        let mut index = middle;
+        let mut reach = view.curve.reach(best);
         while !(behind.is_empty() && before.is_empty()) {
             if let Some((slot, rest)) = behind.split_first() {
-                // It is taken before an equal one on the other side.
-                let most = best.saturating_add(u32::from(is_before));
                 let spot = near.spot(*slot);
-                let travel = view.travel(spot);
-                if travel >= most && spot.cylinder != view.cylinder {
+                behind = rest;
+                if view.distance(spot) >= reach {
                     behind = &[];
-                } else {
-                    behind = rest;
-                    let way = view.way(0, travel, spot, false);
+                } else if view.lead(spot) < most {
+                    let way = view.way(0, view.travel(spot), spot, false);
                     if way < most {
-                        (best, found, is_before) = (way, Some(index), false);
+                        (best, most, found) = (way, way, Some(all - rest.len() - 1));
+                        reach = view.curve.reach(way);
                     }
-                    index += 1;
                 }
             }
             if let Some((slot, rest)) = before.split_last() {
                 let spot = near.spot(*slot);
-                let travel = view.travel(spot);
-                let at = rest.len();
-                if travel >= best && spot.cylinder != view.cylinder {
+                before = rest;
+                if view.distance(spot) >= reach {
                     before = &[];
-                } else {
-                    before = rest;
-                    let way = view.way(0, travel, spot, false);
+                } else if view.lead(spot) < best {
+                    let way = view.way(0, view.travel(spot), spot, false);
                     if way < best {
-                        (best, found, is_before) = (way, Some(at), true);
+                        (best, most, found) = (way, way + 1, Some(rest.len()));
+                        reach = view.curve.reach(way);
                     }
                 }
             }
@@ -310,6 +320,23 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    /// Cylinders between the head and a sector.
+    #[inline(always)]
+    fn distance(&self, to: &Spot) -> u32 {
+        self.cylinder.abs_diff(to.cylinder)
+    }
+
+    /// Time until a sector comes by for the first time, wherever the head is then.
+    #[inline(always)]
+    fn lead(&self, to: &Spot) -> u32 {
+        let lead = to.angle.wrapping_sub(self.angle);
+        if to.angle >= self.angle {
+            lead
+        } else {
+            lead.wrapping_add(self.turn)
+        }
+    }
+
     /// Time of the arm and of the heads.
     #[inline(always)]
     fn travel(&self, to: &Spot) -> u32 {
@@ -318,7 +345,7 @@ impl View<'_> {
 
     #[inline(always)]
     fn travel_by(&self, curve: &SeekCurve, to: &Spot) -> u32 {
-        let distance = self.cylinder.abs_diff(to.cylinder);
+        let distance = self.distance(to);
         if distance == 0 {
             return if self.head == to.head { 0 } else { self.head_switch };
         }
@@ -333,12 +360,10 @@ impl View<'_> {
         if follows {
             return delay;
         }
-        let travel = delay + travel;
-        let at = self.geometry.angle_of(self.angle + travel);
+        // What moved does not trust itself to be there at once. A processor cannot guess that: both are computed.
+        let there = delay + travel + if travel > 0 { self.margin } else { 0 };
+        let at = self.geometry.angle_of(self.angle + there);
         let early = to.angle.wrapping_sub(at);
-        let wait = if to.angle >= at { early } else { early.wrapping_add(self.turn) };
-        // Which of them it is nobody can guess, a processor neither: both are computed.
-        let missed = (wait < self.margin) & (travel > delay);
-        travel + wait + if missed { self.turn } else { 0 }
+        there + if to.angle >= at { early } else { early.wrapping_add(self.turn) }
     }
 }

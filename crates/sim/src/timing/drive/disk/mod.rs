@@ -22,7 +22,7 @@ pub use seek::SeekCurve;
 use super::outbox::Outbox;
 use super::{DriveModel, DriveOptions};
 use crate::random::Random;
-use dirty::{Dirty, Extent};
+use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{DiskProfile, Rate};
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
@@ -53,6 +53,8 @@ pub struct DiskTables {
     link_rate: Rate,
     /// Times of transfers by sectors, up to [`SHORT_TRANSFER`].
     transfers: Vec<u64>,
+    /// Of one sector.
+    last_transfer: u64,
     flush: u64,
     flush_queued: bool,
     margin: u32,
@@ -88,9 +90,11 @@ impl DiskTables {
             cached_command: profile.cached_command.value.0,
             link_rate: profile.link_rate.value,
             transfers: (0..=SHORT_TRANSFER).map(|n| profile.link_rate.value.time(Bytes(n * 512)).0).collect(),
+            last_transfer: profile.link_rate.value.time(Bytes(512)).0,
             flush: profile.flush.value.0,
             flush_queued: profile.flush_queued,
-            margin: short(profile.positioning_margin.value),
+            // Who trusts itself for no turn waits for one.
+            margin: short(profile.positioning_margin.value.min(profile.turn())),
             queue_depth: profile.queue_depth.value as usize,
             sorting_window: profile.sorting_window.value as usize,
             queue_age: profile.queue_age.value.0,
@@ -157,22 +161,35 @@ struct Waiting {
     data: u64,
 }
 
-/// What the mechanism is doing.
+/// What the mechanism is doing, and where it will be then.
 #[derive(Clone, Copy, Debug)]
 struct Work {
-    end: u64,
+    kind: WorkKind,
     /// Media time at its end.
     media: u64,
-    span: Span,
-    last: u64,
-    kind: WorkKind,
+    cylinder: u32,
+    head: u32,
+    /// The sector behind it.
+    end: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum WorkKind {
-    Read { tag: Tag, lba: u64, len: u64 },
-    Write { tag: Tag },
-    Destage { extent: Extent },
+    Nothing,
+    /// `transfer` is the time that the data takes on the link.
+    Read {
+        tag: Tag,
+        lba: u64,
+        transfer: u64,
+    },
+    Write {
+        tag: Tag,
+    },
+    /// So many sectors of the write cache; the oldest of them came with this write.
+    Destage {
+        sectors: u64,
+        number: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,9 +214,9 @@ pub struct Disk {
     /// Commands beyond the queue, or behind a flush.
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
-    work: Option<Work>,
-    /// When it looks for work again, if it has none.
-    timer: u64,
+    work: Work,
+    /// When it is done with its work; if it has none, when it looks for some again.
+    due: u64,
     segments: Segments,
     dirty: Dirty,
     cylinder: u32,
@@ -229,8 +246,8 @@ impl Disk {
             blocked: VecDeque::new(),
             beyond: VecDeque::new(),
             flushes: Vec::new(),
-            work: None,
-            timer: NOTHING_DUE,
+            work: Work { kind: WorkKind::Nothing, media: 0, cylinder: 0, head: 0, end: 0 },
+            due: NOTHING_DUE,
             segments,
             dirty,
             cylinder: 0,
@@ -252,7 +269,7 @@ impl Disk {
     }
 
     fn inside(&self) -> usize {
-        let working = self.work.is_some_and(|work| !matches!(work.kind, WorkKind::Destage { .. }));
+        let working = matches!(self.work.kind, WorkKind::Read { .. } | WorkKind::Write { .. });
         self.window.len() + self.blocked.len() + usize::from(working)
     }
 
@@ -293,7 +310,7 @@ impl Disk {
         match found {
             Lookup::Hit { ready } => {
                 // The data goes out while it comes in: its last sector is not sent before it is read.
-                let end = self.answer(now, now, len).max(ready + self.tables.transfer(1));
+                let end = self.answer(now, now, len).max(ready + self.tables.last_transfer);
                 self.link_free = end;
                 return self.outbox.push(Instant(end), tag);
             }
@@ -332,75 +349,71 @@ impl Disk {
         self.outbox.push(Instant(end), tag);
     }
 
-    /// When the mechanism's next step is due; [`NOTHING_DUE`] if there is none.
-    #[inline]
-    fn due(&self) -> u64 {
-        self.work.as_ref().map_or(self.timer, |work| work.end)
-    }
-
     /// When somebody has to look, so that no completion comes too late. What happens inside is made up for at the next
     /// look, each step at its own time; nobody need come for a step that completes nothing and lets nothing of what waits
     /// be completed before the end that is named here.
     #[inline]
     fn next_stir(&self) -> u64 {
-        let due = self.due();
+        let due = self.due;
         if due == NOTHING_DUE || self.flushes.len() + self.beyond.len() + self.window_writes as usize > 0 {
             return due;
         }
-        match &self.work {
-            // Whatever is answered behind a read comes over the link behind it.
-            Some(Work { kind: WorkKind::Read { len, .. }, .. }) => self.read_end(due, *len),
-            Some(Work { kind: WorkKind::Write { .. }, .. }) => due,
-            // Only what is in the cache goes out.
-            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None
-                if self.window.is_empty() && self.blocked.is_empty() =>
-            {
-                NOTHING_DUE
-            }
-            Some(Work { kind: WorkKind::Destage { .. }, .. }) | None => due,
+        // Whatever is answered behind a read comes over the link behind it.
+        if let WorkKind::Read { transfer, .. } = self.work.kind {
+            return self.read_end(due, transfer);
         }
+        // Only what is in the cache goes out.
+        let inside = self.window.is_empty() && self.blocked.is_empty();
+        if inside && !matches!(self.work.kind, WorkKind::Write { .. }) {
+            return NOTHING_DUE;
+        }
+        due
     }
 
-    /// When the data of a read that the medium has given by `now` is with the host.
+    /// When the data of a read that the medium has given by `now` is with the host, after its `transfer`.
     #[inline]
-    fn read_end(&self, now: u64, len: u64) -> u64 {
-        now.max(self.link_free + self.tables.transfer(len)) + self.tables.transfer(1)
+    fn read_end(&self, now: u64, transfer: u64) -> u64 {
+        now.max(self.link_free + transfer) + self.tables.last_transfer
     }
 
     /// Everything that is due by `now`, except for giving out completions.
     #[inline(always)]
     fn settle(&mut self, now: u64) {
         let now = now.min(NOTHING_DUE - 1);
-        while self.due() <= now {
-            self.settle_step(self.due());
+        while self.due <= now {
+            self.settle_step();
         }
     }
 
     #[inline(never)]
-    fn settle_step(&mut self, due: u64) {
-        match self.work.take() {
-            Some(work) => self.finish(&work),
-            None => self.timer = NOTHING_DUE,
-        }
-        self.proceed(due);
+    fn settle_step(&mut self) {
+        let now = self.due;
+        self.finish(now);
+        self.proceed(now);
     }
 
-    fn finish(&mut self, work: &Work) {
-        let now = work.end;
-        (self.cylinder, self.head, self.last) = (work.span.cylinder, work.span.head, work.last);
-        match work.kind {
-            WorkKind::Read { tag, lba, len } => {
+    #[inline]
+    fn finish(&mut self, now: u64) {
+        let Work { kind, media, cylinder, head, end } = self.work;
+        if matches!(kind, WorkKind::Nothing) {
+            return;
+        }
+        self.work.kind = WorkKind::Nothing;
+        (self.cylinder, self.head, self.last) = (cylinder, head, end);
+        match kind {
+            WorkKind::Read { tag, lba, transfer } => {
                 self.last_read = now;
-                let end = self.read_end(now, len);
-                self.link_free = end;
-                self.outbox.push(Instant(end), tag);
-                self.segments.filled(&self.tables.geometry, now, work.media, lba, lba + len);
+                let at = self.read_end(now, transfer);
+                self.link_free = at;
+                self.outbox.push(Instant(at), tag);
+                self.segments.filled(&self.tables.geometry, now, media, lba, end);
             }
             WorkKind::Write { tag } => self.outbox.push(Instant(now), tag),
-            WorkKind::Destage { extent } => {
-                self.dirty.written(extent.end - extent.start);
+            WorkKind::Destage { sectors, .. } => {
+                self.dirty.written(sectors);
                 self.unblock(now);
             }
+            WorkKind::Nothing => {}
         }
     }
 
@@ -415,7 +428,16 @@ impl Disk {
     }
 
     /// Take what waits outside, answer flushes, and give the mechanism something to do.
+    #[inline]
     fn proceed(&mut self, now: u64) {
+        if !(self.flushes.is_empty() && self.beyond.is_empty()) {
+            self.proceed_outside(now);
+        }
+        self.start(now);
+    }
+
+    #[inline(never)]
+    fn proceed_outside(&mut self, now: u64) {
         while !(self.flushes.is_empty() && self.beyond.is_empty()) {
             self.end_flushes(now);
             let closed = !self.flushes.is_empty() && !self.tables.flush_queued;
@@ -432,12 +454,11 @@ impl Disk {
                 None => break,
             }
         }
-        self.start(now);
     }
 
     fn end_flushes(&mut self, now: u64) {
-        let destaging = match self.work {
-            Some(Work { kind: WorkKind::Destage { extent }, .. }) => extent.number,
+        let destaging = match self.work.kind {
+            WorkKind::Destage { number, .. } => number,
             _ => u64::MAX,
         };
         let mut index = 0;
@@ -474,6 +495,7 @@ impl DriveModel for Disk {
         }
     }
 
+    #[inline]
     fn next(&self) -> Option<Instant> {
         let next = self.next_stir().min(self.outbox.next().map_or(NOTHING_DUE, |at| at.0));
         (next != NOTHING_DUE).then_some(Instant(next))
@@ -487,7 +509,7 @@ impl DriveModel for Disk {
     }
 
     fn busy(&self, now: Instant) -> Nanos {
-        if self.due() > now.0 {
+        if self.due > now.0 {
             return Nanos(self.busy + self.segments.worked());
         }
         let mut settled = self.clone();

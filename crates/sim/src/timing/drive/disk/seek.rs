@@ -10,8 +10,10 @@ use openraid_models::{SeekPoints, SeekTable};
 const NEAR: usize = 1024;
 /// Steps over the whole stroke, at most.
 const STEPS: u32 = 2048;
-/// Places for them, a power of two: remainders by it change nothing but what the compiler has to check.
+/// Places for them but the last, a power of two: remainders by it change nothing but what the compiler has to check.
 const PLACES: usize = 4096;
+/// Times whose reach is known, a power of two.
+const REACHES: u32 = 512;
 
 /// Seek times by distance.
 #[derive(Clone, Debug)]
@@ -19,10 +21,13 @@ pub struct SeekCurve {
     near: Box<[u32; NEAR]>,
     /// Of each step its time; those of two neighbours stand together, and all of them fill few lines of the processor's
     /// caches.
-    far: Box<[u32; PLACES]>,
+    far: Box<[u32; PLACES + 1]>,
     shift: u32,
     /// Ones below the step.
     rest: u32,
+    /// For each stretch of `1 << unit` nanoseconds the least distance that takes longer.
+    reaches: Box<[u32; REACHES as usize]>,
+    unit: u32,
 }
 
 impl SeekCurve {
@@ -41,10 +46,48 @@ impl SeekCurve {
         while cylinders >> shift > STEPS {
             shift += 1;
         }
-        let (mut near, mut far) = (Box::new([0; NEAR]), Box::new([0; PLACES]));
+        let (mut near, mut far) = (Box::new([0; NEAR]), Box::new([0; PLACES + 1]));
         near.iter_mut().zip(0..).for_each(|(place, distance)| *place = time(distance));
-        far.iter_mut().zip(0..=(cylinders >> shift) + 1).for_each(|(place, step)| *place = time(step << shift));
-        Self { near, far, shift, rest: (1 << shift) - 1 }
+        let mut last = 0;
+        for (place, step) in far.iter_mut().zip(0..=(cylinders >> shift) + 1) {
+            // No curve falls, and not by rounding either.
+            last = time(step << shift).max(last);
+            *place = last;
+        }
+        let mut curve =
+            Self { near, far, shift, rest: (1 << shift) - 1, reaches: Box::new([u32::MAX; REACHES as usize]), unit: 0 };
+        while curve.time(cylinders) >> curve.unit >= REACHES {
+            curve.unit += 1;
+        }
+        for stretch in 0..REACHES - 1 {
+            curve.reaches[stretch as usize] = curve.first_above((stretch + 1) << curve.unit, cylinders);
+        }
+        curve
+    }
+
+    /// The least distance that takes so long or longer; the curve does not fall.
+    fn first_above(&self, time: u32, cylinders: u32) -> u32 {
+        let (mut least, mut most) = (1, cylinders);
+        while least < most {
+            let middle = least.midpoint(most);
+            if self.time(middle) < time {
+                least = middle + 1;
+            } else {
+                most = middle;
+            }
+        }
+        if self.time(least) < time {
+            u32::MAX
+        } else {
+            least
+        }
+    }
+
+    /// A distance that takes longer than `time`, as all beyond it do; nearly the least one.
+    #[must_use]
+    #[inline]
+    pub fn reach(&self, time: u32) -> u32 {
+        self.reaches[(time >> self.unit).min(REACHES - 1) as usize]
     }
 
     /// Time in nanoseconds over so many cylinders; nothing for none.
@@ -55,11 +98,10 @@ impl SeekCurve {
         if (distance as usize) < NEAR {
             return self.near[distance as usize];
         }
-        let step = (distance >> self.shift) as usize;
-        let (from, to) = (self.far[step % PLACES], self.far[(step + 1) % PLACES]);
-        let more = to.saturating_sub(from);
+        let step = (distance >> self.shift) as usize % PLACES;
+        let (from, to) = (self.far[step], self.far[step + 1]);
         let rest = u64::from(distance & self.rest);
-        from + ((u64::from(more) * rest) >> self.shift) as u32
+        from + ((u64::from(to.wrapping_sub(from)) * rest) >> self.shift) as u32
     }
 }
 

@@ -182,6 +182,27 @@ fn a_seek_curve_goes_through_its_ends_and_never_falls() {
 }
 
 #[test]
+fn all_that_is_beyond_the_reach_of_a_time_takes_longer() {
+    for profile in Library::builtin().drives() {
+        let DriveKind::Disk(disk) = &profile.kind else { continue };
+        let tables = DiskTables::new(disk, profile.capacity.value);
+        let last = tables.geometry.cylinders() - 1;
+        for curve in [&tables.seek_read, &tables.seek_write] {
+            let longest = curve.time(last);
+            for time in (0..longest + longest / 10).step_by(longest as usize / 3000) {
+                let reach = curve.reach(time);
+                let least =
+                    (1..).map(|n| n * (last / 500)).find(|distance| *distance > last || curve.time(*distance) > time);
+                assert!(reach > last || curve.time(reach) > time, "{}: {time} to {reach}", profile.head.name);
+                // It is of use: nearly the least that takes longer, as time has it.
+                let least = least.unwrap_or(last).min(last);
+                assert!(curve.time(reach.min(last)) <= curve.time(least) + longest / 100, "{}", profile.head.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_whole_disk_takes_its_cylinders_times_turns_and_skews() {
     for name in ["wd740gd", "exos_x18_18tb", "hus728t8"] {
         let (profile, capacity) = bare(name);
@@ -358,7 +379,7 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
         let until = now + Nanos(random.below(pause));
         loop {
             let own = disk.next();
-            let inner = Some(Instant(disk.due())).filter(|due| often && *due != Instant::NEVER);
+            let inner = Some(Instant(disk.due)).filter(|due| often && *due != Instant::NEVER);
             let Some(next) = own.into_iter().chain(inner).min().filter(|next| *next <= until) else { break };
             (now, looks) = (next, looks + 1);
             disk.advance(now, &mut done);
