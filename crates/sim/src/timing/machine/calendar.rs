@@ -25,16 +25,22 @@ pub(super) struct Entry(u64);
 
 impl Entry {
     /// Nothing will happen.
-    const NEVER: Self = Self(u64::MAX);
+    pub const NEVER: Self = Self(u64::MAX);
 
     /// Later than the calendar reaches is never.
     #[inline]
-    fn new(station: usize, at: Instant) -> Self {
+    pub fn new(station: usize, at: Instant) -> Self {
         if at.0 >> (64 - STATION_BITS) == 0 {
             Self(at.0 << STATION_BITS | station as u64)
         } else {
             Self::NEVER
         }
+    }
+
+    /// What is due at the same time is no greater than this. Of one that happens.
+    #[inline]
+    pub fn last(self) -> Self {
+        Self(self.0 | STATION_MASK)
     }
 
     /// What is due by now is no greater than this; never is.
@@ -43,13 +49,10 @@ impl Entry {
         Self::new((1 << STATION_BITS) - 1, now).min(Self(u64::MAX - 1))
     }
 
+    /// Of one that happens.
     #[inline]
     pub fn at(self) -> Instant {
-        if self == Self::NEVER {
-            Instant::NEVER
-        } else {
-            Instant(self.0 >> STATION_BITS)
-        }
+        Instant(self.0 >> STATION_BITS)
     }
 
     #[inline]
@@ -96,24 +99,26 @@ impl Calendar {
     /// This is when a station has something to do next.
     #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
-        let entry = Entry::new(station, at);
+        let mut winner = Entry::new(station, at);
         // Every place is below the number of games: the remainders change nothing but what the compiler has to check.
         let mut place = (self.places + station) % GAMES;
-        let mut winner = entry;
-        while self.games[place] != winner {
-            self.games[place] = winner;
-            if place == 1 {
-                return;
-            }
+        if self.games[place] == winner {
+            return;
+        }
+        self.games[place] = winner;
+        // All games are played: a processor can guess how many that are, but not after which one nothing changes.
+        while place > 1 {
             winner = winner.min(self.games[(place ^ 1) % GAMES]);
             place /= 2;
+            self.games[place] = winner;
         }
     }
 
     /// The station that is next, and when that is.
     #[cfg(test)]
     pub fn earliest(&self) -> (Instant, usize) {
-        (self.games[1].at(), self.games[1].station())
+        let first = self.games[1];
+        (if first == Entry::NEVER { Instant::NEVER } else { first.at() }, first.station())
     }
 }
 
@@ -139,11 +144,10 @@ impl<E> Line<E> {
         self.events.push_back((at, event));
     }
 
-    /// What happens at `now`, if anything.
-    #[inline]
-    fn pop(&mut self, calendar: &mut Calendar, now: Instant) -> Option<E> {
+    /// What is due, if anything.
+    fn pop(&mut self, calendar: &mut Calendar, due: Entry) -> Option<E> {
         let (at, _) = self.events.front()?;
-        if *at > now {
+        if Entry::new(self.station, *at) > due {
             return None;
         }
         let event = self.events.pop_front().map(|(_, event)| event);
@@ -158,7 +162,7 @@ pub(super) struct Lines<E> {
     lines: Vec<Line<E>>,
     /// An event that came before everything else when it was handed in, and its line. It comes before all that its line
     /// has; whether it still comes before everything else says its entry, which is never where there is none.
-    soon: (Instant, E),
+    soon: E,
     soon_line: usize,
     soon_entry: Entry,
 }
@@ -169,7 +173,7 @@ const NO_LINE: usize = usize::MAX;
 impl<E: Copy> Lines<E> {
     /// No lines. `any` stands where an event would, and never happens.
     pub fn new(any: E) -> Self {
-        Self { lines: Vec::new(), soon: (Instant::NEVER, any), soon_line: NO_LINE, soon_entry: Entry::NEVER }
+        Self { lines: Vec::new(), soon: any, soon_line: NO_LINE, soon_entry: Entry::NEVER }
     }
 
     pub fn len(&self) -> usize {
@@ -193,7 +197,7 @@ impl<E: Copy> Lines<E> {
         if self.soon_line != NO_LINE {
             self.put_back(calendar);
         }
-        (self.soon, self.soon_line, self.soon_entry) = ((at, event), line, entry);
+        (self.soon, self.soon_line, self.soon_entry) = (event, line, entry);
     }
 
     #[inline(never)]
@@ -205,8 +209,9 @@ impl<E: Copy> Lines<E> {
     #[inline(never)]
     fn put_back(&mut self, calendar: &mut Calendar) {
         let other = &mut self.lines[self.soon_line];
-        calendar.set(other.station, self.soon.0);
-        other.events.push_front(self.soon);
+        let at = self.soon_entry.at();
+        calendar.set(other.station, at);
+        other.events.push_front((at, self.soon));
     }
 
     /// The station that is next, and when that is.
@@ -215,18 +220,22 @@ impl<E: Copy> Lines<E> {
         self.soon_entry.min(calendar.games[1])
     }
 
-    /// What happens in a line at `now`, if anything.
+    /// What is due in a line, if anything.
     #[inline]
-    pub fn pop(&mut self, calendar: &mut Calendar, line: usize, now: Instant) -> Option<E> {
+    pub fn pop(&mut self, calendar: &mut Calendar, line: usize, due: Entry) -> Option<E> {
         if self.soon_line != line {
-            return self.lines[line].pop(calendar, now);
+            return self.pop_late(calendar, line, due);
         }
-        let (at, event) = self.soon;
-        if at > now {
+        if self.soon_entry > due {
             return None;
         }
         (self.soon_line, self.soon_entry) = (NO_LINE, Entry::NEVER);
-        Some(event)
+        Some(self.soon)
+    }
+
+    #[inline(never)]
+    fn pop_late(&mut self, calendar: &mut Calendar, line: usize, due: Entry) -> Option<E> {
+        self.lines[line].pop(calendar, due)
     }
 }
 
@@ -252,7 +261,7 @@ mod tests {
                 came += 1;
             }
             let Some(first) = plain.iter().min().copied() else {
-                assert_eq!(lines.earliest(&calendar).at(), Instant::NEVER);
+                assert_eq!(lines.earliest(&calendar), Entry::NEVER);
                 continue;
             };
             let entry = lines.earliest(&calendar);
@@ -262,8 +271,9 @@ mod tests {
             now = first.0;
             let idle = (first.1 + 1) % LINES;
             let is_due = plain.iter().any(|event| event.1 == idle && event.0 <= now);
-            assert!(is_due || lines.pop(&mut calendar, idle, Instant(now)).is_none());
-            assert_eq!(lines.pop(&mut calendar, first.1, Instant(now)), Some(first.2));
+            let due = Entry::last_of(Instant(now));
+            assert!(is_due || lines.pop(&mut calendar, idle, due).is_none());
+            assert_eq!(lines.pop(&mut calendar, first.1, due), Some(first.2));
             plain.retain(|event| event != &first);
         }
         assert!(came > 10_000 && now > 1000);
@@ -279,11 +289,11 @@ mod tests {
         first.push(&mut calendar, Instant(7), 'b');
         second.push(&mut calendar, Instant(5), 'c');
         assert_eq!(calendar.earliest(), (Instant(5), 1));
-        assert_eq!(first.pop(&mut calendar, Instant(5)), None);
-        assert_eq!(second.pop(&mut calendar, Instant(5)), Some('c'));
+        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(5))), None);
+        assert_eq!(second.pop(&mut calendar, Entry::last_of(Instant(5))), Some('c'));
         assert_eq!(calendar.earliest(), (Instant(7), 0));
-        assert_eq!(first.pop(&mut calendar, Instant(7)), Some('a'));
-        assert_eq!(first.pop(&mut calendar, Instant(7)), Some('b'));
+        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(7))), Some('a'));
+        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(7))), Some('b'));
         assert_eq!(calendar.earliest().0, Instant::NEVER);
     }
 
@@ -291,7 +301,7 @@ mod tests {
     fn nothing_is_due_that_never_happens() {
         let far = Instant(1 << (64 - STATION_BITS));
         for now in [Instant::ZERO, Instant(far.0 - 1), far, Instant::NEVER] {
-            assert!(Entry::new(3, far) > Entry::last_of(now) && Entry::new(3, far).at() == Instant::NEVER);
+            assert!(Entry::new(3, far) > Entry::last_of(now) && Entry::new(3, far) == Entry::NEVER);
         }
         assert!(Entry::new(1023, Instant(7)) <= Entry::last_of(Instant(7)));
         assert!(Entry::new(0, Instant(8)) > Entry::last_of(Instant(7)));

@@ -13,6 +13,7 @@ use openraid_core::actions::{Direction, DriveOp, IoClass, JobKind, ParityJob, Re
 use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
+use super::calendar::Entry;
 use super::gate::Passage;
 use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
@@ -21,23 +22,57 @@ use crate::timing::drive::DriveModel;
 /// Of a longer read, what is behind these bytes waits beside them.
 const WAITING_BYTES_MAX: u64 = 64 << 10;
 
+/// Nobody reads it: there are no bytes.
+const NO_SUM: Verdict = Verdict::Checksum(0);
+
 /// What happens in the parts that are not drives.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(super) enum What {
     /// A thread has a request ready: it goes to the controller's processor.
-    Arrive(u32),
+    Arrive,
     /// The controller's processor is done with a request: it goes on to the engine.
-    Enter(u32),
+    Enter,
     /// The stage of redundancy is free for a write: it goes into the engine.
-    Staged(u32),
+    Staged,
     /// A thread knows that its request has ended.
-    Ended(u32),
-    /// Payload is across; the request ends with it, if it is named.
-    Moved(Tag, Option<u32>),
+    Ended,
+    /// Payload is across.
+    Moved,
+    /// Payload is across, and its request ends with it.
+    MovedLast,
     /// A computation is done.
-    Computed(Tag, Verdict),
+    Computed,
+    /// A comparison is done: everything fits.
+    Matched,
+    /// A checksum is computed.
+    Summed,
+    /// The first write on the member way is across.
+    Reached,
     /// A command's end, or its data, has reached the controller.
-    Answered(Tag),
+    Answered,
+}
+
+/// It happens to this request or to what has this tag; the other is of no account. These are numbers side by side, as an
+/// enum with them inside is copied as a whole soon after it was written in parts, and that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    what: What,
+    slot: u32,
+    tag: Tag,
+}
+
+impl Event {
+    /// Stands where there is none.
+    pub const NONE: Self = Self::of(What::Arrive, u32::MAX);
+
+    pub const fn of(what: What, slot: u32) -> Self {
+        Self { what, slot, tag: Tag(0) }
+    }
+
+    const fn tagged(what: What, tag: Tag) -> Self {
+        Self { what, slot: 0, tag }
+    }
 }
 
 /// A request in the machine.
@@ -50,40 +85,48 @@ pub(super) struct Inside {
 }
 
 impl<D: DriveModel> Machine<D> {
-    /// What a station has to do at this moment. Drives come first, then the engine, then the lines.
-    pub(super) fn happen(&mut self, station: usize, done: &mut Vec<IoDone>) {
+    /// What a station has to do at this moment. Drives come first, then the lines.
+    #[inline]
+    pub(super) fn happen(&mut self, station: usize, due: Entry, done: &mut Vec<IoDone>) {
         if station < self.stations.len() {
             self.drive_moves(station);
             return;
         }
-        if station == self.stations.len() {
-            self.stirred = true;
-            self.engine_due = Instant::NEVER;
-            self.calendar.set(station, Instant::NEVER);
-            return;
-        }
-        let line = station - self.stations.len() - 1;
-        while let Some(event) = self.lines.pop(&mut self.calendar, line, self.now) {
+        let line = station - self.stations.len();
+        while let Some(event) = self.lines.pop(&mut self.calendar, line, due) {
             self.events += 1;
             self.handle(event, done);
+            if self.lines.earliest(&self.calendar) > due {
+                break;
+            }
         }
     }
 
-    fn handle(&mut self, event: Event, done: &mut Vec<IoDone>) {
-        match event {
-            Event::Arrive(slot) => self.arrive(slot),
-            Event::Enter(slot) => self.stage(slot),
-            Event::Staged(slot) => self.enter(slot),
-            Event::Ended(slot) => self.tell_host(slot, done),
-            Event::Moved(tag, ends) => {
+    #[inline]
+    fn handle(&mut self, Event { what, slot, tag }: Event, done: &mut Vec<IoDone>) {
+        match what {
+            What::Arrive => self.arrive(slot),
+            What::Enter => self.stage(slot),
+            What::Staged => self.enter(slot),
+            What::Ended => self.tell_host(slot, done),
+            What::Moved => self.complete(Completion::Transfer { tag, result: Ok(()) }),
+            What::MovedLast => {
                 self.complete(Completion::Transfer { tag, result: Ok(()) });
-                if let Some(slot) = ends {
-                    self.request_ended(slot, ReplyStatus::Ok, done);
-                }
+                self.request_ended(slot, ReplyStatus::Ok, done);
             }
-            Event::Computed(tag, verdict) => self.complete(Completion::Job { tag, verdict }),
-            Event::Answered(tag) => self.complete(Completion::Drive { tag, result: Ok(()) }),
+            What::Computed => self.complete(Completion::Job { tag, verdict: Verdict::Done }),
+            What::Matched => self.complete(Completion::Job { tag, verdict: Verdict::Match }),
+            What::Summed => self.complete(Completion::Job { tag, verdict: NO_SUM }),
+            What::Reached => self.reached(),
+            What::Answered => self.complete(Completion::Drive { tag, result: Ok(()) }),
         }
+    }
+
+    /// The first write on the member way is with its drive.
+    fn reached(&mut self) {
+        let command = self.on_way.front().expect("a write is on the way");
+        self.stations[command.drive.index()].reached(&mut self.calendar, self.now, command);
+        self.on_way.pop_front();
     }
 
     fn complete(&mut self, completion: Completion) {
@@ -103,7 +146,7 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let at = self.processor.take(self.now, time);
-        self.push(self.line.processor, at, Event::Enter(slot));
+        self.push(self.line.processor, at, Event::of(What::Enter, slot));
     }
 
     /// Where the array is redundant, a write goes into the engine when the stage before the cache is free, and keeps it
@@ -116,7 +159,7 @@ impl<D: DriveModel> Machine<D> {
         }
         let time = if self.nested { own + self.plant.processor.nested } else { own };
         let begin = Instant(self.stage.take(self.now, time).0 - time.0);
-        self.push(self.line.stage, begin, Event::Staged(slot));
+        self.push(self.line.stage, begin, Event::of(What::Staged, slot));
     }
 
     fn enter(&mut self, slot: u32) {
@@ -184,7 +227,7 @@ impl<D: DriveModel> Machine<D> {
         }
         let (server, line) = self.workers[worker].places();
         let at = self.host_servers[server].take(self.now, time);
-        self.push(line, at, Event::Ended(slot));
+        self.push(line, at, Event::of(What::Ended, slot));
     }
 
     /// What touching the payload costs the host, on the way of this kind of request.
@@ -215,7 +258,7 @@ impl<D: DriveModel> Machine<D> {
 
     /// The engine moves, and what it wants is begun.
     pub(super) fn engine_moves(&mut self, done: &mut Vec<IoDone>) {
-        self.stirred = false;
+        (self.stirred, self.engine_moved) = (false, true);
         self.actions.clear();
         self.controller.advance(self.now, &mut self.actions);
         if let Some(digest) = &mut self.digest {
@@ -236,11 +279,6 @@ impl<D: DriveModel> Machine<D> {
             let reply = self.actions.replies[at];
             let slot = u32::try_from(reply.token.0).expect("tokens are slots");
             self.request_ended(slot, reply.status, done);
-        }
-        let due = self.controller.next_deadline().map_or(Instant::NEVER, |(at, _)| at.max(self.now));
-        if due != self.engine_due {
-            self.engine_due = due;
-            self.calendar.set(self.stations.len(), due);
         }
     }
 
@@ -269,6 +307,10 @@ impl<D: DriveModel> Machine<D> {
         }
         if writes && !self.member_ways.is_free() {
             at = self.member_ways.write(at, bytes);
+            if self.stations[drive].expect(at) {
+                self.on_way.push_back(*command);
+                return self.push(self.line.to_members, at, Event::of(What::Reached, 0));
+            }
         }
         // What has no payload with it comes in the order in which the processor lets it go.
         let last = !writes || self.member_ways.is_free();
@@ -292,12 +334,12 @@ impl<D: DriveModel> Machine<D> {
         let channel = self.stations[usize::from(flight.drive)].channel();
         if let (Some(channel), true) = (channel, bytes > 0) {
             let at = self.channels[channel].read(self.now, bytes);
-            self.push(self.line.channels + channel, at, Event::Answered(tag));
+            self.push(self.line.channels + channel, at, Event::tagged(What::Answered, tag));
             return;
         }
         if bytes > 0 && !self.member_ways.is_free() {
             let at = self.member_ways.read(self.now, bytes);
-            self.push(self.line.members, at, Event::Answered(tag));
+            self.push(self.line.members, at, Event::tagged(What::Answered, tag));
             return;
         }
         self.complete(Completion::Drive { tag, result: Ok(()) });
@@ -325,7 +367,8 @@ impl<D: DriveModel> Machine<D> {
         } else {
             (self.host_ways.write(self.now, bytes), self.line.from_host)
         };
-        self.push(line, at, Event::Moved(transfer.tag, ends));
+        let (what, slot) = ends.map_or((What::Moved, 0), |slot| (What::MovedLast, slot));
+        self.push(line, at, Event { what, slot, tag: transfer.tag });
     }
 
     fn compute(&mut self, job: &ParityJob) {
@@ -336,14 +379,15 @@ impl<D: DriveModel> Machine<D> {
                 return;
             }
             let at = self.parity.take(self.now, Nanos(columns * len * self.plant.copy_picos / 1000));
-            self.push(self.line.parity, at, Event::Computed(job.tag, Verdict::Done));
+            self.push(self.line.parity, at, Event::tagged(What::Computed, job.tag));
             return;
         }
-        let verdict = match job.kind {
-            JobKind::Check | JobKind::Compare => Verdict::Match,
-            // Nobody reads it: there are no bytes.
-            JobKind::Checksum => Verdict::Checksum(0),
-            JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => Verdict::Done,
+        let (what, verdict) = match job.kind {
+            JobKind::Check | JobKind::Compare => (What::Matched, Verdict::Match),
+            JobKind::Checksum => (What::Summed, NO_SUM),
+            JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => {
+                (What::Computed, Verdict::Done)
+            }
         };
         let syndromes = u64::from(job.p.is_some()) + u64::from(job.q.is_some());
         let inputs = match job.kind {
@@ -364,9 +408,10 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let at = self.parity.take(self.now, Nanos(time));
-        self.push(self.line.parity, at, Event::Computed(job.tag, verdict));
+        self.push(self.line.parity, at, Event::tagged(what, job.tag));
     }
 
+    #[inline]
     pub(super) fn push(&mut self, line: usize, at: Instant, event: Event) {
         self.lines.push(&mut self.calendar, line, at, event);
     }

@@ -25,7 +25,7 @@ mod station;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use openraid_core::actions::{Actions, ReplyStatus};
+use openraid_core::actions::{Actions, DriveCommand, ReplyStatus};
 use openraid_core::Controller;
 use openraid_models::{DriveProfile, Library};
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
@@ -34,7 +34,7 @@ use crate::digest::Digest;
 use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Entry, Lines};
-use flow::{Event, Inside};
+use flow::{Event, Inside, What};
 use gate::Gate;
 use plant::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
@@ -110,6 +110,7 @@ struct Places {
     parity: usize,
     processor: usize,
     stage: usize,
+    to_members: usize,
     /// The first of the channels' lines.
     channels: usize,
 }
@@ -131,8 +132,9 @@ pub struct Machine<D = AnyDrive> {
     capacity: Bytes,
     now: Instant,
     calendar: Calendar,
-    /// When the engine wants to be looked at again, as the calendar has it.
-    engine_due: Instant,
+    /// When the engine wants to be looked at again; it is asked when an instant is over in which it has moved.
+    engine_due: Entry,
+    engine_moved: bool,
     stations: Vec<Station<D>>,
     lines: Lines<Event>,
     line: Places,
@@ -157,6 +159,8 @@ pub struct Machine<D = AnyDrive> {
     set_members: u64,
     chunk: u64,
     flights: Vec<Flight>,
+    /// Writes on the member way, in order.
+    on_way: VecDeque<DriveCommand>,
     ended: Vec<Tag>,
     stirred: bool,
     digest: Option<Digest>,
@@ -222,10 +226,8 @@ impl<D: DriveModel> Machine<D> {
             .enumerate()
             .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number)))
             .collect();
-        // The engine's own, behind those of the drives.
-        calendar.add();
-        let mut lines = Lines::new(Event::Arrive(u32::MAX));
-        (0..6 + channels.len()).for_each(|_| lines.add(&mut calendar));
+        let mut lines = Lines::new(Event::NONE);
+        (0..7 + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),
             controller,
@@ -236,10 +238,20 @@ impl<D: DriveModel> Machine<D> {
             capacity: Bytes::ZERO,
             now: Instant::ZERO,
             calendar,
-            engine_due: Instant::NEVER,
+            engine_due: Entry::NEVER,
+            engine_moved: false,
             stations,
             lines,
-            line: Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, stage: 5, channels: 6 },
+            line: Places {
+                members: 0,
+                to_host: 1,
+                from_host: 2,
+                parity: 3,
+                processor: 4,
+                stage: 5,
+                to_members: 6,
+                channels: 7,
+            },
             channels,
             host_ways: Ways::new(&plant.host_way),
             member_ways: Ways::new(&plant.member_way),
@@ -257,6 +269,7 @@ impl<D: DriveModel> Machine<D> {
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.legs()),
             flights: Vec::new(),
+            on_way: VecDeque::new(),
             ended: Vec::new(),
             stirred: true,
             digest: None,
@@ -363,7 +376,7 @@ impl<D: DriveModel> Machine<D> {
         let (server, line) = self.workers[worker].places();
         let time = host + self.payload_cost(&io, IoKind::Write);
         let at = self.host_servers[server].take(self.now, time);
-        self.push(line, at, Event::Arrive(slot));
+        self.push(line, at, Event::of(What::Arrive, slot));
     }
 
     /// What a request costs its thread, each way.
@@ -422,7 +435,7 @@ impl<D: DriveModel> Machine<D> {
     /// The engine moves without end.
     pub fn advance(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Instant {
         let before = done.len();
-        let (mut turns, mut due) = (0, Entry::last_of(self.now));
+        let (mut turns, mut due, limit) = (0, Entry::last_of(self.now), Entry::last_of(until));
         loop {
             let first = self.lines.earliest(&self.calendar);
             if first > due {
@@ -430,22 +443,44 @@ impl<D: DriveModel> Machine<D> {
                     self.engine_moves(done);
                     continue;
                 }
+                if self.engine_moved {
+                    self.ask_engine();
+                    if self.engine_due <= due {
+                        self.stirred = true;
+                        turns += 1;
+                        assert!(turns < TURNS_MAX, "the engine stands still at {:?}", self.now);
+                        continue;
+                    }
+                }
                 if done.len() > before {
                     return self.now;
                 }
-                let next = first.at();
-                if next > until || next == Instant::NEVER {
+                let next = first.min(self.engine_due);
+                if next > limit {
                     if until != Instant::NEVER {
                         self.now = self.now.max(until);
                     }
                     return self.now;
                 }
-                (self.now, turns, due) = (next, 0, Entry::last_of(next));
+                (self.now, turns, due) = (next.at(), 0, next.last());
+                if self.engine_due <= due {
+                    self.stirred = true;
+                    if first > due {
+                        continue;
+                    }
+                }
             }
-            self.happen(first.station(), done);
+            self.happen(first.station(), due, done);
             turns += 1;
             assert!(turns < TURNS_MAX, "the machine stands still at {:?}", self.now);
         }
+    }
+
+    /// When the engine wants to be looked at, now that all of an instant has happened.
+    #[inline]
+    fn ask_engine(&mut self) {
+        self.engine_moved = false;
+        self.engine_due = self.controller.next_deadline().map_or(Entry::NEVER, |(at, _)| Entry::new(0, at));
     }
 
     /// What has been counted since the machine was made.

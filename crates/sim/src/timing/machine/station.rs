@@ -71,6 +71,9 @@ pub(super) struct Station<D> {
     channel: Option<usize>,
     /// On their way to the channel, or to the drive where there is none.
     coming: VecDeque<(Instant, DriveCommand)>,
+    /// Writes that are on the member way to this drive alone, with no other command, and when the last of them is across.
+    expected: u32,
+    expected_last: Instant,
     /// On their way through the channel.
     wire: VecDeque<(Instant, DriveCommand)>,
     /// When the drive has something to do.
@@ -86,6 +89,8 @@ impl<D: DriveModel> Station<D> {
             number: calendar.add(),
             channel,
             coming: VecDeque::new(),
+            expected: 0,
+            expected_last: Instant::ZERO,
             wire: VecDeque::new(),
             due: Instant::NEVER,
             counters: MemberCounters::default(),
@@ -121,7 +126,7 @@ impl<D: DriveModel> Station<D> {
     /// A command will be here at `at`. One without payload may overtake one that waits for the way; `last` says that none
     /// that comes later can be here sooner. Returns how much happened.
     pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: &DriveCommand, last: bool) -> u64 {
-        let alone = self.coming.is_empty() && self.channel.is_none();
+        let alone = self.coming.is_empty() && self.channel.is_none() && self.expected == 0;
         if last && alone && self.due > at {
             // The drive does nothing until then that anybody sees: it may have the command now.
             self.give(at, command);
@@ -138,11 +143,37 @@ impl<D: DriveModel> Station<D> {
         0
     }
 
+    /// May a write that will be here at `at` come by itself? It may if nothing else is on its way that is not such a write:
+    /// they come one after the other, and nobody has to look for them here.
+    pub fn expect(&mut self, at: Instant) -> bool {
+        let alone = self.coming.is_empty() && self.channel.is_none();
+        if alone {
+            self.expected += 1;
+            self.expected_last = at;
+        }
+        alone
+    }
+
+    /// A write that was expected is here.
+    pub fn reached(&mut self, calendar: &mut Calendar, now: Instant, command: &DriveCommand) {
+        self.expected -= 1;
+        self.give(now, command);
+        self.schedule(calendar);
+    }
+
+    /// When the first of those is here that come by themselves; behind a write that is expected none comes at its time.
+    fn coming_at(&self) -> Instant {
+        match self.coming.front() {
+            Some((at, _)) if self.expected == 0 || *at < self.expected_last => *at,
+            _ => Instant::NEVER,
+        }
+    }
+
     fn schedule(&mut self, calendar: &mut Calendar) {
         self.due = self.drive.next().unwrap_or(Instant::NEVER);
         let mut next = self.due;
-        if let Some((at, _)) = self.coming.front() {
-            next = next.min(*at);
+        if !self.coming.is_empty() {
+            next = next.min(self.coming_at());
         }
         if self.channel.is_some() {
             next = self.wire.front().map_or(next, |(at, _)| next.min(*at));
@@ -157,7 +188,8 @@ impl<D: DriveModel> Station<D> {
             self.drive.advance(now, ended);
             moved += 1;
         }
-        while let Some(command) = take_due(&mut self.coming, now) {
+        while self.coming_at() <= now {
+            let Some((_, command)) = self.coming.pop_front() else { break };
             moved += 1;
             let Some(channel) = self.channel else {
                 self.give(now, &command);
