@@ -6,103 +6,118 @@ use openraid_units::Slot;
 
 use crate::limits::MEMBERS_MAX;
 
-/// How many bits are set. Nearly every set is of slots below 64, and without an instruction for it counting is long.
-#[allow(clippy::cast_possible_truncation)] // the low half
-const fn ones(bits: u128) -> u32 {
-    if bits >> 64 == 0 {
-        (bits as u64).count_ones()
-    } else {
-        bits.count_ones()
-    }
-}
+/// Slots of the low half, in which nearly every set lies as a whole: the high half is asked where there is no way around it.
+const HALF: u16 = u64::BITS as u16;
 
-/// A set of slots of one redundancy set. Copying it is one 128-bit move.
+/// A set of slots of one redundancy set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct SlotSet(u128);
+pub struct SlotSet {
+    low: u64,
+    high: u64,
+}
 
 impl SlotSet {
     /// No slot.
-    pub const EMPTY: Self = Self(0);
+    pub const EMPTY: Self = Self { low: 0, high: 0 };
 
     /// The slots `0..n`. `n` is at most [`MEMBERS_MAX`].
     #[must_use]
     pub const fn first_n(n: u16) -> Self {
         assert!(n <= MEMBERS_MAX);
-        if n == 0 {
-            Self(0)
+        if n < HALF {
+            Self { low: (1 << n) - 1, high: 0 }
         } else {
-            Self(u128::MAX >> (128 - n as u32))
+            Self { low: u64::MAX, high: if n == MEMBERS_MAX { u64::MAX } else { (1 << (n - HALF)) - 1 } }
         }
     }
     /// Just this slot.
     #[must_use]
     pub const fn one(slot: Slot) -> Self {
         assert!(slot.0 < MEMBERS_MAX);
-        Self(1 << slot.0)
+        if slot.0 < HALF {
+            Self { low: 1 << slot.0, high: 0 }
+        } else {
+            Self { low: 0, high: 1 << (slot.0 - HALF) }
+        }
     }
     /// Is `slot` in the set?
     #[must_use]
     pub const fn contains(self, slot: Slot) -> bool {
-        slot.0 < MEMBERS_MAX && self.0 >> slot.0 & 1 == 1
+        if slot.0 < HALF {
+            self.low >> slot.0 & 1 == 1
+        } else {
+            slot.0 < MEMBERS_MAX && self.high >> (slot.0 - HALF) & 1 == 1
+        }
     }
     /// Put `slot` in.
     pub fn insert(&mut self, slot: Slot) {
-        self.0 |= Self::one(slot).0;
+        *self = self.with(slot);
     }
     /// Take `slot` out.
     pub fn remove(&mut self, slot: Slot) {
-        self.0 &= !Self::one(slot).0;
+        *self = self.without(slot);
     }
     /// The set with `slot` in it.
     #[must_use]
     pub const fn with(self, slot: Slot) -> Self {
-        Self(self.0 | Self::one(slot).0)
+        let one = Self::one(slot);
+        Self { low: self.low | one.low, high: self.high | one.high }
     }
     /// The set with `slot` out of it.
     #[must_use]
     pub const fn without(self, slot: Slot) -> Self {
-        Self(self.0 & !Self::one(slot).0)
+        self.minus(Self::one(slot))
     }
     /// How many slots are in.
     #[must_use]
     pub const fn len(self) -> u32 {
-        ones(self.0)
+        if self.high == 0 {
+            self.low.count_ones()
+        } else {
+            self.low.count_ones() + self.high.count_ones()
+        }
     }
     /// Is no slot in?
     #[must_use]
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.low | self.high == 0
     }
     /// How many slots of the set are below `slot`: its place when the set's slots are laid out in order.
     #[must_use]
     pub const fn rank(self, slot: Slot) -> u32 {
-        ones(self.0 & ((1 << slot.0) - 1))
+        assert!(slot.0 < MEMBERS_MAX);
+        if slot.0 < HALF {
+            (self.low & ((1 << slot.0) - 1)).count_ones()
+        } else {
+            self.low.count_ones() + (self.high & ((1 << (slot.0 - HALF)) - 1)).count_ones()
+        }
     }
     /// The slots of `self` that are not in `other`.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        Self { low: self.low & !other.low, high: self.high & !other.high }
     }
     /// Do the sets share a slot?
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        (self.low & other.low) | (self.high & other.high) != 0
     }
     /// The lowest slot.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // at most 127
     pub const fn first(self) -> Option<Slot> {
-        if self.0 == 0 {
-            None
+        if self.low != 0 {
+            Some(Slot(self.low.trailing_zeros() as u16))
+        } else if self.high != 0 {
+            Some(Slot(HALF + self.high.trailing_zeros() as u16))
         } else {
-            Some(Slot(self.0.trailing_zeros() as u16))
+            None
         }
     }
     /// The slots in rising order.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // the halves
     pub const fn iter(self) -> Iter {
-        Iter { low: self.0 as u64, high: (self.0 >> 64) as u64 }
+        Iter { low: self.low, high: self.high }
     }
 }
 
@@ -147,24 +162,24 @@ impl FromIterator<Slot> for SlotSet {
 impl BitAnd for SlotSet {
     type Output = Self;
     fn bitand(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        Self { low: self.low & other.low, high: self.high & other.high }
     }
 }
 impl BitOr for SlotSet {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self { low: self.low | other.low, high: self.high | other.high }
     }
 }
 impl BitOrAssign for SlotSet {
     fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
+        *self = *self | other;
     }
 }
 impl Not for SlotSet {
     type Output = Self;
     fn not(self) -> Self {
-        Self(!self.0)
+        Self { low: !self.low, high: !self.high }
     }
 }
 impl fmt::Debug for SlotSet {
