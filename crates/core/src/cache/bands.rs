@@ -69,6 +69,11 @@ impl Cache {
 
     /// Up to which row just these columns are dirty, as they are in row `from`.
     pub(crate) fn band_end(&self, unit: &DirtyUnit, rows: StripeRows, from: u64, columns: SlotSet) -> u64 {
+        if unit.lines.head == unit.lines.tail {
+            let line = self.lines.get(unit.lines.head);
+            let (_, start) = rows.place(line);
+            return start + line.dirty.run(from - start).1;
+        }
         let mut end = from;
         loop {
             // Nothing changes before this row.

@@ -171,8 +171,10 @@ impl Controller {
         let rows_max = self.set(op.set).rows_max;
         let rows = Self::stripe_rows(op, self.parity_of(op));
         let unit = self.cache.units.get(op.cache_unit);
-        let here = self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor));
-        let mut left: SlotSet = here.iter().filter(|column| op.first > 0 && column.0 >= op.first).collect();
+        // Nothing was kept back as a rule.
+        let here =
+            if op.first == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor)) };
+        let mut left: SlotSet = here.iter().filter(|column| column.0 >= op.first).collect();
         let (mut first, mut columns, mut most) = (u64::from(op.cursor), here, op.cursor_end);
         if left.is_empty() {
             let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
