@@ -84,7 +84,9 @@ impl Controller {
     /// more. That stays so, because the drive may say of the next flush that it went well, having dropped what the
     /// failed one was for.
     fn doubt_member(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        let member = &mut self.set_mut(id).members[index as usize];
+        let set = self.set_mut(id);
+        set.doubted = true;
+        let member = &mut set.members[index as usize];
         if core::mem::replace(&mut member.in_doubt, true) {
             return;
         }

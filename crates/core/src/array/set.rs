@@ -146,6 +146,8 @@ pub(crate) struct Set {
     pub writable: SlotSet,
     /// Some member has a bad-block entry.
     pub has_bad: bool,
+    /// Some member was in doubt, or left unrecorded, since the set was started: only then it is looked which.
+    pub doubted: bool,
     pub metadata: Option<Metadata>,
     pub intent: Intent,
     pub bitmap: Option<Bitmap>,
@@ -294,12 +296,12 @@ impl Set {
 
     /// Is what some working member promised to keep in doubt, because a flush of it failed?
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.members.iter().any(|m| m.in_doubt && m.is_active())
+        self.doubted && self.members.iter().any(|m| m.in_doubt && m.is_active())
     }
 
     /// Does some working member lack what was to be recorded on it? Then no mark, and no failure of another one, is durable.
     pub(crate) fn is_unrecorded(&self) -> bool {
-        self.members.iter().any(|m| m.unrecorded && m.is_active())
+        self.doubted && self.members.iter().any(|m| m.unrecorded && m.is_active())
     }
 
     /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in

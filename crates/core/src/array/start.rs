@@ -235,6 +235,7 @@ impl Controller {
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
             has_bad: false,
+            doubted: false,
             metadata: None,
             intent: Intent::Clean,
             bitmap: None,
