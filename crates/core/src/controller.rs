@@ -518,7 +518,7 @@ impl Controller {
 
     /// Make the next operation of a piece.
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.make_row_op(index) {
+        if self.pieces[index].walk.is_some() && self.make_row_op(index) {
             return true;
         }
         let piece = &self.pieces[index];
@@ -548,6 +548,10 @@ impl Controller {
             }
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
+        // Where it is to be walked, and nothing comes before that, its first row is had at once.
+        if self.pieces[index].walk.is_some() && !self.set_changed {
+            self.make_row_op(index);
+        }
         true
     }
 }

@@ -80,6 +80,11 @@ impl Split {
         }
     }
 
+    /// Is nothing to come any more?
+    pub(crate) fn is_over(&self) -> bool {
+        self.next == self.count && self.at == self.end
+    }
+
     /// Take the part in the next stripe apart.
     fn enter_stripe(&mut self) {
         let chunk = 1 << self.shift;
@@ -122,10 +127,10 @@ impl Iterator for Split {
     type Item = RowSegment;
 
     fn next(&mut self) -> Option<RowSegment> {
+        if self.is_over() {
+            return None;
+        }
         if self.next == self.count {
-            if self.at == self.end {
-                return None;
-            }
             self.enter_stripe();
         }
         let piece = &mut self.pieces[self.next];

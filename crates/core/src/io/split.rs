@@ -17,6 +17,9 @@ impl Controller {
             piece.walk = None;
             return false;
         };
+        if walk.is_over() {
+            piece.walk = None;
+        }
         let (set, base) = piece.walk_base;
         let walk_start = piece.walk_from;
         let piece = &self.pieces[index];
