@@ -76,6 +76,11 @@ pub enum IoClass {
     Scrub,
 }
 
+impl IoClass {
+    /// How many classes there are.
+    pub(crate) const COUNT: usize = Self::Scrub as usize + 1;
+}
+
 /// A command to a drive. Completed by [`crate::events::Completion::Drive`] with the same tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveCommand {

@@ -239,6 +239,9 @@ impl Controller {
     fn on_completion(&mut self, completion: Completion, actions: &mut Actions) {
         match completion {
             Completion::Drive { tag, result } => {
+                if result.is_ok() && self.ended_plainly(tag, actions) {
+                    return;
+                }
                 let command = self.channels.answered(self.now, tag, actions);
                 self.command_ended(&command, result.map_err(CommandError::Drive), actions);
             }
@@ -350,11 +353,13 @@ impl Controller {
     /// in few steps.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        let takes = self.cache.is_on() || self.journal.state != JournalState::None;
+        if self.cache.is_on() || self.journal.state != JournalState::None {
+            return false;
+        }
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
         let waits = pieces | self.plain.len() | self.admin_waiting.len();
         let is_due = self.set_changed | self.ppl_due | self.ahead.wanted | (self.now >= self.sets_due.0);
-        !(takes || waits != 0 || is_due)
+        !(waits != 0 || is_due)
     }
 
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {

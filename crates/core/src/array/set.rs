@@ -17,7 +17,7 @@ use crate::geometry::Geometry;
 use crate::io::heads::Heads;
 use crate::journal::session::SetJournal;
 use crate::ppl::SetPpl;
-use crate::reason::ReasonCounts;
+use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -67,6 +67,13 @@ impl Member {
     /// Does it hold, or is it about to hold, data of its slot?
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
+    }
+    /// Did it have to leave for its replacement, or by order?
+    pub(crate) fn left_in_order(&self) -> bool {
+        matches!(
+            self.state,
+            MemberState::Failing(FailReason::Administrator) | MemberState::Faulty(FailReason::Administrator)
+        )
     }
     /// Is its superblock kept up to date?
     pub(crate) fn has_metadata(&self) -> bool {

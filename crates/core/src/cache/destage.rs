@@ -16,6 +16,7 @@ use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::geometry::{Geometry, Parity, StripeRole};
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
+use crate::io::row::RowFrames;
 use crate::io::split::narrow;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
@@ -207,19 +208,12 @@ impl Controller {
 
     /// Copy the dirty sectors of the band into the operation's own frames.
     pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
+        let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].target {
-            let op = &self.ops[index];
-            let (at, len) = self.band_extent(op, slot);
-            let to = self.staged_address(op, slot);
+            let (at, len) = self.band_extent(&self.ops[index], slot);
+            let to = frames.named(&self.set(self.ops[index].set).geometry, slot);
             self.stage_extent(index, at, len, to, actions);
         }
-    }
-
-    /// Where the staged bytes of a slot are: behind the buffers.
-    pub(crate) fn staged_address(&self, op: &Op, slot: openraid_units::Slot) -> PoolOffset {
-        let run = op.work.expect("staged bytes have frames");
-        let before = op.buffers.len() + op.target.rank(slot);
-        run.at + Sectors(u64::from(before) * u64::from(op.rows())).bytes()
     }
 
     /// The band is on the members: what was not written to since is clean.

@@ -23,7 +23,7 @@
 use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
 
-use crate::actions::{Actions, Data, DriveCommand, DriveOp, IoClass, MetadataRange};
+use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
 use crate::io::command::{Command, Owner};
 use crate::io::elevator::{Elevator, Node};
@@ -89,9 +89,8 @@ pub(crate) struct Channel {
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
-    /// Of those issued, commands of rebuild and scrub, and such that hosts wait for.
-    background: u32,
-    hosts: u32,
+    /// Of those issued, how many there are of each class.
+    of_class: [u32; IoClass::COUNT],
     /// Commands of rebuild and scrub beside one of a host, since one of those ended.
     passes: u32,
     /// When a host or a reading ahead for one last wanted something of it.
@@ -100,9 +99,8 @@ pub(crate) struct Channel {
     sorting: bool,
     /// Where the last command that was issued ended.
     position: DriveLba,
-    /// Reads that hosts wait for, here or at the drive; what destage has at the drive.
+    /// Reads that hosts wait for, here or at the drive.
     reads: u32,
-    destaging: u32,
     /// Until then hosts are taken to read from it, because they did a moment ago.
     read_until: Instant,
     /// Commands that the drive has, and those that wait here, over time; and how many it was given.
@@ -189,17 +187,16 @@ impl Channel {
     /// soon then, so that nobody has to be woken for what waits.
     fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {
         let read = self.reads > 0 || now < self.read_until;
-        read && self.destaging >= most && !hurries
+        read && self.of_class[IoClass::Destage as usize] >= most && !hurries
     }
 
     /// The drive has one command more.
     #[inline(always)]
-    fn given(&mut self, now: Instant, command: &DriveCommand) {
+    fn given(&mut self, now: Instant, command: &Command) {
         self.issued += 1;
-        self.destaging += u32::from(command.class == IoClass::Destage);
-        self.hosts += u32::from(command.class == IoClass::Foreground);
+        self.of_class[command.class as usize] += 1;
         if is_background(command.class) {
-            (self.background, self.passes) = (self.background + 1, self.passes + u32::from(self.hosts > 0));
+            self.passes += u32::from(self.hosts() > 0);
         }
         self.working.set(now, self.issued);
         self.commands += 1;
@@ -211,12 +208,16 @@ impl Channel {
     /// The drive does not work on a command any more.
     #[inline(always)]
     fn ended(&mut self, command: &Command) {
-        self.reads -= u32::from(command.is_awaited_read());
-        self.destaging -= u32::from(command.class == IoClass::Destage);
-        self.background -= u32::from(is_background(command.class));
+        self.of_class[command.class as usize] -= 1;
         if command.class == IoClass::Foreground {
-            (self.hosts, self.passes) = (self.hosts - 1, 0);
+            self.reads -= u32::from(command.op == DriveOp::Read);
+            self.passes = 0;
         }
+    }
+
+    /// Commands at the drive that hosts wait for.
+    fn hosts(&self) -> u32 {
+        self.of_class[IoClass::Foreground as usize]
     }
 
     /// Serve what waits by place, from the next command on? Drives that do not spin never are.
@@ -258,10 +259,11 @@ impl Channel {
     /// Does it have as much background work as it may?
     fn is_background_full(&self, now: Instant) -> bool {
         let most = if self.info.rotational { BACKGROUND_SPINNING } else { BACKGROUND_FLASH };
-        if self.hosts > 0 && self.passes >= PASSES_MAX && self.info.rotational {
+        if self.hosts() > 0 && self.passes >= PASSES_MAX && self.info.rotational {
             return true;
         }
-        self.background >= most && self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
+        let background = self.of_class[IoClass::Rebuild as usize] + self.of_class[IoClass::Scrub as usize];
+        background >= most && self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
     }
 
     /// Whose turn it is.
@@ -357,15 +359,13 @@ impl Channels {
                     queued: 0,
                     queues: [Waiting { list: List::EMPTY, count: 0, elevator: Elevator::EMPTY }; QUEUES],
                     out: List::EMPTY,
-                    background: 0,
-                    hosts: 0,
+                    of_class: [0; IoClass::COUNT],
                     passes: 0,
                     hosts_at: None,
                     sorting: info.rotational,
                     position: DriveLba::ZERO,
                     reads: 0,
                     read_until: Instant::ZERO,
-                    destaging: 0,
                     working: Occupancy::default(),
                     waiting: Occupancy::default(),
                     commands: 0,
@@ -408,21 +408,24 @@ impl Channels {
         self.enter(now, key, actions)
     }
 
-    /// The same for a command that is in the table already.
+    /// The same for a command that is in the table already. Inlined: a row has several, and all of them go one way.
+    #[inline(always)]
     pub(crate) fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
         let command = &mut self.commands[key.index];
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
-        if command.is_awaited_read() {
-            channel.reads += 1;
-            channel.read_until = now + READ_PAUSE;
-        }
-        if matches!(command.class, IoClass::Foreground | IoClass::ReadAhead) {
-            channel.hosts_at = Some(now);
-        }
         let gives_way = match command.class {
+            IoClass::Metadata => false,
             IoClass::Destage => channel.gives_way(now, most, hurries),
-            class => is_background(class) && command.op != DriveOp::Flush && channel.is_background_full(now),
+            IoClass::Foreground | IoClass::ReadAhead => {
+                if command.is_awaited_read() {
+                    channel.reads += 1;
+                    channel.read_until = now + READ_PAUSE;
+                }
+                channel.hosts_at = Some(now);
+                false
+            }
+            IoClass::Rebuild | IoClass::Scrub => command.op != DriveOp::Flush && channel.is_background_full(now),
         };
         command.asked = now;
         if channel.issued >= self.depth_max || gives_way {
@@ -432,15 +435,14 @@ impl Channels {
         (command.deadline, command.issued) = (now + self.timeout, true);
         let last = core::mem::replace(&mut channel.out.tail, key.index);
         (command.previous, command.next) = (last, NONE);
-        let told = command.told(key);
-        channel.given(now, &told);
+        channel.given(now, command);
+        actions.drive.push(command.told(key));
         if last == NONE {
             channel.out.head = key.index;
         } else {
             self.commands[last].next = key.index;
         }
         self.is_out(now);
-        actions.drive.push(told);
         false
     }
 
@@ -491,10 +493,10 @@ impl Channels {
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         channel.out.push(&mut self.commands, index);
         let generation = self.commands.generation(index);
-        let told = self.commands[index].told(Key { index, generation });
-        channel.given(now, &told);
+        let command = &self.commands[index];
+        channel.given(now, command);
+        actions.drive.push(command.told(Key { index, generation }));
         self.is_out(now);
-        actions.drive.push(told);
     }
 
     /// One command more is with its drive.
@@ -506,23 +508,43 @@ impl Channels {
         }
     }
 
-    /// A command was answered: takes it out of the table and lets the next one go.
+    /// A command that was answered, if it is one that somebody waits for.
     #[inline(always)]
-    pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
+    pub(crate) fn asked_by(&self, tag: Tag) -> Option<&Command> {
         let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
-        let command = self.commands.remove(key.index);
+        let command = &self.commands[key.index];
         assert!(command.issued, "a completion names a command that was issued: {tag:?}");
-        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
-        if command.owner == Owner::Quarantined {
-            channel.quarantined -= 1;
-        } else {
-            channel.issued -= 1;
-            channel.ended(&command);
-            channel.working.set(now, channel.issued);
-            channel.out.unlink(&mut self.commands, command.previous, command.next);
-            self.out -= 1;
+        (command.owner != Owner::Quarantined).then_some(command)
+    }
+
+    /// A command that somebody waits for was answered: it leaves the table, and the next one goes.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self, now: Instant, index: u32, actions: &mut Actions) {
+        let command = &self.commands[index];
+        let Command { drive, previous, next, .. } = *command;
+        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
+        channel.issued -= 1;
+        channel.ended(command);
+        channel.working.set(now, channel.issued);
+        channel.out.unlink(&mut self.commands, previous, next);
+        self.commands.free(index);
+        self.out -= 1;
+        if channel.queued > 0 {
+            self.issue_next(now, drive, actions);
         }
+    }
+
+    /// A command was answered: takes it out of the table and lets the next one go.
+    pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
+        if let Some(command) = self.asked_by(tag) {
+            let command = *command;
+            self.forget(now, tag.index(), actions);
+            return command;
+        }
+        let command = self.commands.remove(tag.index());
+        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
+        channel.quarantined -= 1;
         if channel.queued > 0 {
             self.issue_next(now, command.drive, actions);
         }

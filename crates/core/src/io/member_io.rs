@@ -1,16 +1,15 @@
 //! Commands of operations to members, and what their ends mean.
 
-use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, Slot};
+use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
-use crate::actions::{Actions, Data, DriveOp, IoClass, ReplyStatus};
-use crate::admin::MemberState;
+use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::Geometry;
-use crate::io::command::{Command, Hold, Owner};
-use crate::io::op::{Op, OpKind};
+use crate::io::command::{Command, Owner};
+use crate::io::op::OpKind;
 use crate::reason::{FailReason, Reason};
-use crate::slab::{Key, NONE};
+use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// A piece of a member and of the pool.
@@ -23,110 +22,6 @@ pub(crate) struct MemberRange {
 }
 
 impl Controller {
-    fn class_of(op: &Op) -> IoClass {
-        match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Redo | OpKind::Reparity => IoClass::Rebuild,
-            OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
-            OpKind::Scrub => IoClass::Scrub,
-            OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,
-            OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
-                IoClass::Foreground
-            }
-        }
-    }
-
-    /// The frames that a command of `op` at `at` points into.
-    fn hold_of(&self, op: &Op, at: PoolOffset) -> Option<Hold> {
-        if at.get() >= self.work_from {
-            let owner = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
-            return owner.map(Hold::Work);
-        }
-        if op.piece == NONE {
-            return None;
-        }
-        self.pieces[op.piece].run.map(Hold::Host)
-    }
-
-    /// Read from the member in a slot. The caller has chosen a slot that can be read.
-    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let (set_id, class, hold) = (op.set, Self::class_of(op), self.hold_of(op, range.at));
-        let set = self.set_mut(set_id);
-        let member_index = set.places[range.slot.index()].member;
-        let member = &mut set.members[member_index as usize];
-        member.counters.reads += 1;
-        member.counters.sectors_read += range.len.get();
-        let command = Command {
-            op: DriveOp::Read,
-            lba: member.data_offset + range.lba.offset(),
-            len: range.len,
-            data: Data::Frames(range.at),
-            class,
-            tried,
-            hold,
-            ..Command::new(Owner::Op(index), set_id, member_index, range.slot, member.drive)
-        };
-        self.push_op_command(index, command, actions);
-    }
-
-    /// Inlined, so that the command is made in its table.
-    #[inline(always)]
-    fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {
-        let key = self.channels.commands.put(command);
-        self.ops[index].pending += 1;
-        let waits = self.channels.enter(self.now, key, actions);
-        if self.steps.is_on() {
-            self.tell_asked(index, key, waits);
-        }
-    }
-
-    #[cold]
-    fn tell_asked(&mut self, index: u32, key: Key, waits: bool) {
-        let step = self.channels.commands[key.index].asked_step(waits);
-        self.tell_op(index, || step);
-    }
-
-    /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
-    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
-        let place = self.set(self.ops[index].set).places[range.slot.index()];
-        for member in [place.member, place.replacement] {
-            if member != NONE {
-                self.issue_write_to(index, member, range, actions);
-            }
-        }
-    }
-
-    /// Write to one member of a slot, unless it takes no writes.
-    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let (set_id, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);
-        let hold = self.hold_of(op, range.at);
-        let set = self.set_mut(set_id);
-        let member = &mut set.members[member_index as usize];
-        if !member.is_active() {
-            return;
-        }
-        // What its log calls bad may be called good only when new content is there for certain.
-        let fua = fua || member.bad.touches(range.lba.get(), range.lba.get() + range.len.get());
-        member.unflushed = true;
-        member.counters.writes += 1;
-        member.counters.sectors_written += range.len.get();
-        let drive = member.drive;
-        let lba = member.data_offset + range.lba.offset();
-        let zeroes =
-            range.at == PoolOffset::ZERO && !fua && self.channels.get(drive).is_some_and(|c| c.info.write_zeroes);
-        let command = Command {
-            op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
-            lba,
-            len: range.len,
-            data: if zeroes { Data::None } else { Data::Frames(range.at) },
-            class,
-            hold: if zeroes { None } else { hold },
-            ..Command::new(Owner::Op(index), set_id, member_index, range.slot, drive)
-        };
-        self.push_op_command(index, command, actions);
-    }
-
     /// Send a command without payload to one member.
     pub(crate) fn issue_plain(
         &mut self,
@@ -137,20 +32,43 @@ impl Controller {
         len: Sectors,
         actions: &mut Actions,
     ) {
-        let op = &self.ops[index];
-        let set = op.set;
-        let member = &self.set(set).members[member_index as usize];
-        let lba =
-            if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.data_offset + lba.offset() };
-        let slot = member.slot.unwrap_or_default();
-        let command = Command {
-            op: drive_op,
-            lba,
-            len,
-            class: Self::class_of(op),
-            ..Command::new(Owner::Op(index), set, member_index, slot, member.drive)
+        let command = self.plain_command(index, member_index);
+        let data_offset = self.set(command.set).members[member_index as usize].data_offset;
+        let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { data_offset + lba.offset() };
+        self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
+    }
+
+    /// A command ended well. True where nothing more was to be done than to note that, as of nearly all: then it is, and the
+    /// command was not moved for it.
+    #[inline(always)]
+    pub(crate) fn ended_plainly(&mut self, tag: Tag, actions: &mut Actions) -> bool {
+        let Self { channels, sets, .. } = self;
+        let Some(command) = channels.asked_by(tag) else { return false };
+        let Owner::Op(index) = command.owner else { return false };
+        let set = sets[command.set.index()].as_mut().expect("operations belong to sets");
+        let member = &mut set.members[command.member as usize];
+        let is_plain = match command.op {
+            DriveOp::Read => member.is_active(),
+            DriveOp::Write { .. } => !set.has_bad,
+            DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => false,
         };
-        self.push_op_command(index, command, actions);
+        if !is_plain || self.steps.is_on() {
+            return false;
+        }
+        // A flush that was issued while the write was under way may not cover it.
+        member.unflushed |= command.op != DriveOp::Read;
+        channels.forget(self.now, tag.index(), actions);
+        self.op_command_ended(index);
+        true
+    }
+
+    #[inline(always)]
+    fn op_command_ended(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        op.pending -= 1;
+        if op.pending == 0 {
+            self.ready.push(index);
+        }
     }
 
     /// A command of an operation ended.
@@ -163,50 +81,48 @@ impl Controller {
     ) {
         let timeout = self.limits.command_timeout;
         self.tell_op(index, || command.ended_step(timeout, result.is_ok()));
-        if command.op == DriveOp::Flush {
-            self.set_mut(command.set).members[command.member as usize].flushing -= 1;
-        }
-        // A member that has failed since may have lost what it had cached: what it still says is not believed. One that
-        // had to leave, for its replacement or by order, is as good as it was.
-        let member = &self.set(command.set).members[command.member as usize];
-        let left = matches!(
-            member.state,
-            MemberState::Failing(FailReason::Administrator) | MemberState::Faulty(FailReason::Administrator)
-        );
-        let believed = command.op != DriveOp::Read || member.is_active() || left;
-        let result = if believed { result } else { result.and(Err(CommandError::Drive(DriveError::Gone))) };
-        if result.is_ok() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
-            self.member_written(command);
-        }
-        if let Err(error) = result {
-            match command.op {
-                DriveOp::Read => self.read_failed(index, command, error, actions),
-                DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => {
-                    self.write_failed(index, command, error, actions)
-                }
-                DriveOp::Flush => self.flush_failed(index, command, error, actions),
-                // Discards are advice; but one that was given up may still be carried out, over what is written next.
-                DriveOp::Discard if error == CommandError::Timeout => {
-                    self.fail_member(command.set, command.member, FailReason::Timeout, actions);
-                }
-                DriveOp::Discard => {}
+        let set = self.set_mut(command.set);
+        let member = &mut set.members[command.member as usize];
+        let result = match command.op {
+            // A member that has failed since may have lost what it had cached: what it still says is not believed. One that
+            // had to leave, for its replacement or by order, is as good as it was.
+            DriveOp::Read if !member.is_active() && !member.left_in_order() => {
+                result.and(Err(CommandError::Drive(DriveError::Gone)))
             }
+            DriveOp::Flush => {
+                member.flushing -= 1;
+                result
+            }
+            DriveOp::Read => result,
+            DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
+                if result.is_ok() {
+                    // A flush that was issued while the write was under way may not cover it.
+                    member.unflushed = true;
+                    if set.has_bad && command.op == (DriveOp::Write { fua: true }) {
+                        let at = MemberLba((command.lba - member.data_offset).get());
+                        self.clear_bad(command.set, command.member, at, command.len);
+                    }
+                }
+                result
+            }
+        };
+        if let Err(error) = result {
+            self.op_command_failed(index, command, error, actions);
         }
-        let op = &mut self.ops[index];
-        op.pending -= 1;
-        if op.pending == 0 {
-            self.ready.push(index);
-        }
+        self.op_command_ended(index);
     }
 
-    fn member_written(&mut self, command: &Command) {
-        let has_bad = self.set(command.set).has_bad;
-        let member = &mut self.set_mut(command.set).members[command.member as usize];
-        // A flush that was issued while the write was under way may not cover it.
-        member.unflushed = true;
-        if has_bad && command.op == (DriveOp::Write { fua: true }) {
-            let at = MemberLba((command.lba - member.data_offset).get());
-            self.clear_bad(command.set, command.member, at, command.len);
+    #[cold]
+    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        match command.op {
+            DriveOp::Read => self.read_failed(index, command, error, actions),
+            DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error, actions),
+            DriveOp::Flush => self.flush_failed(index, command, error, actions),
+            // Discards are advice; but one that was given up may still be carried out, over what is written next.
+            DriveOp::Discard if error == CommandError::Timeout => {
+                self.fail_member(command.set, command.member, FailReason::Timeout, actions);
+            }
+            DriveOp::Discard => {}
         }
     }
 
@@ -339,7 +255,7 @@ impl Controller {
             data: Data::Frames(PoolOffset::ZERO),
             ..*command
         };
-        let hold = self.hold_of(&self.ops[index], PoolOffset::ZERO);
+        let hold = self.issuer(index).hold(PoolOffset::ZERO);
         self.push_op_command(index, Command { hold, ..again }, actions);
     }
 
@@ -360,7 +276,7 @@ impl Controller {
 /// The first copy of an extent that can be read.
 fn mirror_first(
     controller: &Controller,
-    set: openraid_units::SetId,
+    set: SetId,
     at: openraid_units::SetLba,
     len: Sectors,
 ) -> Option<(Slot, MemberLba)> {

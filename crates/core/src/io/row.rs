@@ -1,17 +1,107 @@
 //! Rows of parity sets: reading with recovery, and the three ways to write.
 
-use openraid_units::{MemberLba, PoolOffset, Sectors, Slot};
+use openraid_units::{MemberLba, PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::controller::Controller;
-use crate::geometry::{Geometry, Parity};
+use crate::frames::Run;
+use crate::geometry::{Geometry, Parity, StripeRole};
 use crate::io::member_io::MemberRange;
-use crate::io::op::{Op, OpKind, Phase, Step};
+use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
+
+/// Where an operation has the bytes of the rows in work, looked at once for all slots: in its work frames buffers, and behind
+/// them what a destage writes; or with the payload of its piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowFrames {
+    run: Option<Run>,
+    buffers: SlotSet,
+    /// A destage: the slots that it writes data to.
+    staged: Option<SlotSet>,
+    /// Sectors of each.
+    rows: u32,
+    /// What the piece has: from its first column and row on.
+    payload: Payload,
+    stripe: StripeIndex,
+    first: u16,
+    lo: u32,
+    cursor: u32,
+}
+
+impl RowFrames {
+    pub(crate) fn of(op: &Op) -> Self {
+        Self {
+            run: op.work,
+            buffers: op.buffers,
+            staged: (op.kind == OpKind::RowDestage).then_some(op.target),
+            rows: op.rows(),
+            payload: op.payload,
+            stripe: op.stripe,
+            first: op.first,
+            lo: op.lo,
+            cursor: op.cursor,
+        }
+    }
+
+    fn place(&self, number: u32) -> PoolOffset {
+        let run = self.run.expect("buffers were taken");
+        run.at + Sectors(u64::from(number) * u64::from(self.rows)).bytes()
+    }
+
+    /// The work buffer of a slot.
+    pub(crate) fn buffer(&self, slot: Slot) -> PoolOffset {
+        debug_assert!(self.buffers.contains(slot));
+        self.place(self.buffers.rank(slot))
+    }
+
+    /// What is written to a slot that the operation names.
+    #[inline]
+    pub(crate) fn named(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
+        match self.staged {
+            Some(staged) => self.place(self.buffers.len() + staged.rank(slot)),
+            None => self.with_payload(geometry, slot),
+        }
+    }
+
+    fn with_payload(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
+        let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
+        let StripeRole::Data(column) = parity.role_of(self.stripe, slot) else {
+            unreachable!("requests name data columns")
+        };
+        match self.payload {
+            Payload::Zero => PoolOffset::ZERO,
+            Payload::None => unreachable!("an operation without payload has no address"),
+            Payload::Host(base) => {
+                let columns = parity.chunk() * u64::from(column - self.first);
+                base + (columns + Sectors(u64::from(self.cursor - self.lo))).bytes()
+            }
+        }
+    }
+
+    /// With the payload if the request names the column of a slot, in its work buffer otherwise.
+    #[inline]
+    fn read_at(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
+        if self.buffers.contains(slot) {
+            self.buffer(slot)
+        } else {
+            self.named(geometry, slot)
+        }
+    }
+
+    /// Where the bytes are that a slot gets, with the parities in their buffers.
+    #[inline]
+    pub(crate) fn written(&self, geometry: &Geometry, parities: SlotSet, slot: Slot) -> PoolOffset {
+        if parities.contains(slot) {
+            self.buffer(slot)
+        } else {
+            self.named(geometry, slot)
+        }
+    }
+}
 
 impl Controller {
     pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
@@ -22,7 +112,7 @@ impl Controller {
     /// The members of the operation's stripe and their condition for the rows in work.
     pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
         let set = self.set(op.set);
-        let parity = self.parity_of(op);
+        let Geometry::Parity(parity) = &set.geometry else { unreachable!("rows are of parity sets") };
         let (data, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
         let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
         let to = from + Sectors(u64::from(op.rows()));
@@ -63,9 +153,7 @@ impl Controller {
 
     /// The work buffer of a slot.
     pub(crate) fn buffer(&self, op: &Op, slot: Slot) -> PoolOffset {
-        debug_assert!(op.buffers.contains(slot));
-        let run = op.work.expect("buffers were taken");
-        run.at + Sectors(u64::from(op.buffers.rank(slot)) * u64::from(op.rows())).bytes()
+        RowFrames::of(op).buffer(slot)
     }
 
     /// Take one buffer for each of these slots.
@@ -195,45 +283,26 @@ impl Controller {
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
             self.tell_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
-        let (lba, to) = self.member_rows(&self.ops[index]);
-        for slot in read {
-            let at = self.row_address(&self.ops[index], slot);
-            self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
-        }
-    }
-
-    /// Where a slot's bytes are: with the payload if the request names its column, in its work buffer otherwise.
-    fn row_address(&self, op: &Op, slot: Slot) -> PoolOffset {
-        if op.buffers.contains(slot) {
-            return self.buffer(op, slot);
-        }
-        self.named_address(op, slot)
-    }
-
-    /// Where the request's bytes for a named slot are.
-    pub(crate) fn named_address(&self, op: &Op, slot: Slot) -> PoolOffset {
-        if op.kind == OpKind::RowDestage {
-            return self.staged_address(op, slot);
-        }
-        let crate::geometry::StripeRole::Data(column) = self.parity_of(op).role_of(op.stripe, slot) else {
-            unreachable!("requests name data columns")
-        };
-        self.payload_address(op, column, op.cursor)
+        let op = &self.ops[index];
+        let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
+        let len = to - lba;
+        let range_of = |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.read_at(geometry, slot) };
+        self.issue_reads(index, read, range_of, SlotSet::EMPTY, actions);
     }
 
     /// Recover the lost columns from everything that was read.
     pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
-        let columns = actions.columns.len();
+        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.set(op.set).geometry);
         for slots in [op.read & view.data, op.lost] {
             for slot in slots {
-                let at = self.row_address(&op, slot);
+                let at = frames.read_at(geometry, slot);
                 actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
             }
         }
-        let p = op.read.contains(view.p).then(|| self.row_address(&op, view.p));
-        let q = view.q.filter(|q| op.read.contains(*q)).map(|q| self.row_address(&op, q));
+        let p = op.read.contains(view.p).then(|| frames.read_at(geometry, view.p));
+        let q = view.q.filter(|q| op.read.contains(*q)).map(|q| frames.read_at(geometry, q));
         let lost = u16::try_from(op.lost.len()).expect("at most two");
         self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
@@ -245,7 +314,7 @@ impl Controller {
 
     fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
         match row.role_of(slot) {
-            crate::geometry::StripeRole::Data(column) => row.coefficient(column),
+            StripeRole::Data(column) => row.coefficient(column),
             _ => unreachable!("only data columns have a weight"),
         }
     }
@@ -314,11 +383,11 @@ impl Controller {
             }
             return;
         }
-        let (lba, to) = self.member_rows(&self.ops[index]);
-        for slot in plan.read {
-            let at = self.buffer(&self.ops[index], slot);
-            self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY, actions);
-        }
+        let op = &self.ops[index];
+        let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
+        let len = to - lba;
+        let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
+        self.issue_reads(index, plan.read, range_of, SlotSet::EMPTY, actions);
     }
 
     /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
@@ -391,15 +460,16 @@ impl Controller {
             return self.log_row_write(index, actions);
         }
         let op = &self.ops[index];
-        let parity = self.parity_of(op);
+        let geometry = &self.set(op.set).geometry;
+        let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
         let row = parity.row(op.stripe);
         let (data, p, q) = Self::stripe_slots(parity, row);
-        let named = self.named_slots(op);
+        let (named, frames) = (self.named_slots(op), RowFrames::of(op));
         let columns = actions.columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
-                    let (at, old) = (self.named_address(op, slot), self.buffer(op, slot));
+                    let (at, old) = (frames.named(geometry, slot), frames.buffer(slot));
                     actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old });
                 }
                 JobKind::Update
@@ -409,14 +479,14 @@ impl Controller {
             | WriteMethod::RecoverThenWrite
             | WriteMethod::DataOnly => {
                 for slot in data {
-                    let at = if named.contains(slot) { self.named_address(op, slot) } else { self.buffer(op, slot) };
+                    let at = if named.contains(slot) { frames.named(geometry, slot) } else { frames.buffer(slot) };
                     actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }
         };
-        let p = op.parity.contains(p).then(|| self.buffer(op, p));
-        let q = q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(op, q));
+        let p = op.parity.contains(p).then(|| frames.buffer(p));
+        let q = q.filter(|q| op.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
         self.push_job(index, kind, bytes, columns, p, q, actions);
     }
@@ -435,22 +505,14 @@ impl Controller {
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
         let write = op.write;
-        let (lba, to) = self.member_rows(&self.ops[index]);
-        for slot in write {
-            let at = self.written_address(&self.ops[index], slot);
-            self.issue_write(index, MemberRange { slot, lba, len: to - lba, at }, actions);
-        }
+        let op = &self.ops[index];
+        let ((lba, to), frames, parities) = (self.member_rows(op), RowFrames::of(op), op.parity);
+        let len = to - lba;
+        let range_of =
+            |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
+        self.issue_writes(index, write, range_of, actions);
         if self.ops[index].pending == 0 {
             self.row_written(index, actions);
-        }
-    }
-
-    /// Where the bytes are that a slot gets.
-    pub(crate) fn written_address(&self, op: &Op, slot: Slot) -> PoolOffset {
-        if op.parity.contains(slot) {
-            self.buffer(op, slot)
-        } else {
-            self.named_address(op, slot)
         }
     }
 

@@ -13,6 +13,7 @@ use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
+use crate::io::row::RowFrames;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -215,9 +216,10 @@ impl Controller {
             }
         }
         let columns = actions.columns.len();
+        let (frames, parities) = (RowFrames::of(&self.ops[index]), self.ops[index].parity);
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
-            let old = self.written_address(&self.ops[index], slot);
+            let old = frames.written(&self.set(set).geometry, parities, slot);
             actions.columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
@@ -233,6 +235,10 @@ impl Controller {
     /// later. By the time of a replay they may have one that is complete, and older records must not be done on it.
     fn left_out(&self, op: &Op, named: SlotSet) -> SlotSet {
         let parity = self.parity_of(op);
+        // As a rule nothing is.
+        if op.write == named | op.parity && op.parity.len() == u32::from(parity.parities()) {
+            return SlotSet::EMPTY;
+        }
         let (_, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
         let named = named.with(p);
         q.map_or(named, |q| named.with(q)).minus(op.write)

@@ -12,6 +12,7 @@ use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::WriteMethod;
+use crate::io::row::RowFrames;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 
@@ -34,7 +35,7 @@ impl Controller {
             }
         } else {
             for slot in named {
-                let at = self.named_address(&op, slot);
+                let at = RowFrames::of(&op).named(&self.set(op.set).geometry, slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
             let at = self.buffer(&op, view.p);

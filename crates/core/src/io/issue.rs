@@ -1,0 +1,250 @@
+//! Commands of an operation to its members: what they have in common is looked up once for all of them, and each is made
+//! where it stays.
+
+use openraid_units::{PoolOffset, SetId, Slot};
+
+use crate::actions::{Actions, Data, DriveOp, IoClass};
+use crate::array::set::Set;
+use crate::controller::Controller;
+use crate::frames::Run;
+use crate::geometry::Geometry;
+use crate::io::channel::Channels;
+use crate::io::command::{Command, Hold, Owner};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, OpKind};
+use crate::slab::{Key, NONE};
+use crate::slots::SlotSet;
+
+/// What the commands of an operation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Issuer {
+    index: u32,
+    set: SetId,
+    class: IoClass,
+    fua: bool,
+    may_discard: bool,
+    /// Its work frames and those of its piece, and from where on there are work frames.
+    work: Option<Run>,
+    host: Option<Run>,
+    work_from: u64,
+}
+
+impl Issuer {
+    /// The frames that a command at this place of the pool points into.
+    #[inline(always)]
+    pub(super) fn hold(&self, at: PoolOffset) -> Option<Hold> {
+        if at.get() >= self.work_from {
+            self.work.map(Hold::Work)
+        } else {
+            self.host.map(Hold::Host)
+        }
+    }
+
+    /// A read from the member in a slot.
+    #[inline(always)]
+    fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> Command {
+        let member_index = set.places[range.slot.index()].member;
+        let member = &mut set.members[member_index as usize];
+        member.counters.reads += 1;
+        member.counters.sectors_read += range.len.get();
+        Command {
+            op: DriveOp::Read,
+            lba: member.data_offset + range.lba.offset(),
+            len: range.len,
+            data: Data::Frames(range.at),
+            class: self.class,
+            tried,
+            hold: self.hold(range.at),
+            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive)
+        }
+    }
+
+    /// A write to a member, unless it takes none.
+    #[inline(always)]
+    fn write(&self, set: &mut Set, channels: &Channels, member_index: u32, range: MemberRange) -> Option<Command> {
+        let has_bad = set.has_bad;
+        let member = &mut set.members[member_index as usize];
+        if !member.is_active() {
+            return None;
+        }
+        // What its log calls bad may be called good only when new content is there for certain.
+        let fua = self.fua || (has_bad && member.bad.touches(range.lba.get(), range.lba.get() + range.len.get()));
+        member.unflushed = true;
+        member.counters.writes += 1;
+        member.counters.sectors_written += range.len.get();
+        let drive = member.drive;
+        let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info.write_zeroes);
+        let may_discard = self.may_discard;
+        Some(Command {
+            op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
+            lba: member.data_offset + range.lba.offset(),
+            len: range.len,
+            data: if zeroes { Data::None } else { Data::Frames(range.at) },
+            class: self.class,
+            hold: if zeroes { None } else { self.hold(range.at) },
+            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, drive)
+        })
+    }
+}
+
+impl Controller {
+    fn class_of(op: &Op) -> IoClass {
+        match op.kind {
+            OpKind::Rebuild | OpKind::Resync | OpKind::Redo | OpKind::Reparity => IoClass::Rebuild,
+            OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
+            OpKind::Scrub => IoClass::Scrub,
+            OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,
+            OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
+                IoClass::Foreground
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn issuer(&self, index: u32) -> Issuer {
+        let op = &self.ops[index];
+        let work = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
+        let host = if op.piece == NONE { None } else { self.pieces[op.piece].run };
+        let (set, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);
+        Issuer { index, set, class, fua, may_discard, work, host, work_from: self.work_from }
+    }
+
+    /// Read from the member in a slot. The caller has chosen a slot that can be read.
+    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
+        self.issue_reads(index, SlotSet::one(range.slot), |_, _| range, tried, actions);
+    }
+
+    /// Read from the members in some slots, all of which can be read: `range_of` says what of each.
+    #[inline(always)]
+    pub(crate) fn issue_reads(
+        &mut self,
+        index: u32,
+        slots: SlotSet,
+        range_of: impl Fn(&Geometry, Slot) -> MemberRange,
+        tried: SlotSet,
+        actions: &mut Actions,
+    ) {
+        let by = self.issuer(index);
+        if self.steps.is_on() {
+            return self.issue_reads_told(&by, slots, &range_of, tried, actions);
+        }
+        let Self { sets, ops, channels, now, .. } = self;
+        let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
+        let mut count = 0;
+        for slot in slots {
+            let range = range_of(&set.geometry, slot);
+            let key = channels.commands.put(by.read(set, range, tried));
+            channels.enter(*now, key, actions);
+            count += 1;
+        }
+        ops[index].pending += count;
+    }
+
+    #[cold]
+    fn issue_reads_told(
+        &mut self,
+        by: &Issuer,
+        slots: SlotSet,
+        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
+        tried: SlotSet,
+        actions: &mut Actions,
+    ) {
+        for slot in slots {
+            let set = self.set_mut(by.set);
+            let range = range_of(&set.geometry, slot);
+            let command = by.read(set, range, tried);
+            self.push_op_command(by.index, command, actions);
+        }
+    }
+
+    /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
+    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
+        self.issue_writes(index, SlotSet::one(range.slot), |_, _| range, actions);
+    }
+
+    /// Write to whoever is in some slots: `range_of` says what to each.
+    #[inline(always)]
+    pub(crate) fn issue_writes(
+        &mut self,
+        index: u32,
+        slots: SlotSet,
+        range_of: impl Fn(&Geometry, Slot) -> MemberRange,
+        actions: &mut Actions,
+    ) {
+        let by = self.issuer(index);
+        if self.steps.is_on() {
+            return self.issue_writes_told(&by, slots, &range_of, actions);
+        }
+        let Self { sets, ops, channels, now, .. } = self;
+        let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
+        let mut count = 0;
+        for slot in slots {
+            let range = range_of(&set.geometry, slot);
+            let place = set.places[slot.index()];
+            let mut member = place.member;
+            let mut next = place.replacement;
+            while member != NONE || next != NONE {
+                if member != NONE {
+                    if let Some(command) = by.write(set, channels, member, range) {
+                        let key = channels.commands.put(command);
+                        channels.enter(*now, key, actions);
+                        count += 1;
+                    }
+                }
+                (member, next) = (next, NONE);
+            }
+        }
+        ops[index].pending += count;
+    }
+
+    #[cold]
+    fn issue_writes_told(
+        &mut self,
+        by: &Issuer,
+        slots: SlotSet,
+        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
+        actions: &mut Actions,
+    ) {
+        for slot in slots {
+            let set = self.set(by.set);
+            let (range, place) = (range_of(&set.geometry, slot), set.places[slot.index()]);
+            for member in [place.member, place.replacement] {
+                if member != NONE {
+                    self.issue_write_to(by.index, member, range, actions);
+                }
+            }
+        }
+    }
+
+    /// Write to one member of a slot, unless it takes no writes.
+    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
+        let by = self.issuer(index);
+        let set = self.sets[by.set.index()].as_mut().expect("operations belong to sets");
+        if let Some(command) = by.write(set, &self.channels, member_index, range) {
+            self.push_op_command(index, command, actions);
+        }
+    }
+
+    /// A command without payload to one member.
+    pub(super) fn plain_command(&self, index: u32, member_index: u32) -> Command {
+        let op = &self.ops[index];
+        let member = &self.set(op.set).members[member_index as usize];
+        let (slot, class) = (member.slot.unwrap_or_default(), Self::class_of(op));
+        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive) }
+    }
+
+    pub(super) fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {
+        let key = self.channels.commands.put(command);
+        self.ops[index].pending += 1;
+        let waits = self.channels.enter(self.now, key, actions);
+        if self.steps.is_on() {
+            self.tell_asked(index, key, waits);
+        }
+    }
+
+    #[cold]
+    fn tell_asked(&mut self, index: u32, key: Key, waits: bool) {
+        let step = self.channels.commands[key.index].asked_step(waits);
+        self.tell_op(index, || step);
+    }
+}
