@@ -44,7 +44,10 @@ impl Controller {
         let in_units = units[..writes].iter().fold(0, |seen, hash| seen ^ self.cache.units.place_seen(*hash));
         let mut evicted = [NONE; GLANCES_MAX];
         self.cache.lines.evicted_next(&mut evicted[..count]);
-        let leaving = evicted[..count].iter().fold(0, |seen, index| seen ^ self.cache.lines.line_seen(*index));
+        let lines = &self.cache.lines;
+        let leaving = evicted[..count]
+            .iter()
+            .fold(0, |seen, index| seen ^ lines.line_seen(*index) ^ lines.place_of_line_seen(*index));
         black_box(in_lines ^ in_units ^ leaving);
     }
 }

@@ -108,6 +108,8 @@ pub(crate) struct Lines {
     /// Of each its neighbours: among the free ones, the clean ones, or in its dirty unit.
     links: Vec<Link>,
     places: Places,
+    /// Of each the hash of its place: where that is found can be looked at beside the line, not after it.
+    hashes: Vec<u32>,
     free: u32,
     free_count: u32,
     /// Clean lines, the one that was used longest ago first.
@@ -126,7 +128,7 @@ impl Lines {
 
     /// Bytes of the tables of so many lines.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
-        count * (size_of::<Line>() + size_of::<Link>()) as u64 + Places::table_bytes(count)
+        count * (size_of::<Line>() + size_of::<Link>() + size_of::<u32>()) as u64 + Places::table_bytes(count)
     }
 
     /// Lines over `bytes` bytes of the pool from `base` on.
@@ -151,9 +153,18 @@ impl Lines {
         };
         let lines = alloc::vec![blank; count as usize];
         let links = Link::chain(count);
-        let places = Places::new(count);
-        let free = if count == 0 { NONE } else { 0 };
-        Self { base, lines, links, places, free, free_count: count, clean: List::EMPTY, clean_count: 0, wasted: 0 }
+        Self {
+            base,
+            lines,
+            links,
+            places: Places::new(count),
+            hashes: alloc::vec![0; count as usize],
+            free: if count == 0 { NONE } else { 0 },
+            free_count: count,
+            clean: List::EMPTY,
+            clean_count: 0,
+            wasted: 0,
+        }
     }
 
     /// How many there are.
@@ -195,10 +206,14 @@ impl Lines {
         self.places.seen(hash)
     }
 
-    /// Look at a line and at where its place is found: see [`super::glance`].
+    /// Look at a line: see [`super::glance`].
     pub(crate) fn line_seen(&self, index: u32) -> u32 {
-        let Some(line) = self.lines.get(index as usize) else { return 0 };
-        self.places.seen(Places::hash_of(line.set, line.number))
+        self.lines.get(index as usize).map_or(0, |line| line.filler)
+    }
+
+    /// Look at where the place of a line is found: see [`super::glance`].
+    pub(crate) fn place_of_line_seen(&self, index: u32) -> u32 {
+        self.hashes.get(index as usize).map_or(0, |hash| self.places.seen(*hash))
     }
 
     /// The lines that are evicted next, if none is free, as many as there is room for.
@@ -228,7 +243,9 @@ impl Lines {
             self.free_count -= 1;
             index
         };
-        self.places.insert(set, number, index);
+        let hash = Places::hash_of(set, number);
+        self.places.insert(hash, index);
+        self.hashes[index as usize] = hash;
         let line = &mut self.lines[index as usize];
         (line.set, line.number, line.valid, line.used) = (set, number, Mask::NONE, true);
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty() && line.unit == NONE && !line.staged);
@@ -245,8 +262,7 @@ impl Lines {
 
     /// A line does not stand for its place any more.
     fn forget_place(&mut self, index: u32) {
-        let Line { set, number, .. } = self.lines[index as usize];
-        self.places.remove(set, number, index);
+        self.places.remove(self.hashes[index as usize], index);
     }
 
     /// A line that is in no list and neither dirty nor being filled has nothing that keeps it: it becomes the clean

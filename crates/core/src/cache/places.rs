@@ -93,9 +93,9 @@ impl Places {
         self.entries.get(self.home(hash)).map_or(0, |entry| entry.index)
     }
 
-    /// From now on `index` stands for a place for which nothing does.
-    pub(crate) fn insert(&mut self, set: SetId, number: u64, index: u32) {
-        let (hash, mask) = (Self::hash_of(set, number), self.entries.len() - 1);
+    /// From now on `index` stands for a place of this hash for which nothing does.
+    pub(crate) fn insert(&mut self, hash: u32, index: u32) {
+        let mask = self.entries.len() - 1;
         let mut at = self.home(hash);
         while self.entries[at & mask].index != NONE {
             at += 1;
@@ -103,10 +103,10 @@ impl Places {
         self.entries[at & mask] = Entry { hash, index };
     }
 
-    /// From now on `index`, which stands for a place, does so no more.
-    pub(crate) fn remove(&mut self, set: SetId, number: u64, index: u32) {
+    /// From now on `index`, which stands for a place of this hash, does so no more.
+    pub(crate) fn remove(&mut self, hash: u32, index: u32) {
         let mask = self.entries.len() - 1;
-        let mut gap = self.home(Self::hash_of(set, number));
+        let mut gap = self.home(hash);
         while self.entries[gap & mask].index != index {
             assert!(self.entries[gap & mask].index != NONE, "it stands for that place");
             gap += 1;
@@ -150,12 +150,12 @@ mod tests {
             assert_eq!(places.find(set, number, |index| plain[index as usize] == Some((set, number))), expected);
             match expected {
                 Some(index) => {
-                    places.remove(set, number, index);
+                    places.remove(Places::hash_of(set, number), index);
                     plain[index as usize] = None;
                 }
                 None => {
                     let Some(free) = plain.iter().position(Option::is_none) else { continue };
-                    places.insert(set, number, u32::try_from(free).unwrap());
+                    places.insert(Places::hash_of(set, number), u32::try_from(free).unwrap());
                     plain[free] = Some((set, number));
                 }
             }

@@ -205,7 +205,7 @@ impl Units {
         let index = self.free;
         assert!(index != NONE, "there are as many units as lines");
         self.free = self.links[index as usize].next;
-        self.places.insert(set, number, index);
+        self.places.insert(Places::hash_of(set, number), index);
         self.units[index as usize] = DirtyUnit {
             set,
             number,
@@ -230,7 +230,7 @@ impl Units {
         self.refused[unit.set.index()] -= u32::from(unit.is_refused());
         self.pull(index);
         let DirtyUnit { set, number, .. } = self.units[index as usize];
-        self.places.remove(set, number, index);
+        self.places.remove(Places::hash_of(set, number), index);
         let unit = &mut self.units[index as usize];
         unit.state = UnitState::Free;
         self.links[index as usize].next = self.free;
