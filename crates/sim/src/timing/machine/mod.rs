@@ -115,6 +115,10 @@ struct Places {
     channels: usize,
 }
 
+/// Where they are in every machine.
+const PLACES: Places =
+    Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, stage: 5, to_members: 6, channels: 7 };
+
 /// Calls of the engine at one instant; more are an endless loop.
 const TURNS_MAX: u32 = 1_000_000;
 
@@ -227,7 +231,7 @@ impl<D: DriveModel> Machine<D> {
             .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number)))
             .collect();
         let mut lines = Lines::new(Event::NONE);
-        (0..7 + channels.len()).for_each(|_| lines.add(&mut calendar));
+        (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),
             controller,
@@ -242,16 +246,7 @@ impl<D: DriveModel> Machine<D> {
             engine_moved: false,
             stations,
             lines,
-            line: Places {
-                members: 0,
-                to_host: 1,
-                from_host: 2,
-                parity: 3,
-                processor: 4,
-                stage: 5,
-                to_members: 6,
-                channels: 7,
-            },
+            line: PLACES,
             channels,
             host_ways: Ways::new(&plant.host_way),
             member_ways: Ways::new(&plant.member_way),

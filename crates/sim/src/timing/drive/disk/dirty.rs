@@ -20,8 +20,46 @@ pub struct Extent {
     pub number: u64,
 }
 
-/// So few beginnings are compared one by one.
+/// So many beginnings are compared one by one.
 const SEARCH_FEW: usize = 8;
+
+/// Bits of a key that name the slot.
+const SLOT_BITS: u32 = 16;
+/// Sectors begin below this.
+const LBA_END: u64 = 1 << (64 - SLOT_BITS);
+
+/// A piece in the order of addresses: where it begins above its slot, so that one list is kept in order and not two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key(u64);
+
+impl Key {
+    #[inline]
+    fn new(start: u64, slot: u16) -> Self {
+        Self(start << SLOT_BITS | u64::from(slot))
+    }
+
+    /// No piece that begins at or before a sector is greater.
+    #[inline]
+    fn last_of(lba: u64) -> Self {
+        Self::new(lba.min(LBA_END - 1), u16::MAX)
+    }
+
+    #[inline]
+    fn start(self) -> u64 {
+        self.0 >> SLOT_BITS
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the lower bits are the slot
+    fn name(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        usize::from(self.name())
+    }
+}
 
 /// Parts of a disk, less one than a power of two.
 const PARTS: usize = 63;
@@ -86,13 +124,12 @@ struct Age {
     slot: u16,
 }
 
-/// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their beginnings and
-/// numbers, as most of the time goes into keeping that order. Where they begin on the medium stands apart: of most
+/// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their keys, as most of the
+/// time goes into keeping that order. Where they begin on the medium stands apart: of most
 /// pieces that are looked at nothing else is wanted.
 #[derive(Clone, Debug)]
 pub struct Dirty {
-    starts: Vec<u64>,
-    slots: Vec<u16>,
+    order: Vec<Key>,
     slab: Vec<Extent>,
     spots: Vec<Spot>,
     free: Vec<u16>,
@@ -108,11 +145,14 @@ pub struct Dirty {
 
 impl Dirty {
     /// Room for so much of a disk's `sectors`, in at most 65535 pieces.
+    ///
+    /// # Panics
+    /// The disk has more than 2^48 sectors.
     #[must_use]
     pub fn new(sectors: u64, sectors_max: u64, extents_max: usize) -> Self {
+        assert!(sectors <= LBA_END, "a disk of {sectors} sectors");
         Self {
-            starts: Vec::new(),
-            slots: Vec::new(),
+            order: Vec::new(),
             slab: Vec::new(),
             spots: Vec::new(),
             free: Vec::new(),
@@ -139,11 +179,11 @@ impl Dirty {
     /// A piece by its place in the order of addresses.
     #[must_use]
     pub fn extent(&self, index: usize) -> &Extent {
-        &self.slab[usize::from(self.slots[index])]
+        &self.slab[self.order[index].slot()]
     }
 
     fn extent_mut(&mut self, index: usize) -> &mut Extent {
-        &mut self.slab[usize::from(self.slots[index])]
+        &mut self.slab[self.order[index].slot()]
     }
 
     /// Is there room for a write?
@@ -152,24 +192,30 @@ impl Dirty {
         if self.sectors + len > self.sectors_max {
             return false;
         }
-        self.starts.len() < self.extents_max || self.touched(lba).is_some()
+        self.order.len() < self.extents_max || self.touched(lba).is_some()
     }
 
     /// Pieces that begin at or before a sector.
     #[must_use]
     #[inline]
     pub fn index(&self, lba: u64) -> usize {
+        let most = Key::last_of(lba);
         let (mut before, end) = self.guide.around(lba);
-        let mut left = &self.starts[before..end];
+        let mut left = &self.order[before..end];
         // Three looks at once: each step of a search waits for memory that few have touched before it.
         while left.len() >= SEARCH_FEW {
             let quarter = left.len() / 4;
-            let is_before = |part: usize| usize::from(left[part * quarter - 1] <= lba);
+            let is_before = |part: usize| usize::from(left[part * quarter - 1] <= most);
             let skipped = quarter * (is_before(1) + is_before(2) + is_before(3));
             before += skipped;
             left = &left[skipped..][..left.len() - 3 * quarter];
         }
-        before + left.iter().map(|start| usize::from(*start <= lba)).sum::<usize>()
+        // Whatever stands behind begins later: so many are compared always, as how many are left nobody can guess.
+        let is_before = |key: &Key| usize::from(*key <= most);
+        match self.order[before..].first_chunk::<SEARCH_FEW>() {
+            Some(few) => before + few.iter().map(is_before).sum::<usize>(),
+            None => before + left.iter().map(is_before).sum::<usize>(),
+        }
     }
 
     /// The piece that a sector is in, or right behind.
@@ -194,21 +240,20 @@ impl Dirty {
             self.spots[usize::from(slot)] = spot;
         }
         self.guide.add(extent.start);
-        self.starts.insert(index, extent.start);
-        self.slots.insert(index, slot);
+        self.order.insert(index, Key::new(extent.start, slot));
         slot
     }
 
     fn remove(&mut self, index: usize) -> Extent {
-        let start = self.starts.remove(index);
+        let key = self.order.remove(index);
+        let (start, slot) = (key.start(), key.slot());
         self.guide.remove(start);
         if self.eldest.is_some_and(|(_, eldest)| eldest == start) {
             self.eldest = None;
         }
-        let slot = self.slots.remove(index);
-        self.free.push(slot);
-        let extent = self.slab[usize::from(slot)];
-        self.slab[usize::from(slot)].start = GONE;
+        self.free.push(key.name());
+        let extent = self.slab[slot];
+        self.slab[slot].start = GONE;
         extent
     }
 
@@ -233,7 +278,7 @@ impl Dirty {
             self.sectors += len;
             index
         };
-        while at + 1 < self.starts.len() && self.starts[at + 1] <= end {
+        while at + 1 < self.order.len() && self.order[at + 1].start() <= end {
             let next = self.remove(at + 1);
             let this = self.extent_mut(at);
             let common = this.end.min(next.end) - next.start;
@@ -244,11 +289,11 @@ impl Dirty {
         }
         // Entries of pieces that are no more are dropped when they come to the front; this bounds them.
         if self.ages.len() > 4 * self.extents_max + 16 {
-            let age = |slot: &u16| {
-                let extent = &self.slab[usize::from(*slot)];
-                Age { since: extent.since, start: extent.start, slot: *slot }
+            let age = |key: &Key| {
+                let extent = &self.slab[key.slot()];
+                Age { since: extent.since, start: extent.start, slot: key.name() }
             };
-            self.ages = self.slots.iter().map(age).collect();
+            self.ages = self.order.iter().map(age).collect();
             self.ages.make_contiguous().sort_unstable();
             self.eldest = None;
         }
@@ -278,7 +323,7 @@ impl Dirty {
             self.ages.pop_front();
         }
         // Every piece came with an entry; without entries there is none.
-        self.starts.first().map(|start| (self.extent(0).since, *start))
+        self.order.first().map(|key| (self.extent(0).since, key.start()))
     }
 
     /// Take up to `most` sectors from the front of a piece to write them out. They keep their room until
@@ -291,12 +336,13 @@ impl Dirty {
         let start = extent.start + most;
         let rest = self.extent_mut(index);
         rest.start = start;
-        self.spots[usize::from(self.slots[index])] = Spot::of(&geometry.place(start));
-        self.starts[index] = start;
+        let slot = self.order[index].name();
+        self.spots[usize::from(slot)] = Spot::of(&geometry.place(start));
+        self.order[index] = Key::new(start, slot);
         self.guide.remove(extent.start);
         self.guide.add(start);
         self.eldest = None;
-        self.ages.push_front(Age { since: extent.since, start, slot: self.slots[index] });
+        self.ages.push_front(Age { since: extent.since, start, slot });
         Extent { end: start, ..extent }
     }
 
@@ -308,18 +354,18 @@ impl Dirty {
     /// Does anything wait that came with this write or before it?
     #[must_use]
     pub fn has_before(&self, number: u64) -> bool {
-        self.slots.iter().any(|slot| self.slab[usize::from(*slot)].number <= number)
+        self.order.iter().any(|key| self.slab[key.slot()].number <= number)
     }
 
     /// At most `count` pieces around a sector.
     #[must_use]
     pub fn near(&self, lba: u64, count: usize) -> Near<'_> {
         let middle = self.index(lba);
-        let end = (middle.saturating_sub(count / 2) + count).min(self.starts.len());
+        let end = (middle.saturating_sub(count / 2) + count).min(self.order.len());
         let first = end.saturating_sub(count);
         let middle = middle.clamp(first, end);
-        let (before, behind) = self.slots[first..end].split_at(middle - first);
-        let follows = middle > first && self.starts[middle - 1] == lba;
+        let (before, behind) = self.order[first..end].split_at(middle - first);
+        let follows = middle > first && self.order[middle - 1].start() == lba;
         Near { first, before, behind, follows, spots: &self.spots }
     }
 }
@@ -330,9 +376,9 @@ pub struct Near<'a> {
     /// The place of the first of them among all.
     pub first: usize,
     /// Those that begin at or before the sector.
-    pub before: &'a [u16],
+    pub before: &'a [Key],
     /// Those behind it.
-    pub behind: &'a [u16],
+    pub behind: &'a [Key],
     /// The last one before begins just there.
     pub follows: bool,
     spots: &'a [Spot],
@@ -342,8 +388,8 @@ impl Near<'_> {
     /// Where one of them begins on the medium.
     #[must_use]
     #[inline(always)]
-    pub fn spot(&self, piece: u16) -> &Spot {
-        &self.spots[usize::from(piece)]
+    pub fn spot(&self, piece: Key) -> &Spot {
+        &self.spots[piece.slot()]
     }
 }
 
@@ -368,13 +414,13 @@ mod tests {
                 let len = random.between(1, 8) * 8;
                 if random.chance(1, 2) && dirty.has_room(lba, len) {
                     dirty.add(&geometry, now, lba, len);
-                } else if !dirty.starts.is_empty() {
-                    let piece = random.index(dirty.starts.len());
+                } else if !dirty.order.is_empty() {
+                    let piece = random.index(dirty.order.len());
                     let taken = dirty.take(&geometry, piece, 16);
                     dirty.written(taken.end - taken.start);
                 }
                 for lba in [0, lba, sectors - 1, sectors, u64::MAX] {
-                    let plain = dirty.starts.iter().filter(|start| **start <= lba).count();
+                    let plain = dirty.order.iter().filter(|key| key.start() <= lba).count();
                     assert_eq!(dirty.index(lba), plain, "pieces that begin by {lba}");
                 }
                 assert_eq!(dirty.oldest(), dirty.find_oldest());
