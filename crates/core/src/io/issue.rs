@@ -111,7 +111,7 @@ impl Controller {
 
     /// Read from the member in a slot. The caller has chosen a slot that can be read.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
-        self.issue_reads(index, SlotSet::one(range.slot), |_, _| range, tried, actions);
+        self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried, actions);
     }
 
     /// Read from the members in some slots, all of which can be read: `range_of` says what of each.
@@ -119,14 +119,14 @@ impl Controller {
     pub(crate) fn issue_reads(
         &mut self,
         index: u32,
-        slots: SlotSet,
+        mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
         actions: &mut Actions,
     ) {
         let by = self.issuer(index);
         if self.steps.is_on() {
-            return self.issue_reads_told(&by, slots, &range_of, tried, actions);
+            return self.issue_reads_told(&by, &mut slots, &range_of, tried, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
@@ -144,7 +144,7 @@ impl Controller {
     fn issue_reads_told(
         &mut self,
         by: &Issuer,
-        slots: SlotSet,
+        slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
         actions: &mut Actions,
@@ -159,7 +159,7 @@ impl Controller {
 
     /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
     pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
-        self.issue_writes(index, SlotSet::one(range.slot), |_, _| range, actions);
+        self.issue_writes(index, core::iter::once(range.slot), |_, _| range, actions);
     }
 
     /// Write to whoever is in some slots: `range_of` says what to each.
@@ -167,13 +167,13 @@ impl Controller {
     pub(crate) fn issue_writes(
         &mut self,
         index: u32,
-        slots: SlotSet,
+        mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         actions: &mut Actions,
     ) {
         let by = self.issuer(index);
         if self.steps.is_on() {
-            return self.issue_writes_told(&by, slots, &range_of, actions);
+            return self.issue_writes_told(&by, &mut slots, &range_of, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
@@ -201,7 +201,7 @@ impl Controller {
     fn issue_writes_told(
         &mut self,
         by: &Issuer,
-        slots: SlotSet,
+        slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
         actions: &mut Actions,
     ) {

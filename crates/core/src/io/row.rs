@@ -59,7 +59,7 @@ impl RowFrames {
     }
 
     /// What is written to a slot that the operation names.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn named(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         match self.staged {
             Some(staged) => self.place(self.buffers.len() + staged.rank(slot)),
@@ -83,7 +83,7 @@ impl RowFrames {
     }
 
     /// With the payload if the request names the column of a slot, in its work buffer otherwise.
-    #[inline]
+    #[inline(always)]
     fn read_at(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         if self.buffers.contains(slot) {
             self.buffer(slot)
@@ -93,7 +93,7 @@ impl RowFrames {
     }
 
     /// Where the bytes are that a slot gets, with the parities in their buffers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn written(&self, geometry: &Geometry, parities: SlotSet, slot: Slot) -> PoolOffset {
         if parities.contains(slot) {
             self.buffer(slot)
@@ -287,7 +287,7 @@ impl Controller {
         let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
         let len = to - lba;
         let range_of = |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.read_at(geometry, slot) };
-        self.issue_reads(index, read, range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY, actions);
     }
 
     /// Recover the lost columns from everything that was read.
@@ -321,6 +321,7 @@ impl Controller {
 
     // ---- writing
 
+    #[inline(always)]
     pub(crate) fn step_row_write(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Planning => self.plan_row_write(index, actions),
@@ -387,7 +388,7 @@ impl Controller {
         let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
         let len = to - lba;
         let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
-        self.issue_reads(index, plan.read, range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, plan.read.iter(), range_of, SlotSet::EMPTY, actions);
     }
 
     /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
@@ -510,7 +511,7 @@ impl Controller {
         let len = to - lba;
         let range_of =
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
-        self.issue_writes(index, write, range_of, actions);
+        self.issue_writes(index, write.iter(), range_of, actions);
         if self.ops[index].pending == 0 {
             self.row_written(index, actions);
         }

@@ -14,26 +14,37 @@ use crate::steps::What;
 
 impl Controller {
     /// Move an operation as far as it goes.
+    #[inline]
     pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
-        match (op.kind, op.phase) {
-            (OpKind::Read, _) => self.step_read(index, actions),
-            (OpKind::Flush, _) => self.step_flush(index, actions),
-            (OpKind::Reparity, _) => self.step_reparity(index, actions),
-            (_, Phase::Start) => self.lock_op(index, actions),
-            (OpKind::Redo, _) => self.step_redo(index, actions),
-            (_, Phase::Locking) => {
+        let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
+        match kind {
+            OpKind::Read => self.step_read(index, actions),
+            OpKind::Flush => self.step_flush(index, actions),
+            OpKind::Reparity => self.step_reparity(index, actions),
+            _ if begins => self.step_begin(index, actions),
+            OpKind::Redo => self.step_redo(index, actions),
+            OpKind::Write => self.step_write(index, actions),
+            OpKind::Destage => self.step_destage(index, actions),
+            OpKind::RowDestage => self.step_row_destage(index, actions),
+            OpKind::Discard => self.step_discard(index, actions),
+            OpKind::RowRead => self.step_row_read(index, actions),
+            OpKind::RowWrite => self.step_row_write(index, actions),
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index, actions),
+        }
+    }
+
+    /// Move an operation on that has not its range yet, or not its edges.
+    #[inline(never)]
+    fn step_begin(&mut self, index: u32, actions: &mut Actions) {
+        match self.ops[index].phase {
+            Phase::Start => self.lock_op(index, actions),
+            _ if self.ops[index].kind == OpKind::Redo => self.step_redo(index, actions),
+            Phase::Locking => {
                 self.tell_op(index, || What::Granted);
                 self.on_locked(index, actions);
             }
-            (_, Phase::Edges) => self.on_edges(index, actions),
-            (OpKind::Write, _) => self.step_write(index, actions),
-            (OpKind::Destage, _) => self.step_destage(index, actions),
-            (OpKind::RowDestage, _) => self.step_row_destage(index, actions),
-            (OpKind::Discard, _) => self.step_discard(index, actions),
-            (OpKind::RowRead, _) => self.step_row_read(index, actions),
-            (OpKind::RowWrite, _) => self.step_row_write(index, actions),
-            (OpKind::Rebuild | OpKind::Resync | OpKind::Scrub, _) => self.step_background(index, actions),
+            _ => self.on_edges(index, actions),
         }
     }
 
