@@ -28,7 +28,7 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::lock::Locks;
 use crate::io::op::Op;
-use crate::io::request::{Piece, Request};
+use crate::io::request::{Piece, Request, Walk};
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
 use crate::reason::{Reason, TraceEntry};
@@ -71,6 +71,8 @@ pub struct Controller {
     commanded: VecDeque<(Token, AdminCommand)>,
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
+    /// Of each piece its walk, where it has one.
+    pub(crate) walks: Vec<Option<Walk>>,
     pub(crate) ops: Slab<Op>,
     pub(crate) locks: Locks,
     pub(crate) channels: Channels,
@@ -138,6 +140,7 @@ impl Controller {
             commanded: VecDeque::new(),
             requests: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
             pieces: Slab::new(limits.pieces_max),
+            walks: alloc::vec![None; limits.pieces_max as usize],
             ops: Slab::new(limits.ops_max),
             locks: Locks::new(limits.ops_max),
             channels: Channels::new(&limits),
@@ -507,7 +510,7 @@ impl Controller {
             self.ask_next_waiter();
             let Some(index) = self.splitting.front() else { return false };
             let piece = &mut self.pieces[index];
-            let done = piece.error.is_some() || (piece.walk.is_none() && piece.split >= piece.sectors());
+            let done = piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors());
             if !done {
                 return self.split_once(index, actions);
             }
@@ -523,7 +526,7 @@ impl Controller {
 
     /// Make the next operation of a piece.
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.pieces[index].walk.is_some() && self.make_row_op(index) {
+        if self.pieces[index].walks && self.make_row_op(index) {
             return true;
         }
         let piece = &self.pieces[index];
@@ -554,7 +557,7 @@ impl Controller {
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
         // Where it is to be walked, and nothing comes before that, its first row is had at once.
-        if self.pieces[index].walk.is_some() && !self.set_changed {
+        if self.pieces[index].walks && !self.set_changed {
             self.make_row_op(index);
         }
         true

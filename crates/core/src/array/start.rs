@@ -22,7 +22,7 @@ use crate::cache::streams::Streams;
 use crate::cache::sync::DirtyCount;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
-use crate::geometry::{Geometry, Level, SetSpec};
+use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::io::heads::Heads;
 use crate::journal::session::SetJournal;
 use crate::journal::JournalState;
@@ -51,7 +51,7 @@ impl Controller {
     ) -> Result<ArrayId, AdminError> {
         let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
         let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
-        let piece = self.piece_of(stripe.bytes());
+        let piece = Divisor::new(self.piece_of(stripe.bytes()).get());
         let array = Array {
             capacity,
             block,

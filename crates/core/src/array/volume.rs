@@ -2,12 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_units::{BlockSize, Bytes, Sectors, SetId, SetLba};
+use openraid_units::{BlockSize, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
 use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
-use crate::geometry::Striped;
+use crate::geometry::{Divisor, Striped};
 use crate::occupancy::Occupancy;
 
 /// The map from an array to its sets.
@@ -60,8 +60,8 @@ pub(crate) struct Array {
     pub capacity: Sectors,
     pub block: BlockSize,
     pub volume: Volume,
-    /// Requests are cut at multiples of this: whole stripes, where frames allow.
-    pub piece: Bytes,
+    /// Requests are cut at multiples of so many bytes: whole stripes, where frames allow.
+    pub piece: Divisor,
     pub stopping: bool,
     /// It is a leg of this many nested arrays that run.
     pub outer: u32,

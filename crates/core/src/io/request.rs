@@ -17,7 +17,7 @@ use crate::cache::sync::Sync;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Run;
-use crate::geometry::Split;
+use crate::geometry::{Divisor, Split};
 use crate::io::op::{Op, OpKind, Payload};
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
 use crate::reason::Reason;
@@ -130,10 +130,18 @@ pub(crate) struct Piece {
     pub next_waiter: u32,
     /// The last entry of the journal that it waits for.
     pub logged: u64,
-    /// A walk through a parity set: what is left, where it began in the set and in the piece.
-    pub walk: Option<Split>,
-    pub walk_base: (SetId, SetLba),
-    pub walk_from: Sectors,
+    /// It walks through a parity set: see [`Walk`].
+    pub walks: bool,
+}
+
+/// A walk of a piece through a parity set. It stands apart from its piece, for it is large and most pieces have none.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    /// What is left.
+    pub left: Split,
+    /// Where it began in the set and in the piece.
+    pub base: (SetId, SetLba),
+    pub from: Sectors,
 }
 
 impl Piece {
@@ -162,9 +170,7 @@ impl Piece {
             waiters: NONE,
             next_waiter: NONE,
             logged: 0,
-            walk: None,
-            walk_base: (SetId(0), SetLba::ZERO),
-            walk_from: Sectors::ZERO,
+            walks: false,
         }
     }
 
@@ -283,9 +289,7 @@ impl Controller {
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
-            walk: None,
-            walk_base: (SetId(0), SetLba::ZERO),
-            walk_from: Sectors::ZERO,
+            walks: false,
             logged: 0,
         };
         let key = self.pieces.put(piece);
@@ -304,7 +308,7 @@ impl Controller {
     #[inline(always)]
     fn take_frames(&mut self, index: u32) -> Option<(u64, Option<Run>)> {
         let request = &self.requests[index];
-        let most = self.array(request.request.array).expect("requests belong to arrays").piece.get();
+        let most = self.array(request.request.array).expect("requests belong to arrays").piece;
         let (len, frames) = self.next_piece(request, most);
         if frames == 0 {
             return Some((len, None));
@@ -331,7 +335,8 @@ impl Controller {
     }
 
     /// Length of the next piece of a request, which may be so long, and the bytes of frames that it needs.
-    pub(super) fn next_piece(&self, request: &Request, piece_max: u64) -> (u64, u64) {
+    #[inline(always)]
+    pub(super) fn next_piece(&self, request: &Request, piece_max: Divisor) -> (u64, u64) {
         let start = request.request.offset.get() + request.cut;
         let left = request.request.len - request.cut;
         let array = self.array(request.request.array).expect("requests belong to arrays");
@@ -347,7 +352,7 @@ impl Controller {
             return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
         }
         // Cut at multiples of the piece size, so that pieces do not tear stripes apart more than they must.
-        let to_boundary = piece_max - start % piece_max;
+        let to_boundary = piece_max.by() - piece_max.remainder(start);
         let len = left.min(to_boundary);
         let (first, last) = (start & !mask, (start + len + mask) & !mask);
         (len, last - first)
@@ -457,11 +462,12 @@ impl Controller {
     /// Are all operations of a piece made and done?
     pub(crate) fn check_piece(&mut self, index: u32, actions: &mut Actions) {
         let piece = &self.pieces[index];
-        let all_made = piece.walk.is_none() && piece.split >= piece.sectors();
+        let all_made = !piece.walks && piece.split >= piece.sectors();
         if piece.queued || piece.ops > 0 || (!all_made && piece.error.is_none()) {
             return;
         }
-        let is_ahead = self.requests[piece.request].ahead;
+        let request = &self.requests[piece.request];
+        let (is_ahead, is_read) = (request.ahead, matches!(request.request.kind, RequestKind::Read));
         if piece.restart && piece.error.is_none() {
             if !is_ahead {
                 return self.restart_piece(index);
@@ -470,7 +476,6 @@ impl Controller {
             self.pieces[index].error = Some(ReplyStatus::IoError);
         }
         let piece = &self.pieces[index];
-        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
         if piece.fills {
             let keep = piece.error.is_none();
             self.end_fill(index, keep, actions);
@@ -522,17 +527,17 @@ impl Controller {
         let request = self.pieces[index].request;
         let mut next = Some(index);
         while let Some(at) = next {
-            let piece = &mut self.pieces[at];
-            if piece.offset != self.requests[request].sent {
+            let (piece, entry) = (&mut self.pieces[at], &mut self.requests[request]);
+            if piece.offset != entry.sent {
                 return;
             }
             piece.state = PieceState::Sending;
             let len = piece.len;
-            self.requests[request].sent += len;
+            entry.sent += len;
+            let (sent, is_last) = (entry.sent, entry.pieces == 1);
             self.tell_request(request, || What::Sending { len });
             self.send_transfer(at, Direction::ToHost, actions);
-            let sent = self.requests[request].sent;
-            if self.requests[request].pieces == 1 {
+            if is_last {
                 return;
             }
             next = self

@@ -5,23 +5,25 @@ use openraid_units::{Sectors, SetId, SetLba};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind, Payload};
+use crate::io::request::Walk;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
 use crate::slots::SlotSet;
 
 impl Controller {
     /// Make the next row operation of a piece that is walking through a parity set; false where there is none.
     pub(crate) fn make_row_op(&mut self, index: u32) -> bool {
-        let piece = &mut self.pieces[index];
-        let Some(walk) = &mut piece.walk else { return false };
-        let Some(segment) = walk.next() else {
-            piece.walk = None;
+        if !self.pieces[index].walks {
             return false;
-        };
-        if walk.is_over() {
-            piece.walk = None;
         }
-        let (set, base) = piece.walk_base;
-        let walk_start = piece.walk_from;
+        let Walk { left, base: (set, base), from: walk_start } =
+            self.walks[index as usize].as_mut().expect("a piece that walks has a walk");
+        let (set, base, walk_start) = (*set, *base, *walk_start);
+        let segment = left.next();
+        // The last one ends it.
+        if left.is_over() {
+            self.pieces[index].walks = false;
+        }
+        let Some(segment) = segment else { return false };
         let piece = &self.pieces[index];
         let kind = if self.is_read(piece.request) { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
@@ -63,10 +65,9 @@ impl Controller {
                     let rows_max = Sectors(u64::from(set.rows_max));
                     let walk = parity.split(at, len, rows_max);
                     let piece = &mut self.pieces[index];
-                    piece.walk = Some(walk);
-                    piece.walk_base = (set_id, at);
-                    piece.walk_from = from;
+                    piece.walks = true;
                     piece.split += len;
+                    self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
                     return;
                 }
                 len.min(parity.chunk() * u64::from(OP_COMMANDS_MAX - 1))

@@ -11,6 +11,7 @@
 use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
 use crate::frames::Run;
+use crate::geometry::Divisor;
 use crate::io::request::PieceState;
 use crate::limits::FRAME_BYTES;
 use openraid_units::Instant;
@@ -31,10 +32,10 @@ impl Controller {
             return None;
         }
         let request = self.requests[request];
-        let mut most = self.array(request.request.array)?.piece.get();
+        let mut most = self.array(request.request.array)?.piece.by();
         while most > FRAME_BYTES {
             most = (most / 2).next_multiple_of(FRAME_BYTES);
-            let (len, frames) = self.next_piece(&request, most);
+            let (len, frames) = self.next_piece(&request, Divisor::new(most));
             if let Some(run) = self.host_frames.take(frames) {
                 return Some((len, run));
             }
