@@ -7,7 +7,7 @@ use openraid_units::Slot;
 use crate::limits::MEMBERS_MAX;
 
 /// Slots of the low half, in which nearly every set lies as a whole: the high half is asked where there is no way around it.
-const HALF: u16 = u64::BITS as u16;
+const HALF: u16 = 64;
 
 /// A set of slots of one redundancy set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
