@@ -196,7 +196,7 @@ fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
     let mut tokens = Vec::new();
     for place in 0..WRITES {
         let len = (1 + place % 3) * LINE;
-        let payload = vec![place as u8; usize::try_from(len).expect("small")];
+        let payload = vec![u8::try_from(place).expect("few"); usize::try_from(len).expect("small")];
         tokens.push(rig.world.submit(rig.array, RequestKind::Write { fua: false }, place * unit, len, payload));
     }
     while rig.world.outstanding() > 0 {
@@ -206,4 +206,40 @@ fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
     assert!(waited > WRITES / 3, "the cache was full for {waited} of them only");
     let ended: Vec<_> = rig.world.take_finished().map(|(token, _)| token).collect();
     assert_eq!(ended, tokens);
+}
+
+/// A write waits for a line, and everything that is in work meanwhile is written to again: nothing gets clean by that. More
+/// is written at once, not when it is old.
+#[test]
+fn who_waits_for_a_full_cache_does_not_wait_until_what_is_dirty_is_old() {
+    // Of a unit of 32 lines all but one; two thirds of the low mark may be in work.
+    const LINES: u64 = 31;
+    let (shape, unit) = shapes()[2];
+    let at_once = Latency { least: Nanos::ZERO, most: Nanos::ZERO, grain: Nanos(1) };
+    let mut rig = rig_with(shape, true, |world| {
+        (world.transfers, world.jobs) = (at_once, at_once);
+        world.limits.destage_units_max = 8;
+    });
+    let whole = |rig: &mut Rig, place: u64| {
+        let payload = vec![7; usize::try_from(LINES * LINE).expect("small")];
+        rig.world.submit(rig.array, RequestKind::Write { fua: false }, place * unit, LINES * LINE, payload)
+    };
+    let most = rig.world.controller().cache_status().expect("it has one").dirty_max.get() / LINE;
+    for place in 0..most / LINES {
+        let token = whole(&mut rig, place);
+        rig.world.run_until(token);
+    }
+    let payload = vec![7; usize::try_from(LINES * LINE).expect("small")];
+    let waits = rig.world.submit(rig.array, RequestKind::Write { fua: false }, 100 * unit, LINES * LINE, payload);
+    let start = rig.world.now();
+    // What destage has copied is dirty again before the drives have it.
+    while sum(&rig, |member| u64::from(member.outstanding)) == 0 {
+        rig.world.step();
+    }
+    for place in 0..most / LINES {
+        let token = whole(&mut rig, place);
+        rig.world.run_until(token);
+    }
+    rig.world.run_until(waits);
+    assert!(rig.world.now().since(start) < Limits::small().destage_delay, "{:?}", rig.world.now().since(start));
 }

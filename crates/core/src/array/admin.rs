@@ -262,6 +262,7 @@ impl Controller {
         if lost > 0 && !preserved {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
+        self.wake_cache_waiters();
         self.cache.syncs -= 1;
         self.end_hurry(set_id);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();

@@ -121,11 +121,9 @@ impl Controller {
             self.wait_for_set_to_return(id);
             self.cache.units.end_rest(id);
         }
-        // Writes that wait until the journal may promise something for it.
-        self.wake_journal_waiters();
         self.set_changed = true;
-        // Writes may wait for what will never come now.
-        self.wake_cache_waiters();
+        // Writes may wait for what will never come now, or until the journal may promise something for it.
+        self.wake_all_waiters();
         self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);
         self.cancel_queued(id, index, actions);

@@ -1,7 +1,8 @@
 //! Pieces that wait until the cache, or the journal, takes them.
 //!
 //! Those that wait for lines are asked in their order when a dirty unit is on the members, and only as long as a line more
-//! may be dirty: of hundreds that wait, what became clean is enough for a few. Whatever else changes, all are asked.
+//! may be dirty: of hundreds that wait, what became clean is enough for a few. What changes for sets or sessions asks all;
+//! what the journal gives back asks those that wait for that.
 
 use crate::controller::Controller;
 use crate::slab::{Queue, NONE};
@@ -48,11 +49,12 @@ impl Waiters {
 
 impl Controller {
     /// A piece waits for lines. One that was asked in its turn keeps its place if there were too few for it alone, and gives
-    /// way where its set has had its share and others may have more.
+    /// way where others may get some: its set has had its share, or all that are clean are being filled.
     pub(crate) fn push_line_waiter(&mut self, piece: u32) {
         let waiters = &mut self.cache_waiters;
         if waiters.asked == piece && !self.cache.has_room() {
             waiters.lines.push_front(piece);
+            waiters.unasked += 1;
         } else {
             waiters.lines.push(piece);
         }
@@ -72,6 +74,12 @@ impl Controller {
         }
         self.cache_waiters.unasked = 0;
         self.wake_other_waiters();
+    }
+
+    /// What a set is, or what the journal does for it, has changed: all that wait for either are asked again.
+    pub(crate) fn wake_all_waiters(&mut self) {
+        self.wake_cache_waiters();
+        self.wake_journal_waiters();
     }
 
     /// A dirty unit was written, or not: there may be lines.
@@ -94,10 +102,12 @@ impl Controller {
     #[inline]
     pub(crate) fn ask_next_waiter(&mut self) {
         let waiters = &mut self.cache_waiters;
-        if waiters.unasked == 0 || !self.cache.has_room() {
+        if waiters.unasked == 0 || waiters.asked != NONE {
             return;
         }
-        if waiters.asked != NONE {
+        if !self.cache.has_room() {
+            // They wait for more to be written, however much is in work: it may be dirty again.
+            self.cache.draining = true;
             return;
         }
         waiters.unasked -= 1;

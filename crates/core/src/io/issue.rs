@@ -103,6 +103,7 @@ impl Controller {
     #[inline(always)]
     pub(super) fn issuer(&self, index: u32) -> Issuer {
         let op = &self.ops[index];
+        debug_assert!(!matches!(op.kind, OpKind::Flush | OpKind::Discard), "theirs is a request, not a piece");
         let work = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
         let host = if op.piece == NONE { None } else { self.pieces[op.piece].run };
         let (set, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);

@@ -62,8 +62,7 @@ impl Controller {
         self.journal_lost_notice = why == JournalLoss::Full;
         self.orphan_groups();
         self.set_changed = true;
-        self.wake_cache_waiters();
-        self.wake_journal_waiters();
+        self.wake_all_waiters();
     }
 
     /// A set that has failed is being forgotten: what the journal holds for it stays there until it is started again
@@ -178,7 +177,6 @@ impl Controller {
         }
         self.set_changed = true;
         self.land_group(actions);
-        self.wake_cache_waiters();
-        self.wake_journal_waiters();
+        self.wake_all_waiters();
     }
 }

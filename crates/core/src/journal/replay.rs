@@ -598,6 +598,7 @@ impl Controller {
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let dirty = &mut self.set_mut(id).dirty;
         (dirty.old, dirty.new) = (0, 0);
+        self.wake_cache_waiters();
     }
 }
 

@@ -220,8 +220,7 @@ impl Controller {
     fn set_session(&mut self, id: SetId, session: Session) -> bool {
         self.set_mut(id).journal.session = session;
         self.set_changed = true;
-        self.wake_cache_waiters();
-        self.wake_journal_waiters();
+        self.wake_all_waiters();
         true
     }
 
@@ -235,8 +234,7 @@ impl Controller {
             self.set_mut(id).journal.wanted = false;
             self.end_hurry(id);
             self.tell_table_full(id, actions);
-            self.wake_cache_waiters();
-            self.wake_journal_waiters();
+            self.wake_all_waiters();
             return true;
         }
         if !set.is_settled() {
