@@ -407,7 +407,7 @@ impl Controller {
                 self.journal.writing.pending -= 1;
                 self.superblock_written(actions);
             }
-            JournalWork::Keep => self.on_kept_piece(actions),
+            JournalWork::Keep => self.on_kept_piece(result, actions),
             JournalWork::Join => self.on_joined_piece(),
             JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => unreachable!("dealt with"),
         }

@@ -47,7 +47,7 @@ pub(crate) struct Keep {
     pub pending: u32,
     /// Entries since the tail moved.
     batch: u32,
-    /// The ring could not be read: nothing is copied any more.
+    /// The ring could not be read, or a drive that fell silent may still use the window: nothing is copied any more.
     broken: bool,
 }
 
@@ -147,8 +147,9 @@ impl Controller {
     }
 
     /// A piece is durable on a device, or the device was dropped.
-    pub(crate) fn on_kept_piece(&mut self, actions: &mut Actions) {
+    pub(crate) fn on_kept_piece(&mut self, result: Result<(), CommandError>, actions: &mut Actions) {
         self.journal.keep.pending -= 1;
+        self.journal.keep.broken |= result == Err(CommandError::Timeout);
         if self.journal.keep.pending > 0 {
             return;
         }
@@ -156,7 +157,7 @@ impl Controller {
         let at = self.kept_at();
         let journal = &mut self.journal;
         let keep = &mut journal.keep;
-        if !matches!(journal.state, super::JournalState::Live) {
+        if keep.broken || !matches!(journal.state, super::JournalState::Live) {
             keep.sequence = 0;
             return;
         }
