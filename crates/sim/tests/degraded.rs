@@ -120,6 +120,22 @@ fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
     }
 }
 
+/// Members of a new array hold junk that fits nowhere. What is written before all of it was made to fit is there, whoever
+/// is lost next.
+#[test]
+fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
+    for seed in seeds(24, 200) {
+        let shape = Shape::raid6(6, openraid_units::Sectors::kib(16));
+        let _case = Case::new(seed, shape);
+        let missing = SlotSet::one(Slot(u16::try_from(seed % 6).unwrap()));
+        let mut rig = Rig::new(shape, RigOptions { missing, junk: true, ..RigOptions::new(seed) });
+        let load = load(&rig);
+        rig.session.run_on(&mut rig.world, &load, 40);
+        rig.lose(Slot(u16::try_from((seed + 3) % 6).unwrap()), Loss::Failed);
+        rig.judge();
+    }
+}
+
 #[test]
 fn losing_more_than_can_be_survived_fails_requests_and_breaks_no_rule() {
     for seed in seeds(6, 60) {

@@ -91,6 +91,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a journal that holds more than its cache", &[54295]),
     // The judge's own mistake: bits were flipped below what the cache had yet to write.
     ("a patrol of an array that is not at rest", &[23980]),
+    // Started by force without a member: parity that the cut had torn was believed, and another member went.
+    ("rows that do not fit after force", &[100_307]),
     // Entries were copied through a window that a silent device might still read.
     ("the frames of a device that fell silent", &[105_516]),
 ];

@@ -283,20 +283,24 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     // What was being written when it stopped is put right from the partial parity log, before it takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
     let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from)));
+    let parity = matches!(geometry, Geometry::Parity(_));
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let mut resync_from = resync_from.filter(|_| redundant);
-    let parity = matches!(geometry, Geometry::Parity(_));
     if parity && resync_from.is_some() && !missing.is_empty() {
         if !options.force {
             return Err(AssembleError::DirtyDegraded { missing });
         }
-        resync_from = None;
         forced.get_or_insert_with(String::new).push_str(
             "the array was not stopped cleanly and is degraded: stripes that were being written may be wrong; ",
         );
     }
+    let lagging = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Forced(_)));
+    resync_from = resync_from.or((redundant && lagging).then_some(Sectors::ZERO));
     if resync_from.is_some() || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         distrust_replacements(&mut verdicts);
+    }
+    if parity && !is_redundant_yet(&geometry, missing, &verdicts) {
+        resync_from = None;
     }
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
@@ -311,6 +315,14 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         fresh: false,
         forced,
     })
+}
+
+/// Could more be lost yet of a parity set, and be had all the same? Then parity that does not fit has to be made anew
+/// before it is used: what is recovered from it would be wrong, whatever was written since. Where nothing could, what is
+/// missing is what parity says, and it fits. A slot that is being filled counts for what it has.
+fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
+    let fills = |verdict: &Verdict| matches!(verdict, Verdict::Rebuilding(_, done) if !done.is_zero());
+    geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
 }
 
 /// A write that was cut short may be on one of the two and not on the other: what was read from the member must not

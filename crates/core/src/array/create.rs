@@ -167,8 +167,8 @@ pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     if !geometry.survives(missing) {
         return Err(CreateError::TooManyMissing(missing));
     }
-    // A degraded new array has nothing to compare: what is there defines what is missing.
-    let resync = geometry.losses_survived() > 0 && missing.is_empty() && !spec.assume_clean;
+    // Where nothing more could be lost, what is there says what is missing, and there is nothing to compare.
+    let resync = geometry.is_redundant_without(missing) && !spec.assume_clean;
     let set = NewSet {
         uuid: spec.uuid,
         name: spec.name,

@@ -324,6 +324,12 @@ impl Set {
         }
     }
 
+    /// Can parity or copies be made to agree? Parity that is needed as a whole for what is missing has nothing to agree with.
+    pub(crate) fn can_resync(&self) -> bool {
+        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(missing)
+    }
+
     /// Is there a copy or parity to restore a member from?
     pub(crate) fn is_redundant(&self) -> bool {
         match &self.geometry {

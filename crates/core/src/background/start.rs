@@ -17,17 +17,23 @@ use crate::slots::SlotSet;
 const MIRROR_UNIT_SECTORS: u64 = 512;
 
 impl Controller {
-    /// Begin what is due on a set that has no task: a rebuild before a resync.
+    /// Begin what is due on a set that has no task: a rebuild before a resync, and in its place.
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set(id);
         // A spare is taken when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
-        if set.task.is_some() || !set.is_redundant() || prepares {
+        // Parity of what is not missing waits for a member that can take the place of what is.
+        let yields = set.task.as_ref().is_none_or(|task| task.is_resync() && !task.finishing);
+        if !yields || !set.is_redundant() || prepares {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
+            self.set_mut(id).cancel_task();
             self.start_rebuild(id, slot, member, actions);
             return true;
+        }
+        if set.task.is_some() {
+            return false;
         }
         if let Some(slot) = self.find_replacement(id) {
             let set = self.set(id);
@@ -38,8 +44,7 @@ impl Controller {
             return true;
         }
         let set = self.set(id);
-        let whole = set.in_sync == SlotSet::first_n(set.slots());
-        if set.consistent_to != Sectors::MAX && (whole || matches!(set.geometry, Geometry::Mirror(_))) {
+        if set.consistent_to != Sectors::MAX && set.can_resync() {
             let only_marked = set.bitmap.is_some() && set.resync_by_bitmap;
             self.put_task(id, TaskKind::Resync, None, set.consistent_to, only_marked);
             self.notice(id, None, None, NoticeKind::ResyncStarted, actions);

@@ -167,6 +167,11 @@ impl Mirror {
     pub fn survives(&self, missing: SlotSet) -> bool {
         !self.groups.iter().any(|group| group.minus(missing).is_empty())
     }
+    /// Are two copies left of anything?
+    #[must_use]
+    pub fn is_redundant_without(&self, missing: SlotSet) -> bool {
+        self.groups.iter().any(|group| group.minus(missing).len() > 1)
+    }
     /// How many members may be lost at worst.
     #[must_use]
     pub fn losses_survived(&self) -> u16 {

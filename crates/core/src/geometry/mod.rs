@@ -306,6 +306,15 @@ impl Geometry {
             Self::Parity(g) => g.parities(),
         }
     }
+    /// Is there anything, without these members, that could be lost yet and be had all the same?
+    #[must_use]
+    pub fn is_redundant_without(&self, missing: SlotSet) -> bool {
+        match self {
+            Self::Passthrough(_) | Self::Linear(_) | Self::Striped(_) => false,
+            Self::Mirror(g) => g.is_redundant_without(missing),
+            Self::Parity(g) => missing.len() < u32::from(g.parities()),
+        }
+    }
     /// The write that occupies every member once: the preferred size of large requests (md's `io_opt`).
     #[must_use]
     pub fn full_stripe(&self) -> Sectors {

@@ -141,7 +141,7 @@ impl Controller {
                 }
                 // What cannot be read is what one parity says, and the other one is made to say the same.
                 let recovery = plan_recovery(&view).ok()?;
-                let lost = recovery.lost & view.data;
+                let lost = recovery.lost & view.data & view.writable;
                 Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
             }
             _ => Some(Plan { read: all & view.readable, ..Plan::default() }),

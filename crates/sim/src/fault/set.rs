@@ -58,8 +58,8 @@ pub struct Set {
     pub suspect: Rows,
     /// Copies or parity may differ since a cut.
     pub dirty: bool,
-    /// It was started by force: no resync will make its rows fit.
-    pub forced: bool,
+    /// It was started by force, and no resync makes its rows fit.
+    pub unfit: bool,
     /// When the last controller ended, the journal had all that was being written.
     pub journalled: bool,
     /// Who was where when it last ran.
@@ -103,7 +103,7 @@ impl Set {
             doubt: Rows::new(end),
             suspect: Rows::new(end),
             dirty: false,
-            forced: false,
+            unfit: false,
             journalled: false,
             places: Vec::new(),
             starts: BTreeMap::new(),
@@ -294,7 +294,7 @@ impl Set {
 
     /// If a resync has gone over everything since the last cut, nothing is in doubt any more.
     pub fn settle(&mut self, world: &mut World) {
-        if !self.dirty || self.forced {
+        if !self.dirty || self.unfit {
             return;
         }
         let Some(status) = world.status(self.array) else { return };

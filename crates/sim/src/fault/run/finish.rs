@@ -80,7 +80,7 @@ impl Run<'_> {
     /// Parity fits and copies are equal, where nothing happened that lets them not be.
     fn judge_members(&mut self, set: usize) -> Done {
         self.settle();
-        if !self.sets[set].is_redundant() || !self.whole(set) || self.sets[set].forced || self.sets[set].dirty {
+        if !self.sets[set].is_redundant() || !self.whole(set) || self.sets[set].unfit || self.sets[set].dirty {
             return Ok(());
         }
         self.sets[set].suspect_what_went_wrong(&self.world);

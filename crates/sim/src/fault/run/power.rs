@@ -329,11 +329,11 @@ impl Run<'_> {
             Begun::Done | Begun::Refused(_) => {
                 self.tell(|| "  the journal is lost: what it had promised is given up".into());
                 self.excuse(Excuse::Refused);
-                self.sets[set].forced = true;
                 let capacity = self.session.capacity();
                 self.session.versions_mut().give_up(0..capacity);
-                let command = AdminCommand::StartSet(self.plan(set, true)?);
-                self.start_array(command, events)
+                let plan = self.plan(set, true)?;
+                self.sets[set].unfit |= plan.resync_from.is_none();
+                self.start_array(AdminCommand::StartSet(plan), events)
             }
         }
     }
@@ -395,7 +395,7 @@ impl Run<'_> {
         }
         let plan = assemble::plan(&candidates, AssembleOptions { force: true, journal_lost }).map_err(|_| refused)?;
         self.excuse(Excuse::Refused);
-        self.sets[set].forced = true;
+        self.sets[set].unfit |= plan.resync_from.is_none();
         self.sets[set].note_start(&plan);
         if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {
             self.tell(|| "  stale members are taken by force: nothing is promised of what there is".into());
