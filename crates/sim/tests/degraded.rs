@@ -4,6 +4,7 @@
 mod support;
 
 use openraid_core::admin::{Health, MemberState};
+use openraid_core::events::DriveError;
 use openraid_core::geometry::Level;
 use openraid_core::slots::SlotSet;
 use openraid_sim::oracle::session::Workload;
@@ -134,6 +135,39 @@ fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
         rig.lose(Slot(u16::try_from((seed + 3) % 6).unwrap()), Loss::Failed);
         rig.judge();
     }
+}
+
+/// A degraded array needs every member that is left. One that does not take some writes leaves rows of which others have
+/// their part: what is missing there cannot be recovered, and is not made up either.
+#[test]
+fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
+    let mut unread = 0;
+    for seed in seeds(24, 200) {
+        let kib = openraid_units::Sectors::kib;
+        let (shape, lost) = if seed % 2 == 0 { (Shape::raid5(4, kib(16)), 1) } else { (Shape::raid6(5, kib(16)), 2) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 60);
+        for slot in 0..lost {
+            rig.lose(Slot(slot), Loss::Failed);
+        }
+        rig.session.run(&mut rig.world, &load, 20);
+        let refuses = rig.drive_in(Slot(3)).unwrap();
+        rig.session.tolerate_errors = true;
+        for _ in 0..6 {
+            rig.session.run_on(&mut rig.world, &load, 8);
+            rig.world.drive_mut(refuses).faults.writes = Some(DriveError::NoSpace);
+            rig.session.run_on(&mut rig.world, &load, 2);
+            rig.world.drive_mut(refuses).faults.writes = None;
+        }
+        rig.session.drain(&mut rig.world);
+        let before = rig.session.errors;
+        rig.session.look_at_all(&mut rig.world);
+        rig.session.drain(&mut rig.world);
+        unread += rig.session.errors - before;
+    }
+    assert!(unread > 0, "no write left a row behind");
 }
 
 #[test]

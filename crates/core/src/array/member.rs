@@ -108,7 +108,7 @@ impl Controller {
 
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
     /// the last good state.
-    fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {
+    pub(crate) fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {
         let set = self.set_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);

@@ -3,6 +3,7 @@
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::Geometry;
@@ -242,6 +243,20 @@ impl Controller {
         let failed = self.fail_member(command.set, command.member, reason, actions);
         if !redundant || !failed {
             self.ops[index].error = Some(ReplyStatus::IoError);
+            self.distrust_unwritten(command, reason, actions);
+        }
+    }
+
+    /// The array needs this member, and lacks a write of it that others of the row may have: what was recovered from these
+    /// sectors would be what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
+    fn distrust_unwritten(&mut self, command: &Command, reason: FailReason, actions: &mut Actions) {
+        let set = self.set(command.set);
+        if set.life == Life::Failed || !matches!(set.geometry, Geometry::Parity(_)) {
+            return;
+        }
+        let at = MemberLba((command.lba - set.members[command.member as usize].data_offset).get());
+        if !self.record_bad(command.set, command.member, at, command.len, actions) {
+            self.lose_array(command.set, command.member, reason, actions);
         }
     }
 

@@ -76,8 +76,11 @@ pub struct Faults {
     pub late: Option<Late>,
     /// The next write into this window goes wrong without a word.
     pub trap: Option<Trap>,
-    /// Writes that ended with an error, and those that a flush that failed has dropped: old, new, or in part.
+    /// Writes of a drive that was gone before they ended, and those that a flush that failed has dropped: old, new, or in
+    /// part.
     pub torn: Vec<(DriveLba, Sectors)>,
+    /// Writes that it did not take, and said so.
+    pub refused: Vec<(DriveLba, Sectors)>,
     /// What has gone wrong without a word.
     pub wrong: Vec<Wrong>,
     /// Where writes went, if anybody wants to know; whoever does empties it.
@@ -88,6 +91,11 @@ impl Faults {
     /// Make a range bad.
     pub fn add_defects(&mut self, lba: DriveLba, len: Sectors, defect: Defect) {
         self.defects.extend((lba.get()..(lba + len).get()).map(|sector| (sector, defect)));
+    }
+    /// Whatever writes have left half done does not matter any more.
+    pub fn forget_torn(&mut self) {
+        self.torn.clear();
+        self.refused.clear();
     }
     /// The trap that a write runs into, once.
     pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors) -> Option<Silent> {

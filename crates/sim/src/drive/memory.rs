@@ -247,8 +247,9 @@ impl MemoryDrive {
             assert!(**frames == **bytes, "frames changed while they were written: {command:?}");
         }
         let result = self.carry_out(&command, issued, frames);
-        if result.is_err() && !matches!(command.op, DriveOp::Read | DriveOp::Flush) {
-            self.faults.torn.push((command.lba, command.len));
+        if let (Err(error), false) = (result, matches!(command.op, DriveOp::Read | DriveOp::Flush)) {
+            let list = if error == DriveError::Gone { &mut self.faults.torn } else { &mut self.faults.refused };
+            list.push((command.lba, command.len));
         }
         result
     }

@@ -54,7 +54,7 @@ pub struct Set {
     pub outer: Option<Outer>,
     /// Rows in doubt.
     pub doubt: Rows,
-    /// Rows that a drive got wrong and said nothing, or where a write failed on a member that was needed.
+    /// Rows that a drive got wrong and said nothing, or where it went in the middle of a write.
     pub suspect: Rows,
     /// Copies or parity may differ since a cut.
     pub dirty: bool,
@@ -273,7 +273,9 @@ impl Set {
             let drive = world.drive(place.drive);
             let cached = drive.in_doubt().filter(|_| power_goes);
             let flying = drive.outstanding().map(|command| (command.lba, command.len));
-            let lately = drive.faults.torn.iter().chain(drive.faults.written.iter().flatten()).copied();
+            let faults = &drive.faults;
+            let unfinished = faults.torn.iter().chain(&faults.refused);
+            let lately = unfinished.chain(faults.written.iter().flatten()).copied();
             for (lba, len) in cached.chain(flying).chain(lately).filter(|(lba, _)| *lba >= place.start) {
                 self.doubt.insert(MemberLba((lba - place.start).get()), len);
                 self.dirty = true;
@@ -304,7 +306,7 @@ impl Set {
             self.dirty = false;
             self.doubt.clear();
             for place in self.places.clone() {
-                world.drive_mut(place.drive).faults.torn.clear();
+                world.drive_mut(place.drive).faults.forget_torn();
             }
         }
     }

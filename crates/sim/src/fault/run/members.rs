@@ -118,7 +118,7 @@ impl Run<'_> {
             Ok(_) => {
                 self.lost.retain(|lost| *lost != drive);
                 // Whatever it lacks, it gets.
-                self.world.drive_mut(drive).faults.torn.clear();
+                self.world.drive_mut(drive).faults.forget_torn();
             }
             Err(error) => self.tell(|| format!("  refused: {error}")),
         }
