@@ -1,9 +1,10 @@
-//! What the model tests share: how many seeds, two threads for them, a word about the case that failed, and a machine
+//! What the model tests share: how many seeds, two threads for them, a word about the case that failed, and machines
 //! with a journal.
 
 #![allow(dead_code)] // each test binary uses a part
 
 pub mod journalled;
+pub mod two_arrays;
 
 use std::fmt::Display;
 use std::ops::Range;
