@@ -275,6 +275,7 @@ impl Controller {
                     }
                     Some(Hold::Work(run)) => self.work_frames.come_back(run),
                     Some(Hold::Journal(buffer)) => self.journal.held[buffer] -= 1,
+                    Some(Hold::Window) => self.journal.window.come_back(),
                     None => {}
                 }
                 self.set_changed = true;
@@ -329,6 +330,7 @@ impl Controller {
             Some(Hold::Host(run)) => self.host_frames.give_up(run),
             Some(Hold::Work(run)) => self.work_frames.give_up(run),
             Some(Hold::Journal(buffer)) => self.journal.held[buffer] += 1,
+            Some(Hold::Window) => self.journal.window.give_up(),
             None => {}
         }
         self.command_ended(command, Err(CommandError::Timeout), actions);

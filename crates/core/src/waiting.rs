@@ -46,7 +46,8 @@ impl Controller {
         let journal = &self.journal;
         writeln!(
             out,
-            "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays {}",
+            "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays \
+             {}, {:?}",
             journal.state,
             journal.short,
             journal.presses,
@@ -56,6 +57,7 @@ impl Controller {
             journal.open.sequence,
             journal.flying.sequence,
             journal.replay.is_active(),
+            journal.window,
         )?;
         let [lines, others] = self.cache_waiters.len();
         writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;

@@ -81,6 +81,8 @@ pub(crate) enum Hold {
     Work(Run),
     /// A buffer of the journal.
     Journal(usize),
+    /// The window of the journal.
+    Window,
 }
 
 impl Command {

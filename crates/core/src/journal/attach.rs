@@ -110,7 +110,11 @@ impl Controller {
         }
         match self.journal.state {
             JournalState::None => {}
-            JournalState::Lost(_) if self.is_journal_quiet() && self.journal.join.pending == 0 => self.forget_journal(),
+            JournalState::Lost(_)
+                if self.is_journal_quiet() && !self.journal.replay.is_active() && self.journal.join.pending == 0 =>
+            {
+                self.forget_journal()
+            }
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
@@ -207,8 +211,8 @@ impl Controller {
             }
         }
         // What drives that are silent may still read is theirs as long as they are.
-        let held = self.journal.held;
-        self.journal = Journal { held, ..Journal::new(&self.limits) };
+        let (held, window) = (self.journal.held, self.journal.window.for_next_journal());
+        self.journal = Journal { held, window, ..Journal::new(&self.limits) };
     }
 
     /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that

@@ -366,7 +366,11 @@ impl Controller {
         }
         let op = DriveOp::Write { fua: true };
         let buffer = self.journal.flying.buffer;
-        let hold = (work == JournalWork::Group && matches!(data, Data::Frames(_))).then_some(Hold::Journal(buffer));
+        let hold = match (work, data) {
+            (_, Data::None | Data::Metadata(_)) => None,
+            (JournalWork::Group, Data::Frames(_)) => Some(Hold::Journal(buffer)),
+            (_, Data::Frames(_)) => Some(Hold::Window),
+        };
         let class = if work == JournalWork::Join { IoClass::Rebuild } else { IoClass::Metadata };
         let command = Command { op, lba, len, data, class, hold, ..Self::journal_command(owner, member, drive) };
         self.channels.push(self.now, &command, actions);
@@ -407,7 +411,7 @@ impl Controller {
                 self.journal.writing.pending -= 1;
                 self.superblock_written(actions);
             }
-            JournalWork::Keep => self.on_kept_piece(result, actions),
+            JournalWork::Keep => self.on_kept_piece(actions),
             JournalWork::Join => self.on_joined_piece(),
             JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => unreachable!("dealt with"),
         }

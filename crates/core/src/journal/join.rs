@@ -26,11 +26,12 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 use super::attach::JOURNAL_SET;
 use super::commit::JournalWork;
 use super::tail::RoundState;
+use super::window::{WindowUser, SILENT};
 use super::{Device, DeviceState};
-use crate::actions::{Actions, Data, DriveOp, IoClass, NoticeKind};
+use crate::actions::{Actions, Data, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::controller::{CommandError, Controller};
-use crate::io::command::{Command, Owner};
+use crate::io::command::Command;
 
 /// Commands that a step may need at once.
 const COMMANDS: u32 = 16;
@@ -152,6 +153,9 @@ impl Controller {
         if journal.join.is_active() || journal.join.pending > 0 {
             return Err(AdminError::NotPossible("a device of the journal is being brought up to date already"));
         }
+        if journal.window.is_silent() {
+            return Err(AdminError::NotPossible(SILENT));
+        }
         let place = journal.devices.iter().position(|own| !own.state.works()).unwrap_or(journal.devices.len());
         if place >= usize::from(JOURNAL_MIRRORS_MAX) {
             return Err(AdminError::NotPossible("both devices of the journal work"));
@@ -203,6 +207,7 @@ impl Controller {
             return;
         }
         self.journal.devices[join.device].state = DeviceState::Dropped;
+        self.check_copied();
         self.set_changed = true;
         if matches!(state, JoinState::Announcing(_) | JoinState::Finishing(_)) {
             // The other one may say that there are two, and this one that it counts.
@@ -266,19 +271,17 @@ impl Controller {
             self.write_block_to(join.device, JournalWork::Join, lba, &bytes, actions);
             return true;
         }
-        let at_rest = journal.round.state == RoundState::Idle
-            && !journal.flying.is_used()
-            && !journal.keep.is_active()
-            && !journal.replay.is_active();
-        if !at_rest {
+        let at_rest =
+            journal.round.state == RoundState::Idle && !journal.flying.is_used() && !journal.replay.is_active();
+        if !at_rest || !self.journal.window.take(WindowUser::Join) {
             return false;
         }
+        let journal = &self.journal;
         let end = journal.first_unwritten();
         let (first, used) = (journal.log.first.min(end), Sectors(journal.log.used));
         let join = &mut self.journal.join;
         (join.state, join.len) = (JoinState::Copying, Sectors::ZERO);
         (join.sequence, join.end, join.total) = (first, end, used + self.journal.keep.used);
-        self.journal.replay.lose_window();
         true
     }
 
@@ -312,18 +315,17 @@ impl Controller {
         }
         let (at, len) = (join.at, join.len);
         let number = journal.devices.iter().position(|own| own.state.works()).expect("it is live");
-        let member = u32::try_from(number).expect("two at the most");
         journal.join.pending += 1;
-        let command = Command {
-            op: DriveOp::Read,
-            lba: at,
-            len,
-            data: Data::Frames(journal.window()),
-            class: IoClass::Rebuild,
-            ..Self::journal_command(Owner::Journal(JournalWork::JoinRead), member, journal.devices[number].drive)
-        };
-        self.channels.push(self.now, &command, actions);
+        self.read_into_window(WindowUser::Join, number, (at, len), actions);
         true
+    }
+
+    /// Is the log not copied any more, and nothing of that on its way? Then the window is free.
+    fn check_copied(&mut self) {
+        let journal = &mut self.journal;
+        if !journal.join.is_copying() && journal.join.pending == 0 {
+            journal.window.give_back(WindowUser::Join);
+        }
     }
 
     /// It has everything: the other one is to say that there are two.
@@ -340,6 +342,7 @@ impl Controller {
         let generation = journal.request_superblock();
         journal.epoch_raised = generation;
         journal.join.state = JoinState::Announcing(generation);
+        self.check_copied();
         self.set_changed = true;
         true
     }
@@ -349,7 +352,6 @@ impl Controller {
         self.set_changed = true;
         self.journal.join.pending -= 1;
         match result {
-            // The drive may still write into the window, but nobody uses that for a journal that is lost.
             Err(CommandError::Timeout) => self.drop_journal_device(command.member as usize, actions),
             Err(CommandError::Drive(_)) if self.journal.join.is_copying() => {
                 self.journal_notice(Some(command.drive), NoticeKind::JournalUnreadable, actions);
@@ -357,11 +359,12 @@ impl Controller {
             }
             Ok(()) if self.journal.join.is_copying() => {
                 let join = self.journal.join;
-                let from = Data::Frames(self.journal.window());
+                let from = Data::Frames(self.journal.window_of(WindowUser::Join));
                 self.write_to_device(join.device, JournalWork::Join, (join.at, join.len), from, actions);
             }
             Ok(()) | Err(CommandError::Drive(_)) => {}
         }
+        self.check_copied();
     }
 
     /// A write to the device that joins is durable, or it was left out.
@@ -391,5 +394,6 @@ impl Controller {
             }
             JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => {}
         }
+        self.check_copied();
     }
 }

@@ -22,9 +22,10 @@ use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWork;
 use super::tail::RoundState;
-use crate::actions::{Actions, Data, DriveOp, IoClass};
+use super::window::WindowUser;
+use crate::actions::{Actions, Data};
 use crate::controller::{CommandError, Controller};
-use crate::io::command::{Command, Owner};
+use crate::io::command::Command;
 
 /// Entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
@@ -47,7 +48,7 @@ pub(crate) struct Keep {
     pub pending: u32,
     /// Entries since the tail moved.
     batch: u32,
-    /// The ring could not be read, or a drive that fell silent may still use the window: nothing is copied any more.
+    /// The ring could not be read: nothing is copied any more.
     broken: bool,
 }
 
@@ -89,9 +90,11 @@ impl Controller {
         if !fits || !self.journal.log.may_keep(&entry, self.cache.lines.len() / LINES_SHARE) {
             return false;
         }
+        if !self.journal.window.take(WindowUser::Keep) {
+            return false;
+        }
         let keep = &mut self.journal.keep;
         (keep.sequence, keep.done) = (sequence, Sectors::ZERO);
-        self.journal.replay.lose_window();
         self.read_kept_piece(0, actions);
         true
     }
@@ -99,42 +102,38 @@ impl Controller {
     fn read_kept_piece(&mut self, first: usize, actions: &mut Actions) {
         let journal = &mut self.journal;
         let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
-            (journal.keep.sequence, journal.keep.broken) = (0, true);
-            self.set_changed = true;
-            return;
+            journal.keep.broken = true;
+            return self.end_keep();
         };
         let entry = *journal.log.get(journal.keep.sequence);
         let left = Sectors(entry.sectors) - journal.keep.done;
         journal.keep.len = left.min(journal.buffer_sectors.round_down(JOURNAL_ALIGN));
         let lba = journal.ring().drive_lba(RingSector(entry.position)) + journal.keep.done;
-        let member = u32::try_from(number).expect("two at the most");
-        let command = Command {
-            op: DriveOp::Read,
-            lba,
-            len: journal.keep.len,
-            data: Data::Frames(journal.window()),
-            class: IoClass::Metadata,
-            ..Self::journal_command(Owner::Journal(JournalWork::KeepRead), member, journal.devices[number].drive)
-        };
-        self.channels.push(self.now, &command, actions);
+        let len = journal.keep.len;
+        self.read_into_window(WindowUser::Keep, number, (lba, len), actions);
+    }
+
+    /// No entry is being copied any more: it is where it should be, or stays where it is.
+    fn end_keep(&mut self) {
+        self.journal.keep.sequence = 0;
+        self.journal.window.give_back(WindowUser::Keep);
+        self.set_changed = true;
     }
 
     /// A piece was read, or not: then the other device is asked.
     pub(crate) fn on_keep_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         self.set_changed = true;
         if !self.journal.is_live() {
-            self.journal.keep.sequence = 0;
-            return;
+            return self.end_keep();
         }
         match result {
             Ok(()) => {
                 let at = self.kept_at() + self.journal.keep.done;
-                let (len, from) = (self.journal.keep.len, self.journal.window());
+                let (len, from) = (self.journal.keep.len, self.journal.window_of(WindowUser::Keep));
                 self.write_to_devices(JournalWork::Keep, at, len, Data::Frames(from), actions);
             }
-            // The drive may still write into the window.
             Err(CommandError::Timeout) => {
-                (self.journal.keep.sequence, self.journal.keep.broken) = (0, true);
+                self.end_keep();
                 self.drop_journal_device(command.member as usize, actions);
             }
             Err(CommandError::Drive(_)) => self.read_kept_piece(command.member as usize + 1, actions),
@@ -147,29 +146,29 @@ impl Controller {
     }
 
     /// A piece is durable on a device, or the device was dropped.
-    pub(crate) fn on_kept_piece(&mut self, result: Result<(), CommandError>, actions: &mut Actions) {
+    pub(crate) fn on_kept_piece(&mut self, actions: &mut Actions) {
         self.journal.keep.pending -= 1;
-        self.journal.keep.broken |= result == Err(CommandError::Timeout);
         if self.journal.keep.pending > 0 {
             return;
         }
         self.set_changed = true;
         let at = self.kept_at();
         let journal = &mut self.journal;
-        let keep = &mut journal.keep;
-        if keep.broken || !matches!(journal.state, super::JournalState::Live) {
-            keep.sequence = 0;
-            return;
+        // The next piece, or the next entry, would be read into what a silent drive still writes from.
+        if journal.window.is_silent() || !journal.is_live() {
+            return self.end_keep();
         }
+        let keep = &mut journal.keep;
         keep.done += keep.len;
         let sectors = Sectors(journal.log.get(keep.sequence).sectors);
         if keep.done < sectors {
             return self.read_kept_piece(0, actions);
         }
-        let sequence = core::mem::take(&mut keep.sequence);
+        let sequence = keep.sequence;
         keep.used += sectors;
         keep.batch += 1;
         journal.log.keep(sequence);
         journal.replay.entry_moved(sequence, at);
+        self.end_keep();
     }
 }

@@ -17,6 +17,7 @@
 //! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
 //! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
 //! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
+//! - [`window`]: what those three read the log through, one at a time.
 //! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
 //!
 //! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
@@ -33,6 +34,7 @@ pub(crate) mod redo;
 pub(crate) mod replay;
 pub mod session;
 pub(crate) mod tail;
+pub(crate) mod window;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,6 +48,7 @@ use keep::Keep;
 use log::Log;
 use replay::Replay;
 use tail::Round;
+use window::Window;
 
 /// How the journal is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +162,7 @@ pub(crate) struct Journal {
     pub buffers: [bool; JOURNAL_BUFFERS],
     /// Commands that point at each of them and were given up: their drives may still read it.
     pub held: [u32; JOURNAL_BUFFERS],
+    pub window: Window,
     base: PoolOffset,
     pub buffer_sectors: Sectors,
     pub round: Round,
@@ -206,6 +210,7 @@ impl Journal {
             durable: 0,
             buffers: [true; JOURNAL_BUFFERS],
             held: [0; JOURNAL_BUFFERS],
+            window: Window::default(),
             base,
             buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
             round: Round::default(),
@@ -233,14 +238,9 @@ impl Journal {
         self.superblock.as_ref().expect("asked of a journal that was attached").ring()
     }
 
-    /// First byte of a buffer of the pool; behind the last is the window of replay.
+    /// First byte of a buffer of the pool; behind the last is the window.
     pub(crate) fn buffer(&self, number: usize) -> PoolOffset {
         self.base + self.buffer_sectors.bytes() * number as u64
-    }
-
-    /// Where replay reads payload.
-    pub(crate) fn window(&self) -> PoolOffset {
-        self.buffer(JOURNAL_BUFFERS)
     }
 
     /// Sectors that the largest entry of this controller takes.

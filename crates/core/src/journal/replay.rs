@@ -10,14 +10,14 @@ use openraid_format::{JournalRecord, JournalRing, RingSector, JOURNAL_ALIGN};
 use openraid_units::{BlockSize, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
-use super::commit::JournalWork;
+use super::window::{WindowUser, SILENT};
 use super::JournalState;
-use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, ParityJob};
+use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
 use crate::array::set::{Life, Set};
 use crate::cache::lines::{lines_of, Mask};
 use crate::cache::{unit_at, unit_extent};
 use crate::controller::{CommandError, Controller};
-use crate::io::command::{Command, Owner};
+use crate::io::command::Command;
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
@@ -75,8 +75,6 @@ pub(crate) struct Replay {
     newer: Vec<Newer>,
     /// The longest of those places.
     newer_max: Sectors,
-    /// What the window holds: from this sector of the device on.
-    window: Option<(u64, Sectors)>,
     /// The window is being read: from which device.
     reading: Option<usize>,
     redos: u32,
@@ -144,16 +142,11 @@ impl Replay {
         (alike, false)
     }
 
-    /// An entry was copied out of the ring to this place; the window was used for it.
+    /// An entry was copied out of the ring to this place.
     pub(crate) fn entry_moved(&mut self, sequence: u64, to: DriveLba) {
         if let Ok(place) = self.entries.binary_search_by_key(&sequence, |entry| entry.sequence) {
             self.entries[place].at = to;
         }
-    }
-
-    /// The window is used for something else.
-    pub(crate) fn lose_window(&mut self) {
-        self.window = None;
     }
 
     /// Where the bytes are now that an entry found in the ring at `at` when it was written; `None` where the tail had
@@ -204,7 +197,7 @@ enum Need {
     /// Nothing is left.
     Done,
     /// These sectors of the device, from the window.
-    Payload(u64, Sectors),
+    Payload(DriveLba, Sectors),
 }
 
 impl Controller {
@@ -267,7 +260,9 @@ impl Controller {
         let failed = self.set(current.set).life == Life::Failed || self.journal.replay.error.is_some();
         let entries = self.journal.replay.entries.len();
         if current.entry >= entries || failed {
-            return self.journal.replay.redos == 0 && self.end_replay(current, failed);
+            // Copies may still be made out of the window, and into lines.
+            let (redos, copies) = (self.journal.replay.redos, self.journal.replay.copies);
+            return redos == 0 && copies == 0 && self.end_replay(current, failed);
         }
         let loaded = &self.journal.replay.entries[current.entry];
         let sequence = loaded.sequence;
@@ -287,14 +282,15 @@ impl Controller {
         };
         let (need, left) = self.replay_need(&record, current.entry, current.done);
         if let Need::Payload(at, len) = need {
-            if self.window_holds(at, len).is_none() {
-                if self.journal.replay.copies > 0 {
-                    return false;
-                }
-                self.read_window(at, left, actions);
-                return false;
+            if !self.journal.window.take(WindowUser::Replay) {
+                return self.ends_for_silence();
             }
-            let from = self.window_holds(at, len).expect("just seen");
+            let Some(from) = self.window_holds(at, len) else {
+                if self.journal.replay.copies == 0 {
+                    self.read_window(at, left, actions);
+                }
+                return false;
+            };
             let Some(taken) = self.replay_record(&record, sequence, current, (from, len), actions) else {
                 return false;
             };
@@ -313,11 +309,11 @@ impl Controller {
         let entry = &replay.entries[entry];
         let (at, sectors) = match *record {
             JournalRecord::Data { payload_at, sectors, .. } | JournalRecord::Redo { payload_at, sectors, .. } => {
-                ((entry.at + JOURNAL_ALIGN + payload_at).get(), sectors)
+                (entry.at + JOURNAL_ALIGN + payload_at, sectors)
             }
             // Behind a reference that the tail has passed is nothing: its redo was complete.
             JournalRecord::RedoRef { at, sectors, .. } => match replay.find_referred(&self.journal.ring(), entry, at) {
-                Some(at) => (at.get(), sectors),
+                Some(at) => (at, sectors),
                 None => return (Need::Done, Sectors::ZERO),
             },
             _ => return (Need::Done, Sectors::ZERO),
@@ -328,45 +324,46 @@ impl Controller {
         let left = sectors - done;
         // A piece that lies in the window as a whole, and in one line or one region.
         let piece = left.min(Sectors(self.limits.rows_max.get().max(8)));
-        (Need::Payload(at + done.get(), piece), left)
+        (Need::Payload(at + done, piece), left)
     }
 
-    fn window_holds(&self, at: u64, len: Sectors) -> Option<PoolOffset> {
-        let (start, have) = self.journal.replay.window?;
-        let inside = at >= start && at + len.get() <= start + have.get();
-        inside.then(|| self.journal.window() + Sectors(at - start).bytes())
+    fn window_holds(&self, at: DriveLba, len: Sectors) -> Option<PoolOffset> {
+        let (start, have) = self.journal.window.holds?;
+        let inside = at >= start && at + len <= start + have;
+        inside.then(|| self.journal.window_of(WindowUser::Replay) + (at - start).bytes())
     }
 
-    fn read_window(&mut self, at: u64, left: Sectors, actions: &mut Actions) {
+    /// The window cannot be had; true where that ends the replay, because it may be so for ever.
+    fn ends_for_silence(&mut self) -> bool {
+        let silent = self.journal.window.is_silent();
+        if silent {
+            self.journal.replay.error = Some(SILENT);
+        }
+        silent
+    }
+
+    fn read_window(&mut self, at: DriveLba, left: Sectors, actions: &mut Actions) {
         let superblock = self.journal.superblock.as_ref().expect("it is live");
         let block = superblock.block.sectors().get();
-        let start = at - at % block;
+        let before = Sectors(at.get() % block);
+        let start = DriveLba(at.get() - before.get());
         let end = superblock.ring_start + superblock.ring_sectors;
-        let want = (left.get() + at % block).next_multiple_of(block).max(self.journal.buffer_sectors.get());
-        let len = want.min(self.journal.buffer_sectors.get()).min(end.get() - start);
-        self.journal.replay.window = Some((start, Sectors(len)));
+        let want = (left + before).get().next_multiple_of(block).max(self.journal.buffer_sectors.get());
+        let len = want.min(self.journal.buffer_sectors.get()).min((end - start).get());
+        self.journal.window.holds = Some((start, Sectors(len)));
         self.read_window_from(0, actions);
     }
 
     fn read_window_from(&mut self, first: usize, actions: &mut Actions) {
-        let Some((start, len)) = self.journal.replay.window else { return };
+        let Some(place) = self.journal.window.holds else { return };
         let device = (first..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
         self.journal.replay.reading = device;
         let Some(number) = device else {
-            self.journal.replay.window = None;
+            self.journal.window.holds = None;
             self.journal.replay.error = Some("what the journal holds for the array cannot be read");
             return;
         };
-        let member = u32::try_from(number).expect("two at the most");
-        let command = Command {
-            op: DriveOp::Read,
-            lba: DriveLba(start),
-            len,
-            data: Data::Frames(self.journal.window()),
-            class: IoClass::Metadata,
-            ..Self::journal_command(Owner::Journal(JournalWork::Read), member, self.journal.devices[number].drive)
-        };
-        self.channels.push(self.now, &command, actions);
+        self.read_into_window(WindowUser::Replay, number, place, actions);
     }
 
     /// The window was read, or not: then the other device is asked.
@@ -380,10 +377,9 @@ impl Controller {
         self.set_changed = true;
         match result {
             Ok(()) => {}
-            // The drive may still write into the window.
             Err(CommandError::Timeout) => {
-                self.journal.replay.window = None;
-                self.journal.replay.error = Some("a device of the journal does not answer");
+                self.journal.replay.error = Some(SILENT);
+                self.drop_journal_device(command.member as usize, actions);
             }
             Err(CommandError::Drive(_)) => self.read_window_from(command.member as usize + 1, actions),
         }
@@ -575,6 +571,7 @@ impl Controller {
     fn end_replay(&mut self, current: Current, failed: bool) -> bool {
         self.journal.replay.current = None;
         self.set_changed = true;
+        self.journal.window.give_back(WindowUser::Replay);
         let error = self.journal.replay.error.take();
         if failed {
             self.forget_loaded(current.set);

@@ -262,7 +262,9 @@ impl Controller {
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
-        if !waited || !quiet || logged || journal.replay.is_active() || journal.join.is_active() {
+        // Who has the window gives it back, and then entries may be copied out of the ring.
+        let copies = journal.replay.is_active() || journal.join.is_active() || journal.window.is_used();
+        if !waited || !quiet || logged || copies {
             return false;
         }
         self.lose_journal(JournalLoss::Full);
