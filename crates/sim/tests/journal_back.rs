@@ -3,14 +3,16 @@
 
 mod support;
 
+use openraid_core::actions::DriveCommand;
 use openraid_core::admin::{AdminCommand, Health, JournalState, Session};
+use openraid_core::events::DriveError;
 use openraid_format::FeatureMap;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
 use openraid_sim::{Loss, Shape};
-use openraid_units::{Bytes, Nanos, Sectors, Slot};
-use support::journalled::Journalled;
+use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
+use support::journalled::{Journalled, JOURNAL};
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -229,6 +231,43 @@ fn a_journal_that_does_not_answer_any_more_is_given_up() {
             machine.rig.judge();
         }
     }
+}
+
+/// The tail moves, and the last copy of the superblock is not answered when the device reports an error for something
+/// else: when that write ends, the journal that it belongs to is still known.
+#[test]
+fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
+    let mut met = 0;
+    for seed in seeds(8, 40) {
+        let mut machine = machine(Shape::raid5(4, CHUNK), seed);
+        let device = machine.devices[0];
+        let last = |own: &DriveCommand| own.lba >= DriveLba::ZERO + (JOURNAL - Sectors::kib(16));
+        run(&mut machine, 120);
+        machine.rig.session.drain(&mut machine.rig.world);
+        while !machine.rig.world.drive(device).outstanding().any(|own| own.lba.get() < 8) {
+            assert!(machine.rig.world.step());
+        }
+        machine.rig.world.drive_mut(device).faults.hang = true;
+        while !machine.rig.world.drive(device).outstanding().any(last) {
+            assert!(machine.rig.world.step());
+        }
+        if !machine.rig.world.drive(device).outstanding().all(last) {
+            continue;
+        }
+        met += 1;
+        let faults = &mut machine.rig.world.drive_mut(device).faults;
+        (faults.hang, faults.writes) = (false, Some(DriveError::ReadOnly));
+        run(&mut machine, 10);
+        machine.rig.session.drain(&mut machine.rig.world);
+        machine.rig.world.run_for(Nanos::from_secs(10));
+        assert_eq!(machine.rig.status().session, Session::Off);
+        assert!(machine.rig.world.drive(device).outstanding().any(last));
+        machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+        machine.rig.world.release(device);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+    assert!(met >= 2, "only {met} devices did not answer for their superblock alone");
 }
 
 /// The smallest useful cache: one request may need as many lines as are left, and those of entries that the tail has not

@@ -111,7 +111,7 @@ impl Controller {
         match self.journal.state {
             JournalState::None => {}
             JournalState::Lost(_)
-                if self.is_journal_quiet() && !self.journal.replay.is_active() && self.journal.join.pending == 0 =>
+                if self.is_journal_quiet() && !self.journal.replay.is_active() && self.is_nothing_out() =>
             {
                 self.forget_journal()
             }
@@ -196,6 +196,12 @@ impl Controller {
             && journal.open.records.is_empty()
     }
 
+    /// Has every superblock, and everything for a device that joins, ended or been given up? A command that ends later
+    /// would be taken for one of the next journal.
+    fn is_nothing_out(&self) -> bool {
+        self.journal.join.pending == 0 && self.journal.writing.pending == 0
+    }
+
     fn forget_journal(&mut self) {
         let claimed = self.journal.devices.iter().filter(|device| device.state.is_claimed());
         let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
@@ -246,7 +252,7 @@ impl Controller {
     pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
         let writing = self.journal.writing;
         let closing = self.journal.state == JournalState::Closing;
-        if self.journal.join.pending > 0 || closing && (writing.durable < writing.wanted || writing.pending > 0) {
+        if !self.is_nothing_out() || closing && writing.durable < writing.wanted {
             return None;
         }
         self.forget_journal();
