@@ -2,6 +2,7 @@
 //! Who does not need them waits for a bounded time only, and is served again as soon as one of them answers.
 
 use openraid_core::actions::ReplyStatus;
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
@@ -137,4 +138,20 @@ fn what_is_left_of_memory_serves_in_small_pieces() {
     rig.world.run_until_answered();
     rig.world.write(last, 0, &vec![0x55; 1 << 20]).expect("in small pieces");
     assert_eq!(rig.world.read(last, 0, MIB), Ok(vec![0x55; 1 << 20]));
+}
+
+/// What a drive was told by one array it may still carry out when that is gone: no other one gets it before it has answered.
+#[test]
+fn a_silent_drive_goes_to_nobody_else() {
+    let (mut rig, arrays) = arrays(1, 2);
+    let (array, silent) = arrays[0];
+    fall_silent(&mut rig, arrays[0], WRITE, 4096);
+    rig.world.run_until_answered();
+    rig.world.admin(AdminCommand::Stop { array }).expect("the other copy is there");
+    rig.world.run_until_idle();
+    let taken = AdminCommand::StartPassthrough { drive: silent };
+    assert_eq!(rig.world.admin(taken.clone()), Err(AdminError::CommandsOutstanding(silent)));
+    rig.world.release(silent);
+    rig.world.run_until_idle();
+    assert!(matches!(rig.world.admin(taken), Ok(AdminOutcome::Started(_))));
 }

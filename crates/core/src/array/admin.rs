@@ -375,9 +375,6 @@ impl Controller {
         if !self.set(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
-        if self.channels.outstanding(new.drive) > 0 {
-            return Err(AdminError::CommandsOutstanding(new.drive));
-        }
         let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
         let set = self.set(id);
         if info.block > set.block {

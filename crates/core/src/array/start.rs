@@ -92,6 +92,10 @@ impl Controller {
             if channel.set.is_some() || drives[..at].contains(drive) {
                 return Err(AdminError::DriveBusy(*drive));
             }
+            // What an earlier user gave up may still be carried out.
+            if self.channels.outstanding(*drive) > 0 {
+                return Err(AdminError::CommandsOutstanding(*drive));
+            }
         }
         for drive in drives {
             self.channels.get_mut(*drive).expect("just seen").set = Some(set);

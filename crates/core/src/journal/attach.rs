@@ -118,10 +118,6 @@ impl Controller {
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
-        // What it never answered may still be carried out, over what is written next.
-        if let Some(silent) = drives.iter().find(|drive| self.channels.outstanding(**drive) > 0) {
-            return Err(AdminError::CommandsOutstanding(*silent));
-        }
         self.claim(&drives, JOURNAL_SET)?;
         if !self.journal.log.has_room(found.entries.len() + 2) || found.kept.len() > KEPT_MAX {
             self.release_drives(&drives);
