@@ -368,7 +368,7 @@ impl core::fmt::Display for AdminError {
             }
             Self::MemberInUse(d) => write!(f, "drive {d} is a working member; fail it first, then remove it"),
             Self::CommandsOutstanding(d) => {
-                write!(f, "drive {d} still has commands that it never answered; wait until it answers, or take it away")
+                write!(f, "drive {d} still has commands that it never answered; wait until it answers, or start the server anew")
             }
             Self::NoRedundancy => {
                 write!(f, "this level has no redundancy, so there is nothing to rebuild or check from")

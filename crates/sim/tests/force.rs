@@ -159,3 +159,75 @@ fn members_that_lag_behind_are_made_to_fit() {
         rig.judge();
     }
 }
+
+/// A resync that force began is stopped in the middle, in good order: the next start asks for no force again, and what is
+/// left is done.
+#[test]
+fn a_resync_that_was_stopped_goes_on_without_force() {
+    for seed in seeds(12, 100) {
+        let shape = Shape::raid6(6, Sectors::kib(16));
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
+        let capacity = rig.session.capacity();
+        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
+        rig.session.run_on(&mut rig.world, &load, 60);
+        rig.session.cut_power(&mut rig.world);
+        rig.world.drive_mut(rig.drives[2]).faults.gone = true;
+        rig.world.boot();
+        let array = rig.world.assemble(true).unwrap();
+        (rig.array, rig.session.array) = (array, array);
+        rig.session.versions_mut().give_up(0..capacity);
+        while rig.status().task.expect("the resync is not through").done.is_zero() {
+            assert!(rig.world.step());
+        }
+        rig.restart();
+        let status = rig.status();
+        assert!(status.consistent_to > Sectors::ZERO && status.consistent_to < Sectors::MAX);
+        rig.rest();
+        assert_eq!(rig.status().consistent_to, Sectors::MAX);
+        rig.judge_redundancy();
+    }
+}
+
+/// Of each pair of a RAID 10 one member is lost, then the other one of one pair. Force takes back whom that pair needs, and
+/// not the stale half of the pair that has all its data.
+#[test]
+fn force_takes_no_stale_copy_of_what_is_there() {
+    let chunk = Sectors::kib(16);
+    for seed in seeds(24, 200) {
+        let shape = Shape::raid10(0x102, 4, chunk);
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
+        let capacity = rig.session.capacity();
+        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
+        rig.session.run(&mut rig.world, &load, 20);
+        let stale = [rig.drives[3], rig.drives[0]];
+        for drive in stale {
+            rig.world.vanish(drive);
+            if seed % 3 != 0 {
+                rig.session.run(&mut rig.world, &load, 20);
+            }
+        }
+        rig.session.run(&mut rig.world, &load, 20);
+        rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+        rig.rest();
+        rig.world.vanish(rig.drives[2]);
+        rig.session.tolerate_errors = true;
+        rig.session.run(&mut rig.world, &load, 4);
+        rig.session.cut_power(&mut rig.world);
+        stale.iter().for_each(|drive| rig.world.drive_mut(*drive).faults.gone = false);
+        rig.world.boot();
+        let array = rig.world.assemble(true).unwrap();
+        (rig.array, rig.session.array, rig.session.tolerate_errors) = (array, array, false);
+        assert_eq!(rig.drive_in(Slot(0)), None, "it is stale, and slot 1 has what it had");
+        // The second pair is as its member was when it was lost.
+        let bytes = chunk.bytes().get();
+        for at in (bytes..capacity).step_by(usize::try_from(2 * bytes).unwrap()) {
+            rig.session.versions_mut().give_up(at..(at + bytes).min(capacity));
+        }
+        rig.session.look_at_all(&mut rig.world);
+        rig.rest();
+        rig.session.look_at_all(&mut rig.world);
+        rig.rest();
+    }
+}

@@ -234,7 +234,7 @@ impl fmt::Display for AssembleError {
             }
             Self::DirtyDegraded { missing } => write!(
                 f,
-                "the array was not stopped cleanly and slots {missing:?} are missing: stripes that were being written may be wrong in those slots; \
+                "the array was not stopped cleanly, or not synced before, and slots {missing:?} are missing: stripes that were being written may be wrong in those slots; \
                  bring the missing members back, or use --force to start with that risk"
             ),
         }
@@ -286,7 +286,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let parity = matches!(geometry, Geometry::Parity(_));
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let mut resync_from = resync_from.filter(|_| redundant);
-    if parity && resync_from.is_some() && !missing.is_empty() {
+    let redundant_yet = is_redundant_yet(&geometry, missing, &verdicts);
+    let half_done = redundant_yet && was_stopped_without(&newest.superblock, missing, &verdicts);
+    if parity && resync_from.is_some() && !missing.is_empty() && !half_done {
         if !options.force {
             return Err(AssembleError::DirtyDegraded { missing });
         }
@@ -295,11 +297,11 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         );
     }
     let lagging = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Forced(_)));
-    resync_from = resync_from.or((redundant && lagging).then_some(Sectors::ZERO));
+    resync_from = resync_from.or((parity && lagging).then_some(Sectors::ZERO));
     if resync_from.is_some() || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         distrust_replacements(&mut verdicts);
     }
-    if parity && !is_redundant_yet(&geometry, missing, &verdicts) {
+    if parity && !redundant_yet {
         resync_from = None;
     }
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
@@ -323,6 +325,17 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
 fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
     let fills = |verdict: &Verdict| matches!(verdict, Verdict::Rebuilding(_, done) if !done.is_zero());
     geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
+}
+
+/// Was a resync under way without these members when the array was stopped, with nothing half written? While there may be
+/// something the superblocks say that all of it is to be done.
+fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Verdict]) -> bool {
+    let idle = newest.resync_position().is_some_and(|from| !from.is_zero());
+    let known = |slot: Slot| {
+        let filled = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Rebuilding(own, _) if *own == slot));
+        filled || !newest.roles.iter().any(|role| role == Role::Active(slot))
+    };
+    idle && missing.iter().all(known)
 }
 
 /// A write that was cut short may be on one of the two and not on the other: what was read from the member must not
@@ -463,6 +476,14 @@ fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSe
     stale
 }
 
+/// Does a slot help those that are there? A stale copy of what one of them has would be read as well.
+fn is_needed(geometry: &Geometry, slot: Slot, in_sync: SlotSet) -> bool {
+    match geometry {
+        Geometry::Mirror(mirror) => mirror.has_only_copy(slot, in_sync),
+        _ => true,
+    }
+}
+
 fn take_stale(
     verdicts: &mut [Verdict],
     in_sync: &mut SlotSet,
@@ -481,7 +502,7 @@ fn take_stale(
             break;
         }
         let Role::Active(slot) = candidates[*index].superblock.role() else { continue };
-        if in_sync.contains(slot) {
+        if in_sync.contains(slot) || !is_needed(geometry, slot, *in_sync) {
             continue;
         }
         taken = Some(events);
@@ -499,7 +520,7 @@ fn take_stale(
         ));
     }
     let left = all.minus(*in_sync);
-    if !left.is_empty() {
+    if !left.is_empty() && matches!(geometry, Geometry::Parity(_)) {
         text.push_str(&alloc::format!(
             "what slots {left:?} had is made from members of different times: where it was written since it may be anything; "
         ));

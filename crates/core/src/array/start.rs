@@ -146,7 +146,9 @@ impl Controller {
             set.members.push(member);
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh;
+        // The bits do not say what members lack that were left behind before the others were whole again.
+        let lags = assembly.members.iter().any(|member| matches!(member.verdict, Verdict::Forced(_)));
+        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh && !lags;
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.refresh();
         let newest = assembly.common.events;
@@ -396,8 +398,18 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
     if assembly.fresh || !(replaced || assembly.common.roles.iter().any(missing)) {
         return;
     }
+    let present: Vec<u32> =
+        set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
     metadata.note_absence();
+    // As md has it: who is not there is faulty.
+    let roles = &mut metadata.common.roles;
+    let numbers = (0..u32::try_from(roles.len()).expect("few devices")).filter(|number| !present.contains(number));
+    for number in numbers {
+        if missing(roles.get(number)) {
+            roles.set(number as usize, Role::Faulty);
+        }
+    }
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // It is marked as active already: nothing else would be recorded before the first write is answered.
         metadata.request_failure();

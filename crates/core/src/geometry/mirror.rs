@@ -172,6 +172,11 @@ impl Mirror {
     pub fn is_redundant_without(&self, missing: SlotSet) -> bool {
         self.groups.iter().any(|group| group.minus(missing).len() > 1)
     }
+    /// Has this slot a copy of something that none of the others has?
+    #[must_use]
+    pub fn has_only_copy(&self, slot: Slot, others: SlotSet) -> bool {
+        self.groups.iter().any(|group| group.contains(slot) && !group.intersects(others.without(slot)))
+    }
     /// How many members may be lost at worst.
     #[must_use]
     pub fn losses_survived(&self) -> u16 {

@@ -135,7 +135,7 @@ impl Controller {
                 Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.target })
             }
             OpKind::Resync => {
-                let parity = view.parities() & view.readable;
+                let parity = view.parities() & view.writable;
                 if view.data.minus(view.readable).is_empty() {
                     return Some(Plan { read: view.data, lost: SlotSet::EMPTY, parity, write: parity });
                 }
@@ -185,6 +185,9 @@ impl Controller {
         if op.kind == OpKind::Scrub {
             return self.start_check(index, actions);
         }
+        if !self.is_row_op(&op) {
+            self.forget_other_copies(&op);
+        }
         if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
             return self.log_background(index, actions);
         }
@@ -193,6 +196,17 @@ impl Controller {
         }
         self.ops[index].phase = Phase::Computing(Step::Recover);
         self.push_recover(index, actions);
+    }
+
+    /// Copies may differ, and hosts read the first one that can be read. Where that is another one now than it may have been,
+    /// the cache may know what is on none of them soon.
+    fn forget_other_copies(&mut self, op: &Op) {
+        let Geometry::Mirror(mirror) = &self.set(op.set).geometry else { return };
+        let at = self.rows_at(op);
+        let first = mirror.copies(at).next().map(|copy| copy.slot);
+        if op.kind == OpKind::Resync && op.read.first() != first {
+            self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
+        }
     }
 
     fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {

@@ -6,7 +6,7 @@ use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
 use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
-use crate::geometry::Geometry;
+use crate::geometry::{Fragment, Geometry};
 use crate::io::command::{Command, Owner};
 use crate::io::op::OpKind;
 use crate::reason::{FailReason, Reason};
@@ -243,21 +243,39 @@ impl Controller {
         let failed = self.fail_member(command.set, command.member, reason, actions);
         if !redundant || !failed {
             self.ops[index].error = Some(ReplyStatus::IoError);
-            self.distrust_unwritten(command, reason, actions);
+            self.distrust_unwritten(index, command, actions);
         }
     }
 
-    /// The array needs this member, and lacks a write of it that others of the row may have: what was recovered from these
-    /// sectors would be what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
-    fn distrust_unwritten(&mut self, command: &Command, reason: FailReason, actions: &mut Actions) {
+    /// The array needs this member, which lacks a write that others may have. Of two copies one would be read now and the
+    /// other one then: this one is not read any more. What it means for a row is seen when all of that has ended.
+    fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
+        self.ops[index].torn = true;
         let set = self.set(command.set);
-        if set.life == Life::Failed || !matches!(set.geometry, Geometry::Parity(_)) {
+        if set.life == Life::Failed || !matches!(set.geometry, Geometry::Mirror(_)) {
             return;
         }
         let at = MemberLba((command.lba - set.members[command.member as usize].data_offset).get());
-        if !self.record_bad(command.set, command.member, at, command.len, actions) {
-            self.lose_array(command.set, command.member, reason, actions);
+        let mut done = Sectors::ZERO;
+        while done < command.len {
+            let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
+            if other {
+                // Without a log it is as on any array without one.
+                let _ = self.record_bad(command.set, command.member, at + done, len, actions);
+            }
+            done += len;
         }
+    }
+
+    /// Can another copy of a place of this member be read? For how much of it that holds is told with it.
+    fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
+        let set = self.set(command.set);
+        let Geometry::Mirror(mirror) = &set.geometry else { return None };
+        let (place, run) = mirror.inverse(command.slot, at)?;
+        let len = left.min(run);
+        let reads =
+            |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+        Some((len, mirror.copies(place).any(reads)))
     }
 
     /// The drive does not know WRITE ZEROES after all: from now on it gets zeroes as data.

@@ -171,6 +171,8 @@ pub(crate) struct Op {
     pub woken: bool,
     /// A command was given up: its frames must not be used again by this operation.
     pub fresh: bool,
+    /// A write of it failed on a member that the array cannot do without.
+    pub torn: bool,
     /// Destage: the dirty unit, and the epoch of its set in which it began.
     pub cache_unit: u32,
     pub epoch: u32,
@@ -236,6 +238,7 @@ impl Op {
             edges_in_one: false,
             woken: false,
             fresh: false,
+            torn: false,
             cache_unit: NONE,
             epoch: 0,
             why: Reason::DestageAged,

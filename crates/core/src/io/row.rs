@@ -3,6 +3,7 @@
 use openraid_units::{MemberLba, PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, Parity, StripeRole};
@@ -10,7 +11,7 @@ use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
-use crate::reason::Reason;
+use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 use crate::steps::What;
 
@@ -413,6 +414,20 @@ impl Controller {
         true
     }
 
+    /// Some of the row was written, and a member that the array needs lacks its part: what was recovered from it would be
+    /// what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
+    fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        if !op.torn || self.set(op.set).life == Life::Failed {
+            return;
+        }
+        let view = self.stripe_view(&op);
+        if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
+            let place = (view.parities() & view.writable).first().map(|slot| self.set(op.set).places[slot.index()]);
+            self.lose_array(op.set, place.expect("it has parity").member, FailReason::BadBlockLogFull, actions);
+        }
+    }
+
     /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity
     /// is recorded as bad, so that nobody recovers from it.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) {
@@ -522,6 +537,7 @@ impl Controller {
             return;
         }
         if self.ops[index].error.is_some() {
+            self.distrust_parity(index, actions);
             return self.finish_op(index, actions);
         }
         if self.ops[index].kind == OpKind::RowDestage {

@@ -192,10 +192,12 @@ impl Controller {
             && journal.open.records.is_empty()
     }
 
-    /// Has every superblock, and everything for a device that joins, ended or been given up? A command that ends later
-    /// would be taken for one of the next journal.
+    /// Has every superblock, flush, and everything for a device that joins ended or been given up, and all that arrays had
+    /// logged? What ends later would be taken for something of the next journal.
     fn is_nothing_out(&self) -> bool {
-        self.journal.join.pending == 0 && self.journal.writing.pending == 0
+        let journal = &self.journal;
+        let logged = self.sets.iter().flatten().any(|set| set.journal.logged > 0);
+        journal.join.pending == 0 && journal.writing.pending == 0 && journal.round.pending == 0 && !logged
     }
 
     fn forget_journal(&mut self) {
@@ -251,7 +253,9 @@ impl Controller {
         if !self.is_nothing_out() || closing && writing.durable < writing.wanted {
             return None;
         }
-        self.forget_journal();
+        if closing || matches!(self.journal.state, JournalState::Lost(_)) {
+            self.forget_journal();
+        }
         Some(Ok(AdminOutcome::Done))
     }
 

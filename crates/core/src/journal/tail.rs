@@ -42,7 +42,7 @@ pub(crate) struct Round {
     pub tail: u64,
     /// What the tail will be after this round.
     pub target: u64,
-    pending: u32,
+    pub pending: u32,
     failed: bool,
     retry_at: Instant,
     /// What is kept outside of the ring will not be needed after this round.
