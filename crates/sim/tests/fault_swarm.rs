@@ -93,6 +93,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a patrol of an array that is not at rest", &[23980]),
     // Started by force without a member: parity that the cut had torn was believed, and another member went.
     ("rows that do not fit after force", &[100_307]),
+    // What a read had found on a copy that was lost outlived the resync in the cache.
+    ("a copy that was read and lost before a resync", &[1671]),
+    // One of two copies did not take a write, and both were read.
+    ("a write that a needed member did not take", &[2927]),
     // Entries were copied through a window that a silent device might still read.
     ("the frames of a device that fell silent", &[105_516]),
 ];
