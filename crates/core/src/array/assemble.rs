@@ -256,21 +256,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     }
     let mut verdicts = judge(candidates, &newest.superblock);
     let geometry = geometry_of(candidates, &verdicts, &newest.superblock)?;
-    let mut forced = None;
     let mut in_sync = members(&verdicts);
-    let all = SlotSet::first_n(geometry.members());
-    if !geometry.survives(all.minus(in_sync)) {
-        let stale = stale_by_events(candidates, &verdicts, all.minus(in_sync));
-        if !options.force || stale.is_empty() {
-            let stale = u32::try_from(stale.len()).expect("few members");
-            return Err(AssembleError::TooFew { missing: all.minus(in_sync), have: in_sync.len(), stale });
-        }
-        forced = Some(take_stale(&mut verdicts, &mut in_sync, &stale, &geometry, candidates));
-        if !geometry.survives(all.minus(in_sync)) {
-            return Err(AssembleError::TooFew { missing: all.minus(in_sync), have: in_sync.len(), stale: 0 });
-        }
-    }
-    let missing = all.minus(in_sync);
+    let mut forced = make_enough(&mut verdicts, &mut in_sync, &geometry, candidates, options.force)?;
+    let missing = SlotSet::first_n(geometry.members()).minus(in_sync);
     let mut common = newest.superblock.clone();
     let journalled = common.features.contains(FeatureMap::CONTROLLER_JOURNAL);
     if journalled && options.journal_lost {
@@ -283,12 +271,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     // What was being written when it stopped is put right from the partial parity log, before it takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
     let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from)));
-    let parity = matches!(geometry, Geometry::Parity(_));
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
-    let mut resync_from = resync_from.filter(|_| redundant);
-    let redundant_yet = is_redundant_yet(&geometry, missing, &verdicts);
-    let half_done = redundant_yet && was_stopped_without(&newest.superblock, missing, &verdicts);
-    if parity && resync_from.is_some() && !missing.is_empty() && !half_done {
+    let resync_from = resync_from.filter(|_| redundant);
+    if resync_from.is_some() && is_hole_open(&newest.superblock, &geometry, missing, &verdicts) {
         if !options.force {
             return Err(AssembleError::DirtyDegraded { missing });
         }
@@ -296,14 +281,10 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
             "the array was not stopped cleanly and is degraded: stripes that were being written may be wrong; ",
         );
     }
-    let lagging = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Forced(_)));
-    resync_from = resync_from.or((parity && lagging).then_some(Sectors::ZERO));
-    if resync_from.is_some() || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
+    if resync_from.is_some() || has_forced(&verdicts) || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         distrust_replacements(&mut verdicts);
     }
-    if parity && !redundant_yet {
-        resync_from = None;
-    }
+    let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
         common,
@@ -319,9 +300,56 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     })
 }
 
-/// Could more be lost yet of a parity set, and be had all the same? Then parity that does not fit has to be made anew
-/// before it is used: what is recovered from it would be wrong, whatever was written since. Where nothing could, what is
-/// missing is what parity says, and it fits. A slot that is being filled counts for what it has.
+/// Where too few members are there, those that are stale are taken as well, if that is wanted: what that costs is returned.
+fn make_enough(
+    verdicts: &mut [Verdict],
+    in_sync: &mut SlotSet,
+    geometry: &Geometry,
+    candidates: &[Candidate],
+    force: bool,
+) -> Result<Option<String>, AssembleError> {
+    let all = SlotSet::first_n(geometry.members());
+    if geometry.survives(all.minus(*in_sync)) {
+        return Ok(None);
+    }
+    let stale = stale_by_events(candidates, verdicts, all.minus(*in_sync));
+    if !force || stale.is_empty() {
+        let stale = u32::try_from(stale.len()).expect("few members");
+        return Err(AssembleError::TooFew { missing: all.minus(*in_sync), have: in_sync.len(), stale });
+    }
+    let cost = take_stale(verdicts, in_sync, &stale, geometry, candidates);
+    if !geometry.survives(all.minus(*in_sync)) {
+        return Err(AssembleError::TooFew { missing: all.minus(*in_sync), have: in_sync.len(), stale: 0 });
+    }
+    Ok(Some(cost))
+}
+
+/// Are members missing of whom it is not known that a resync has begun without them? What stripes say that were being
+/// written may be wrong there.
+fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
+    let begun = is_redundant_yet(geometry, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
+    matches!(geometry, Geometry::Parity(_)) && !missing.is_empty() && !begun
+}
+
+/// From where on a resync is due, where one is from `dirty` on for what the superblocks say.
+///
+/// While more could be lost of a parity set, and be had all the same, parity that does not fit has to be made anew before it is
+/// used: what is recovered from it would be wrong, whatever was written since. Where nothing could, what is missing is what
+/// parity says, and it fits. Members that missed writes do not fit anywhere.
+fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> Option<Sectors> {
+    if !matches!(geometry, Geometry::Parity(_)) {
+        return dirty;
+    }
+    let due = dirty.or(has_forced(verdicts).then_some(Sectors::ZERO));
+    due.filter(|_| is_redundant_yet(geometry, missing, verdicts))
+}
+
+/// Was somebody taken who missed writes?
+fn has_forced(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| matches!(verdict, Verdict::Forced(_)))
+}
+
+/// Could more be lost yet, and be had all the same? A slot that is being filled counts for what it has.
 fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
     let fills = |verdict: &Verdict| matches!(verdict, Verdict::Rebuilding(_, done) if !done.is_zero());
     geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
