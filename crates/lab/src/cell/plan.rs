@@ -22,7 +22,7 @@ pub struct Plan {
     pub depth: u32,
     /// So many of the workers, the first ones, have one more.
     pub deeper: u16,
-    /// Parts into which the zone is cut, one for each worker in turn; 1 where all share it.
+    /// Parts into which the zone is cut, one for each worker in turn, or several; 1 where all share it.
     pub parts: u16,
     /// Where.
     pub zone: Zone,
@@ -60,9 +60,11 @@ impl Plan {
             return Err(CellError::NotApplicable(reason));
         }
         let zone = zone(axes.zone, spec.manner(), capacity, block)?;
-        // Streams would disturb each other; at random places only the drives of a JBOD are told apart.
+        // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a JBOD
+        // are told apart.
         let parts = match (spec.random_percent() < 100.0, is_jbod) {
-            (true, _) => workers,
+            (true, true) => workers.max(cell.subject.members()),
+            (true, false) => workers,
             (false, true) => workers.min(cell.subject.members()),
             (false, false) => 1,
         };
@@ -176,6 +178,9 @@ mod tests {
         let told = Axes { workers: Some(12), qd: Some(2), ..Axes::default() };
         let told = plan("jbodx6", Pattern::SsdRandom, told).unwrap();
         assert_eq!((told.workers, told.outstanding(), told.parts), (12, 24, 6));
+        let two = Axes { workers: Some(2), qd: Some(8), ..Axes::default() };
+        let two = plan("jbodx6", Pattern::SsdSequential, two).unwrap();
+        assert_eq!((two.workers, two.outstanding(), two.parts), (2, 16, 6), "no drive is left without a stream");
         let zone = plan("single", Pattern::Workstation, Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() });
         assert_eq!(zone.unwrap().zone.len, 32_000_000_000);
         let cached = Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() };

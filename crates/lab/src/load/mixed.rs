@@ -6,6 +6,7 @@ use crate::target::IoKind;
 use openraid_sim::random::mix;
 use openraid_sim::Random;
 use openraid_units::Nanos;
+use std::collections::VecDeque;
 
 /// A run of bytes of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +28,18 @@ impl Zone {
     }
 }
 
-struct Worker {
-    random: Random,
+/// Where a worker goes on.
+struct Strand {
     zone: Zone,
     /// Where the request before ended, from the zone's start.
     position: u64,
+}
+
+struct Worker {
+    random: Random,
+    strand: Strand,
+    /// Those that have their turn before this one has it again: of a worker with several parts.
+    others: VecDeque<Strand>,
     /// Requests since the last pause.
     burst: u32,
 }
@@ -47,17 +55,24 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// For workers that have a part of a zone each, of so many parts, in turn; of one part all of them share it. The seed
-    /// comes from the cell's identity; each worker's own follows from it.
+    /// For workers that have a part of a zone each, of so many parts, in turn; of one part all of them share it. Where
+    /// there are more parts than workers, a worker has several and goes from one to the next with each request, as a
+    /// worker with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
     ///
     /// # Panics
     /// If a worker's zone is smaller than the largest request: who plans the cell checks that.
     #[must_use]
     pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, parts: u16, seed: u64) -> Self {
-        let worker = |number: u16| {
-            let zone = zone.part(number % parts, parts);
+        let strand = |part: u16| {
+            let zone = zone.part(part, parts);
             assert!(zone.len >= u64::from(spec.bytes_max()), "bug: a zone smaller than a request");
-            Worker { random: Random::derived(seed, u64::from(number)), zone, position: 0, burst: 0 }
+            Strand { zone, position: 0 }
+        };
+        let worker = |number: u16| Worker {
+            random: Random::derived(seed, u64::from(number)),
+            strand: strand(number % parts),
+            others: (number..parts).step_by(usize::from(workers)).skip(1).map(strand).collect(),
+            burst: 0,
         };
         let mut table = [0; 100];
         let mut percent = 0;
@@ -80,8 +95,10 @@ impl Mixed {
     #[must_use]
     pub fn scattered(mut self, seed: u64) -> Self {
         for (number, worker) in (0u64..).zip(&mut self.workers) {
-            let room = worker.zone.len / 4096;
-            worker.position = mix(seed ^ number) % room.max(1) * 4096;
+            for strand in std::iter::once(&mut worker.strand).chain(&mut worker.others) {
+                let room = strand.zone.len / 4096;
+                strand.position = mix(seed ^ number) % room.max(1) * 4096;
+            }
         }
         self
     }
@@ -102,17 +119,22 @@ impl Source for Mixed {
         let (share, read, random) = (draw % 100, draw / 100 % 100, draw / 10_000);
         let line = &self.lines[usize::from(self.table[usize::try_from(share).expect("below 100")])];
         let len = u64::from(line.bytes);
+        let Strand { zone, position } = &mut worker.strand;
         let place = if random < u64::from(line.random) {
             let align = u64::from(line.alignment());
-            worker.random.below((worker.zone.len - len) / align + 1) * align
-        } else if worker.position + len <= worker.zone.len {
-            worker.position
+            worker.random.below((zone.len - len) / align + 1) * align
+        } else if *position + len <= zone.len {
+            *position
         } else {
             0
         };
-        worker.position = place + len;
+        *position = place + len;
         let kind = if read < u64::from(line.read) { IoKind::Read } else { IoKind::Write };
-        Step::Ask(Request { kind, offset: worker.zone.start + place, len: line.bytes })
+        let request = Request { kind, offset: zone.start + place, len: line.bytes };
+        if let Some(next) = worker.others.pop_front() {
+            worker.others.push_back(std::mem::replace(&mut worker.strand, next));
+        }
+        Step::Ask(request)
     }
 }
 
@@ -166,6 +188,17 @@ mod tests {
             let (low, high) = (u64::from(worker) << 24, (u64::from(worker) + 1) << 24);
             assert!(first.iter().all(|r| r.offset >= low && r.offset + 65_536 <= high));
         }
+    }
+
+    #[test]
+    fn a_worker_with_several_parts_goes_on_in_each_of_them_in_turn() {
+        let zone = Zone { start: 0, len: 5 << 20 };
+        let mut source = Mixed::new(&one_size("s", 65_536, 100, 0), 2, zone, 5, 1);
+        let places = |source: &mut Mixed, worker| -> Vec<(u64, u64)> {
+            requests(source, worker, 6).iter().map(|r| (r.offset >> 20, (r.offset % (1 << 20)) >> 16)).collect()
+        };
+        assert_eq!(places(&mut source, 0), [(0, 0), (2, 0), (4, 0), (0, 1), (2, 1), (4, 1)]);
+        assert_eq!(places(&mut source, 1), [(1, 0), (3, 0), (1, 1), (3, 1), (1, 2), (3, 2)]);
     }
 
     #[test]
