@@ -12,6 +12,40 @@ use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, Nanos, Sectors, Slot};
 use support::{seeds, Case};
 
+/// A RAID 6 of six.
+fn six() -> Shape {
+    Shape::raid6(6, Sectors::kib(16))
+}
+
+/// Hosts that only write, a little at a time.
+fn writes(rig: &Rig) -> Workload {
+    Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(rig.session.capacity()) }
+}
+
+/// The array is started by force; what of it is right is for the test to say.
+fn start_by_force(rig: &mut Rig) {
+    rig.array = rig.world.assemble(true).unwrap();
+    (rig.session.array, rig.session.tolerate_errors) = (rig.array, false);
+}
+
+/// The same, and nothing is promised of what was written before.
+fn start_over(rig: &mut Rig) {
+    start_by_force(rig);
+    let capacity = rig.session.capacity();
+    rig.session.versions_mut().give_up(0..capacity);
+}
+
+/// Writes are torn over the members by a cut, and one of them is gone for good.
+fn torn_without_a_member(options: RigOptions) -> (Rig, Workload) {
+    let mut rig = Rig::new(six(), RigOptions { cuts: true, ..options });
+    let load = writes(&rig);
+    rig.session.run_on(&mut rig.world, &load, 60);
+    rig.session.cut_power(&mut rig.world);
+    rig.world.drive_mut(rig.drives[2]).faults.gone = true;
+    rig.world.boot();
+    (rig, load)
+}
+
 /// More members than the level survives lose their power at once while hosts write, and are back when the array is
 /// started. Those of them that were called failed first have the same events as the others: all are taken, so that no
 /// column is made from members of different times, and the resync makes parity fit again.
@@ -62,30 +96,21 @@ fn members_that_vanished_together_are_taken_together() {
 #[test]
 fn what_is_written_after_a_start_by_force_survives_another_loss() {
     for seed in seeds(24, 400) {
-        let shape = Shape::raid6(6, Sectors::kib(16));
-        let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
-        let capacity = rig.session.capacity();
-        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
-        rig.session.run_on(&mut rig.world, &load, 60);
-        rig.session.cut_power(&mut rig.world);
-        rig.world.drive_mut(rig.drives[2]).faults.gone = true;
-        rig.world.boot();
+        let _case = Case::new(seed, six());
+        let (mut rig, load) = torn_without_a_member(RigOptions::new(seed));
         let refused = rig.world.assemble(false);
         assert!(
             matches!(refused, Err(StartError::Assemble(AssembleError::DirtyDegraded { .. }))),
             "the cut left nothing in doubt"
         );
-        let array = rig.world.assemble(true).unwrap();
-        (rig.array, rig.session.array) = (array, array);
-        rig.session.versions_mut().give_up(0..capacity);
+        start_over(&mut rig);
         rig.session.run_on(&mut rig.world, &load, 60);
         rig.lose(Slot(4), Loss::Failed);
         rig.session.drain(&mut rig.world);
         rig.session.look_at_all(&mut rig.world);
         for _ in 0..2 {
             let drive = rig.new_drive();
-            rig.world.add_member(array, drive).unwrap();
+            rig.world.add_member(rig.array, drive).unwrap();
         }
         rig.rest();
         assert_eq!(rig.health(), Health::Optimal);
@@ -98,22 +123,13 @@ fn what_is_written_after_a_start_by_force_survives_another_loss() {
 #[test]
 fn a_double_parity_without_a_member_is_made_to_fit() {
     for (seed, comes) in seeds(12, 100).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let shape = Shape::raid6(6, Sectors::kib(16));
-        let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
-        let capacity = rig.session.capacity();
-        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
-        rig.session.run_on(&mut rig.world, &load, 60);
-        rig.session.cut_power(&mut rig.world);
-        rig.world.drive_mut(rig.drives[2]).faults.gone = true;
-        rig.world.boot();
-        let array = rig.world.assemble(true).unwrap();
-        (rig.array, rig.session.array) = (array, array);
-        rig.session.versions_mut().give_up(0..capacity);
+        let _case = Case::new(seed, six());
+        let (mut rig, load) = torn_without_a_member(RigOptions { bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
+        start_over(&mut rig);
         assert_eq!(rig.status().task.map(|task| task.kind), Some(TaskKind::Resync));
         if comes {
             let drive = rig.new_drive();
-            rig.world.add_member(array, drive).unwrap();
+            rig.world.add_member(rig.array, drive).unwrap();
             rig.run_for(Nanos::from_micros(10));
             assert_eq!(rig.status().task.map(|task| task.kind), Some(TaskKind::Rebuild));
         }
@@ -133,11 +149,9 @@ fn a_double_parity_without_a_member_is_made_to_fit() {
 #[test]
 fn members_that_lag_behind_are_made_to_fit() {
     for seed in seeds(24, 400) {
-        let shape = Shape::raid6(6, Sectors::kib(16));
-        let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
-        let capacity = rig.session.capacity();
-        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
+        let _case = Case::new(seed, six());
+        let mut rig = Rig::new(six(), RigOptions { cuts: true, ..RigOptions::new(seed) });
+        let load = writes(&rig);
         let back: Vec<DriveId> = rig.drives[..2].to_vec();
         back.iter().for_each(|drive| rig.world.vanish(*drive));
         rig.session.run(&mut rig.world, &load, 40);
@@ -151,9 +165,7 @@ fn members_that_lag_behind_are_made_to_fit() {
         rig.world.boot();
         let refused = rig.world.assemble(false);
         assert!(matches!(refused, Err(StartError::Assemble(AssembleError::TooFew { stale: 2, .. }))));
-        let array = rig.world.assemble(true).unwrap();
-        (rig.array, rig.session.array, rig.session.tolerate_errors) = (array, array, false);
-        rig.session.versions_mut().give_up(0..capacity);
+        start_over(&mut rig);
         rig.session.run_on(&mut rig.world, &load, 60);
         rig.lose(Slot(4), Loss::Failed);
         rig.judge();
@@ -165,18 +177,9 @@ fn members_that_lag_behind_are_made_to_fit() {
 #[test]
 fn a_resync_that_was_stopped_goes_on_without_force() {
     for seed in seeds(12, 100) {
-        let shape = Shape::raid6(6, Sectors::kib(16));
-        let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
-        let capacity = rig.session.capacity();
-        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
-        rig.session.run_on(&mut rig.world, &load, 60);
-        rig.session.cut_power(&mut rig.world);
-        rig.world.drive_mut(rig.drives[2]).faults.gone = true;
-        rig.world.boot();
-        let array = rig.world.assemble(true).unwrap();
-        (rig.array, rig.session.array) = (array, array);
-        rig.session.versions_mut().give_up(0..capacity);
+        let _case = Case::new(seed, six());
+        let (mut rig, _) = torn_without_a_member(RigOptions::new(seed));
+        start_over(&mut rig);
         while rig.status().task.expect("the resync is not through").done.is_zero() {
             assert!(rig.world.step());
         }
@@ -199,7 +202,7 @@ fn force_takes_no_stale_copy_of_what_is_there() {
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
         let capacity = rig.session.capacity();
-        let load = Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
+        let load = writes(&rig);
         rig.session.run(&mut rig.world, &load, 20);
         let stale = [rig.drives[3], rig.drives[0]];
         for drive in stale {
@@ -217,8 +220,7 @@ fn force_takes_no_stale_copy_of_what_is_there() {
         rig.session.cut_power(&mut rig.world);
         stale.iter().for_each(|drive| rig.world.drive_mut(*drive).faults.gone = false);
         rig.world.boot();
-        let array = rig.world.assemble(true).unwrap();
-        (rig.array, rig.session.array, rig.session.tolerate_errors) = (array, array, false);
+        start_by_force(&mut rig);
         assert_eq!(rig.drive_in(Slot(0)), None, "it is stale, and slot 1 has what it had");
         // The second pair is as its member was when it was lost.
         let bytes = chunk.bytes().get();

@@ -41,11 +41,7 @@ fn a_failed_array_stops_nobody_and_what_it_was_promised_is_there_when_it_is_back
             machine.other.session.drain(&mut machine.rig.world);
             machine.rig.run_for(Nanos::from_secs(20));
             assert_eq!(machine.journal().kept, Sectors::ZERO, "{:?}", machine.journal());
-            machine.cut();
-            machine.bring_back();
-            machine.start_other();
-            machine.rig.rest();
-            machine.rig.judge_members();
+            machine.cut_and_judge();
         }
     }
 }
@@ -74,11 +70,7 @@ fn power_cuts_while_entries_leave_the_ring_lose_nothing() {
         }
         machine.start_other();
         machine.write_rings(2);
-        machine.cut();
-        machine.bring_back();
-        machine.start_other();
-        machine.rig.rest();
-        machine.rig.judge_members();
+        machine.cut_and_judge();
     }
 }
 
@@ -138,10 +130,6 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
         }
         // It is as long as ever: the ring goes round.
         machine.write_rings(2);
-        machine.cut();
-        machine.bring_back();
-        machine.start_other();
-        machine.rig.rest();
-        machine.rig.judge_members();
+        machine.cut_and_judge();
     }
 }

@@ -108,15 +108,6 @@ fn answer(machine: &mut Machine, silent: DriveId) {
     machine.other.session.hear(&mut machine.rig.world);
 }
 
-/// Everything that was promised is there after a cut.
-fn finish(mut machine: Machine) {
-    machine.cut();
-    machine.bring_back();
-    machine.start_other();
-    machine.rig.rest();
-    machine.rig.judge_members();
-}
-
 #[test]
 fn entries_are_not_copied_through_what_a_silent_device_may_use() {
     let turns: [(Which, Which); 2] = [(is_read, is_kept), (is_kept, is_read)];
@@ -137,7 +128,7 @@ fn entries_are_not_copied_through_what_a_silent_device_may_use() {
             assert!(machine.journal().kept > kept, "copying goes on: {:?}", machine.journal());
             machine.other.session.drain(&mut machine.rig.world);
             machine.bring_back();
-            finish(machine);
+            machine.cut_and_judge();
         }
     }
 }
@@ -157,7 +148,7 @@ fn nothing_is_replayed_through_what_a_silent_device_may_write_into() {
         answer(&mut machine, silent);
         machine.bring_back();
         machine.start_other();
-        finish(machine);
+        machine.cut_and_judge();
     }
 }
 
@@ -179,7 +170,7 @@ fn a_device_that_falls_silent_while_it_joins_has_the_window_until_it_answers() {
         answer(&mut machine, joins);
         machine.other.session.drain(&mut machine.rig.world);
         machine.bring_back();
-        finish(machine);
+        machine.cut_and_judge();
     }
 }
 

@@ -345,8 +345,16 @@ fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, ver
 }
 
 /// Was somebody taken who missed writes?
-fn has_forced(verdicts: &[Verdict]) -> bool {
-    verdicts.iter().any(|verdict| matches!(verdict, Verdict::Forced(_)))
+fn has_forced<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> bool {
+    verdicts.into_iter().any(|verdict| matches!(verdict, Verdict::Forced(_)))
+}
+
+impl Assembly {
+    /// Was somebody taken who missed writes?
+    #[must_use]
+    pub fn has_forced(&self) -> bool {
+        has_forced(self.verdicts.iter().map(|(_, verdict)| verdict))
+    }
 }
 
 /// Could more be lost yet, and be had all the same? A slot that is being filled counts for what it has.

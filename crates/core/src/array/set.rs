@@ -280,7 +280,7 @@ impl Set {
 
     /// In one word.
     pub(crate) fn health(&self) -> Health {
-        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        let missing = self.missing();
         if self.life == Life::Failed || !self.geometry.survives(missing) {
             Health::Failed
         } else if missing.is_empty() {
@@ -292,7 +292,7 @@ impl Set {
 
     /// Is some of its data not to be had?
     pub(crate) fn is_lost(&self) -> bool {
-        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        let missing = self.missing();
         self.life == Life::Failed || !(missing.is_empty() || self.geometry.survives(missing))
     }
 
@@ -314,7 +314,7 @@ impl Set {
     /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in
     /// sync, and members' sectors follow each other as the set's do.
     pub(crate) fn restored_to(&self) -> Sectors {
-        let open = SlotSet::first_n(self.slots()).minus(self.in_sync);
+        let open = self.missing();
         let filling = self.task.as_ref().filter(|t| t.kind == TaskKind::Rebuild && t.slot == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
         match &self.geometry {
@@ -324,10 +324,14 @@ impl Set {
         }
     }
 
+    /// Slots without a full member.
+    pub(crate) fn missing(&self) -> SlotSet {
+        SlotSet::first_n(self.slots()).minus(self.in_sync)
+    }
+
     /// Can parity or copies be made to agree? Parity that is needed as a whole for what is missing has nothing to agree with.
     pub(crate) fn can_resync(&self) -> bool {
-        let missing = SlotSet::first_n(self.slots()).minus(self.in_sync);
-        matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(missing)
+        matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(self.missing())
     }
 
     /// Is there a copy or parity to restore a member from?

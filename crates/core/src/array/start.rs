@@ -147,8 +147,7 @@ impl Controller {
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
         // The bits do not say what members lack that were left behind before the others were whole again.
-        let lags = assembly.members.iter().any(|member| matches!(member.verdict, Verdict::Forced(_)));
-        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh && !lags;
+        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.refresh();
         let newest = assembly.common.events;

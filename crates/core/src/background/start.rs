@@ -10,7 +10,6 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::slab::NONE;
-use crate::slots::SlotSet;
 
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk where that is smaller. Powers of two, so that no
 /// unit crosses a region.
@@ -64,7 +63,7 @@ impl Controller {
         if let Some(spare) = set.members.iter().position(|m| free(m) && back(m).is_some()) {
             return back(&set.members[spare]).map(|slot| (slot, place(spare)));
         }
-        for slot in SlotSet::first_n(set.slots()).minus(set.in_sync) {
+        for slot in set.missing() {
             let here = set.places[slot.index()].member;
             if here != NONE {
                 let member = &set.members[here as usize];

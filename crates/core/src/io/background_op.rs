@@ -185,7 +185,7 @@ impl Controller {
         if op.kind == OpKind::Scrub {
             return self.start_check(index, actions);
         }
-        if !self.is_row_op(&op) {
+        if op.kind == OpKind::Resync {
             self.forget_other_copies(&op);
         }
         if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
@@ -204,7 +204,7 @@ impl Controller {
         let Geometry::Mirror(mirror) = &self.set(op.set).geometry else { return };
         let at = self.rows_at(op);
         let first = mirror.copies(at).next().map(|copy| copy.slot);
-        if op.kind == OpKind::Resync && op.read.first() != first {
+        if op.read.first() != first {
             self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
         }
     }

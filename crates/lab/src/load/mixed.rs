@@ -6,7 +6,6 @@ use crate::target::IoKind;
 use openraid_sim::random::mix;
 use openraid_sim::Random;
 use openraid_units::Nanos;
-use std::collections::VecDeque;
 
 /// A run of bytes of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,9 +36,8 @@ struct Strand {
 
 struct Worker {
     random: Random,
-    strand: Strand,
-    /// Those that have their turn before this one has it again: of a worker with several parts.
-    others: VecDeque<Strand>,
+    /// One for each of its parts; the first has its turn.
+    strands: Vec<Strand>,
     /// Requests since the last pause.
     burst: u32,
 }
@@ -70,8 +68,7 @@ impl Mixed {
         };
         let worker = |number: u16| Worker {
             random: Random::derived(seed, u64::from(number)),
-            strand: strand(number % parts),
-            others: (number..parts).step_by(usize::from(workers)).skip(1).map(strand).collect(),
+            strands: (number % parts..parts).step_by(usize::from(workers)).map(strand).collect(),
             burst: 0,
         };
         let mut table = [0; 100];
@@ -95,7 +92,7 @@ impl Mixed {
     #[must_use]
     pub fn scattered(mut self, seed: u64) -> Self {
         for (number, worker) in (0u64..).zip(&mut self.workers) {
-            for strand in std::iter::once(&mut worker.strand).chain(&mut worker.others) {
+            for strand in &mut worker.strands {
                 let room = strand.zone.len / 4096;
                 strand.position = mix(seed ^ number) % room.max(1) * 4096;
             }
@@ -119,7 +116,7 @@ impl Source for Mixed {
         let (share, read, random) = (draw % 100, draw / 100 % 100, draw / 10_000);
         let line = &self.lines[usize::from(self.table[usize::try_from(share).expect("below 100")])];
         let len = u64::from(line.bytes);
-        let Strand { zone, position } = &mut worker.strand;
+        let Strand { zone, position } = &mut worker.strands[0];
         let place = if random < u64::from(line.random) {
             let align = u64::from(line.alignment());
             worker.random.below((zone.len - len) / align + 1) * align
@@ -131,9 +128,7 @@ impl Source for Mixed {
         *position = place + len;
         let kind = if read < u64::from(line.read) { IoKind::Read } else { IoKind::Write };
         let request = Request { kind, offset: zone.start + place, len: line.bytes };
-        if let Some(next) = worker.others.pop_front() {
-            worker.others.push_back(std::mem::replace(&mut worker.strand, next));
-        }
+        worker.strands.rotate_left(1);
         Step::Ask(request)
     }
 }

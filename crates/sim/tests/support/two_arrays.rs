@@ -108,6 +108,15 @@ impl Machine {
         self.other.session.look_at_all(&mut self.rig.world);
     }
 
+    /// Everything that was promised is there after a cut.
+    pub fn cut_and_judge(&mut self) {
+        self.cut();
+        self.bring_back();
+        self.start_other();
+        self.rig.rest();
+        self.rig.judge_members();
+    }
+
     /// The failed array has its members again.
     pub fn bring_back(&mut self) {
         for drive in self.rig.drives.clone() {

@@ -397,7 +397,7 @@ impl Run<'_> {
         self.excuse(Excuse::Refused);
         self.sets[set].unfit |= plan.resync_from.is_none();
         self.sets[set].note_start(&plan);
-        if plan.verdicts.iter().any(|(_, judged)| matches!(judged, Judged::Forced(_))) {
+        if plan.has_forced() {
             self.tell(|| "  stale members are taken by force: nothing is promised of what there is".into());
             let capacity = self.session.capacity();
             self.session.versions_mut().give_up(0..capacity);
