@@ -94,6 +94,8 @@ reasons! {
     ReadRecovered = "read recovered from the other members",
     /// A read failed and was repeated without that member.
     ReadRetried = "read again without the member that failed",
+    /// A member that the array needs refused a write, and was asked once more.
+    WriteRetried = "written again: the array needs the member that refused it",
     /// A bad sector was rewritten from redundancy.
     SectorRewritten = "bad sector rewritten from redundancy",
     /// The edges of a request were read first because it does not fill blocks.
@@ -145,6 +147,8 @@ reasons! {
     DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
     /// A discard was handed to the members.
     DiscardDone = "discard handed to the members",
+    /// A member did not discard what the others did: it gets zeroes, so that parity fits.
+    DiscardRefused = "zeroes written to a member that refused a discard",
     /// An earlier flush failed on a member that the array needs: no flush can succeed any more.
     FlushInDoubt = "flush refused: an earlier one failed on a member that the array needs",
     /// A bad-block entry stands there: read around it.

@@ -9,7 +9,7 @@ use openraid_core::geometry::Level;
 use openraid_core::slots::SlotSet;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
-use openraid_units::Slot;
+use openraid_units::{DriveLba, Slot};
 use support::{seeds, soak, Case};
 
 fn load(rig: &Rig) -> Workload {
@@ -168,6 +168,67 @@ fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
         unread += rig.session.errors - before;
     }
     assert!(unread > 0, "no write left a row behind");
+}
+
+/// A member that the array needs and that does not take a write at the first time is asked again: nothing is lost, no host
+/// is told of anything, and the array goes on.
+#[test]
+fn a_write_that_a_needed_member_takes_at_the_second_time_is_no_loss() {
+    for seed in seeds(24, 200) {
+        let kib = openraid_units::Sectors::kib;
+        let shapes = [
+            (Shape::raid5(4, kib(16)), 1),
+            (Shape::raid6(5, kib(16)), 2),
+            (Shape::raid1(2), 1),
+            (Shape::new(Level::Raid0, 4, 4, kib(16)), 0),
+        ];
+        let (shape, lost) = shapes[usize::try_from(seed % 4).unwrap()];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: lost > 0 && seed % 3 == 0, ..RigOptions::new(seed) });
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 60);
+        for slot in 0..lost {
+            rig.lose(Slot(slot), Loss::Failed);
+        }
+        rig.session.run(&mut rig.world, &load, 20);
+        let refuses = rig.drive_in(Slot(shape.members - 1)).unwrap();
+        let mut asked = 0;
+        for _ in 0..20 {
+            rig.world.drive_mut(refuses).faults.next_write = Some(DriveError::Media { lba: DriveLba(4096) });
+            rig.session.run(&mut rig.world, &load, 8);
+            rig.session.drain(&mut rig.world);
+            asked += u32::from(rig.world.drive(refuses).faults.next_write.is_none());
+        }
+        assert!(asked > 10, "hardly a write was refused: {asked}");
+        assert_eq!(rig.session.errors, 0);
+        rig.judge();
+    }
+}
+
+/// Members that refuse discards, in part or whole, while others carry them out: parity fits all the same, so that a member
+/// that goes afterwards takes nothing with it.
+#[test]
+fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
+    for seed in seeds(24, 200) {
+        let kib = openraid_units::Sectors::kib;
+        let shape = if seed % 2 == 0 { Shape::raid5(4, kib(16)) } else { Shape::raid6(5, kib(16)) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
+        let writes = load(&rig);
+        // Whole stripes, which are what is discarded.
+        let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
+        let zeroes = rig.world.drive(rig.drives[0]).spec().write_zeroes;
+        rig.session.run(&mut rig.world, &writes, 60);
+        let refuses = rig.drive_in(Slot(u16::try_from(seed % 4).unwrap())).unwrap();
+        rig.world.drive_mut(refuses).faults.discards = Some(DriveError::Unsupported);
+        rig.session.run(&mut rig.world, &trims, 80);
+        rig.session.drain(&mut rig.world);
+        assert_eq!(rig.health(), if zeroes { Health::Optimal } else { Health::Degraded });
+        rig.judge_redundancy();
+        rig.lose(Slot(u16::try_from((seed + 1) % 4).unwrap()), Loss::Failed);
+        rig.session.run(&mut rig.world, &writes, 40);
+        rig.judge();
+    }
 }
 
 #[test]

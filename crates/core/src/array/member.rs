@@ -39,17 +39,13 @@ impl Controller {
         }
         let is_lasting =
             matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
-        if state == MemberState::InSync && !member.replacement {
-            let without = set.in_sync.without(slot.expect("a working member has a slot"));
-            let missing = SlotSet::first_n(set.slots()).minus(without);
-            if !set.geometry.survives(missing) {
-                if is_lasting {
-                    self.lose_array(id, index, reason, actions);
-                } else if reason == FailReason::FlushFailed {
-                    self.doubt_member(id, index, actions);
-                }
-                return false;
+        if self.is_needed(id, index) {
+            if is_lasting {
+                self.lose_array(id, index, reason, actions);
+            } else if reason == FailReason::FlushFailed {
+                self.doubt_member(id, index, actions);
             }
+            return false;
         }
         self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         let set = self.set_mut(id);
@@ -175,6 +171,14 @@ impl Controller {
                 self.set_changed = true;
             }
         }
+    }
+
+    /// Is this a working member that the array cannot do without?
+    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
+        let member = &self.set(id).members[index as usize];
+        member.state == MemberState::InSync
+            && !member.replacement
+            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
     }
 
     /// Would the array still be whole without these slots too?

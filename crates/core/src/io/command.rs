@@ -56,7 +56,7 @@ pub(crate) struct Command {
     /// Index of the member in its set.
     pub member: u32,
     pub slot: Slot,
-    /// Copies that were tried before (reads of mirrors).
+    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is asked for again.
     pub tried: SlotSet,
     /// Held while the command is out.
     pub hold: Option<Hold>,

@@ -337,8 +337,19 @@ impl Controller {
                     self.finish_op(index, actions);
                 }
             }
-            _ => self.finish_op(index, actions),
+            _ => self.discarded(index, actions),
         }
+    }
+
+    fn discarded(&mut self, index: u32, actions: &mut Actions) {
+        let is_row_op = self.is_row_op(&self.ops[index]);
+        if is_row_op && self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+            return;
+        }
+        if is_row_op {
+            self.distrust_parity(index, actions);
+        }
+        self.finish_op(index, actions);
     }
 
     fn discard_extent(&mut self, index: u32, actions: &mut Actions) {

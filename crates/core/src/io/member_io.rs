@@ -119,11 +119,26 @@ impl Controller {
             DriveOp::Read => self.read_failed(index, command, error, actions),
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error, actions),
             DriveOp::Flush => self.flush_failed(index, command, error, actions),
-            // Discards are advice; but one that was given up may still be carried out, over what is written next.
-            DriveOp::Discard if error == CommandError::Timeout => {
+            DriveOp::Discard => self.discard_failed(index, command, error, actions),
+        }
+    }
+
+    /// Discards are advice. But one that was given up may still be carried out, over what is written next; and where there
+    /// is parity it is to fit: a member that did not discard what the others did gets zeroes.
+    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        let has_parity = matches!(self.set(command.set).geometry, Geometry::Parity(_));
+        let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info.write_zeroes);
+        match error {
+            CommandError::Timeout if !has_parity => {
                 self.fail_member(command.set, command.member, FailReason::Timeout, actions);
             }
-            DriveOp::Discard => {}
+            CommandError::Drive(_) if !has_parity => {}
+            CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
+                self.explain_op(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
+                let zeroing = DriveOp::WriteZeroes { may_discard: false };
+                self.push_op_command(index, Command { op: zeroing, ..*command }, actions);
+            }
+            CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error, actions),
         }
     }
 
@@ -227,8 +242,13 @@ impl Controller {
 
     fn write_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let redundant = self.set(command.set).is_redundant();
-        if matches!(command.op, DriveOp::WriteZeroes { .. }) && error == CommandError::Drive(DriveError::Unsupported) {
+        let is_discard = self.ops[index].kind == OpKind::Discard;
+        let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
+        if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
             self.write_zeroes_plainly(index, command, actions);
+            return;
+        }
+        if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command, actions) {
             return;
         }
         let reason = match error {
@@ -245,6 +265,17 @@ impl Controller {
             self.ops[index].error = Some(ReplyStatus::IoError);
             self.distrust_unwritten(index, command, actions);
         }
+    }
+
+    /// The array needs a member that refused a write: it is asked once more, for what it lacks leaves others' parts without
+    /// sense. One that the array can do without is failed instead, as it was asked often enough below.
+    fn write_again(&mut self, index: u32, command: &Command, actions: &mut Actions) -> bool {
+        if command.tried.contains(command.slot) || !self.is_needed(command.set, command.member) {
+            return false;
+        }
+        self.explain_op(index, Reason::WriteRetried, command.lba.get(), u32::from(command.slot.0));
+        self.push_op_command(index, Command { tried: SlotSet::one(command.slot), ..*command }, actions);
+        true
     }
 
     /// The array needs this member, which lacks a write that others may have. Of two copies one would be read now and the
@@ -283,13 +314,10 @@ impl Controller {
         if let Some(channel) = self.channels.get_mut(command.drive) {
             channel.info.write_zeroes = false;
         }
-        let again = Command {
-            op: DriveOp::Write { fua: self.ops[index].fua },
-            data: Data::Frames(PoolOffset::ZERO),
-            ..*command
-        };
-        let hold = self.issuer(index).hold(PoolOffset::ZERO);
-        self.push_op_command(index, Command { hold, ..again }, actions);
+        // Frames of zeroes are never anything else: nothing is held.
+        let op = DriveOp::Write { fua: self.ops[index].fua };
+        let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
+        self.push_op_command(index, again, actions);
     }
 
     fn flush_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {

@@ -68,6 +68,10 @@ pub struct Faults {
     pub hang: bool,
     /// Every write, discard and zeroing ends with this.
     pub writes: Option<DriveError>,
+    /// The next write, discard or zeroing ends with this, and nothing of it was done.
+    pub next_write: Option<DriveError>,
+    /// Every discard ends with this, done for a part or not at all.
+    pub discards: Option<DriveError>,
     /// Every flush fails, and what was not yet flushed is in doubt from then on.
     pub flushes: bool,
     /// Every read ends with a media error at its first sector.

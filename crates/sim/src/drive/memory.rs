@@ -278,6 +278,13 @@ impl MemoryDrive {
             }
             DriveOp::Discard => {
                 self.counters.ranges += 1;
+                if let Some(error) = self.faults.discards {
+                    let part = Sectors(self.random.below(command.len.get())).round_down(self.spec.block.sectors());
+                    if !part.is_zero() {
+                        self.write(&DriveCommand { len: part, ..*command }, Content::Zeroes, false)?;
+                    }
+                    return Err(error);
+                }
                 let content =
                     if self.spec.discard_zeroes { Content::Zeroes } else { Content::Junk(self.random.bits()) };
                 self.write(command, content, false)
@@ -303,6 +310,9 @@ impl MemoryDrive {
         let failed = self.faults.writes;
         if failed.is_some() && self.random.chance(1, 2) {
             return failed.map_or(Ok(()), Err);
+        }
+        if let Some(error) = self.faults.next_write.take() {
+            return Err(error);
         }
         // A write that fails may have happened all the same.
         let refused = self.faults.write_over(command.lba, command.len);
