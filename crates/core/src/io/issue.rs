@@ -182,17 +182,15 @@ impl Controller {
         for slot in slots {
             let range = range_of(&set.geometry, slot);
             let place = set.places[slot.index()];
-            let mut member = place.member;
-            let mut next = place.replacement;
-            while member != NONE || next != NONE {
-                if member != NONE {
-                    if let Some(command) = by.write(set, channels, member, range) {
-                        let key = channels.commands.put(command);
-                        channels.enter(*now, key, actions);
-                        count += 1;
-                    }
+            for member in [place.member, place.replacement] {
+                if member == NONE {
+                    continue;
                 }
-                (member, next) = (next, NONE);
+                if let Some(command) = by.write(set, channels, member, range) {
+                    let key = channels.commands.put(command);
+                    channels.enter(*now, key, actions);
+                    count += 1;
+                }
             }
         }
         ops[index].pending += count;
