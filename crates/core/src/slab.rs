@@ -184,6 +184,10 @@ impl Queue {
     pub fn front(&self) -> Option<u32> {
         (self.len > 0).then(|| self.ring[self.head])
     }
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len).map(|n| self.ring[(self.head + n) % self.ring.len()])
+    }
     /// Take an index out, wherever it is.
     pub fn remove(&mut self, index: u32) {
         for _ in 0..self.len {

@@ -98,7 +98,12 @@ impl Cache {
 
     /// Is a dirty unit of a set being written?
     pub(crate) fn is_writing(&self, set: SetId) -> bool {
-        self.shares.sets[set.index()].writing > 0
+        self.writing_of(set) > 0
+    }
+
+    /// How many are.
+    pub(crate) fn writing_of(&self, set: SetId) -> u32 {
+        self.shares.sets[set.index()].writing
     }
 
     /// May one more unit of a set be written, of so many in all?

@@ -24,8 +24,6 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
-const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 /// Lines that one look puts a piece into at the most, so that the actions have room.
 const LINES_AT_ONCE: u64 = 64;
 
@@ -298,7 +296,7 @@ impl Controller {
             self.journal.short = true;
             return Sectors::ZERO;
         }
-        let spare = (u64::from(self.cache.dirty) + LINES_AT_ONCE) * REDO_SECTORS_PER_LINE;
+        let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // Of a small cache so many lines are fewer than one look may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));

@@ -186,6 +186,8 @@ pub(crate) struct Op {
     pub log_durable: bool,
     /// It waits for an entry of the journal to be durable.
     pub in_group: bool,
+    /// Sectors of the journal's ring that it has reserved.
+    pub reserved: u32,
     /// Its record in the partial parity log; whether that has partial parity, which has a buffer then, and its checksum.
     pub partial: Partial,
     pub has_partial: bool,
@@ -246,6 +248,7 @@ impl Op {
             logged: 0,
             log_durable: false,
             in_group: false,
+            reserved: 0,
             partial: Partial::No,
             has_partial: false,
             partial_crc: 0,

@@ -73,6 +73,9 @@ impl Controller {
     }
 
     fn lock_op(&mut self, index: u32, actions: &mut Actions) {
+        if !self.reserve_room(index) {
+            return self.wait_for_journal(index);
+        }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;
         if op.parent != NONE {
@@ -315,6 +318,7 @@ impl Controller {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         self.end_write(index);
         self.unlog(index);
+        self.release_room(index);
         self.end_record(index);
         self.release_work(index);
         let error = self.ops[index].error;

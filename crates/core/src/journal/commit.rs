@@ -103,9 +103,7 @@ impl Controller {
             return false;
         }
         let journal = &self.journal;
-        // Its own largest size, and what may be lost at the end of the ring.
-        let most = 2 * journal.entry_max() + JOURNAL_ALIGN.get();
-        if journal.free() < most + spare {
+        if journal.free() < journal.group_room() + spare {
             self.journal.short = true;
             return false;
         }
@@ -123,6 +121,7 @@ impl Controller {
         let mut buffers = journal.buffers.iter().zip(journal.held);
         let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else { return false };
         if !journal.log.has_room(2) {
+            journal.short = true;
             return false;
         }
         let ring = journal.ring();
@@ -471,6 +470,7 @@ impl Controller {
 
     /// Something changed for those who found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
+        self.journal.asked = 0;
         self.wake_other_waiters();
         while let Some(op) = self.journal_ops.pop() {
             self.ready.push(op);

@@ -15,6 +15,7 @@
 //!   stripe is never half of each after a crash. A redo record never depends on what members hold.
 //! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
 //! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
+//! - [`room`]: who may take room in the ring, so that what was promised can always be written.
 //! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
 //! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
 //! - [`window`]: what those three read the log through, one at a time.
@@ -32,13 +33,16 @@ pub(crate) mod log;
 pub(crate) mod loss;
 pub(crate) mod redo;
 pub(crate) mod replay;
+mod room;
 pub mod session;
 pub(crate) mod tail;
 pub(crate) mod window;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, JOURNAL_BLOCK_BYTES};
+use openraid_format::{
+    journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
+};
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, JOURNAL_BUFFERS};
@@ -149,6 +153,10 @@ pub(crate) struct Journal {
     pub head: RingSector,
     /// Somebody found no room in the ring.
     pub short: bool,
+    /// Sectors of the ring that writes past the cache have reserved, and what the one that wants most of those that wait
+    /// asks for.
+    pub reserved: u64,
+    pub asked: u64,
     /// The log is nearly full: what needs an entry below this one does not wait for its age to be destaged.
     pub presses: u64,
     pub log: Log,
@@ -202,6 +210,8 @@ impl Journal {
             epoch_raised: 0,
             head: RingSector(0),
             short: false,
+            reserved: 0,
+            asked: 0,
             presses: 0,
             log: Log::new(if on { limits.journal_entries_max } else { 0 }),
             open: Group::new(pieces, ops),
@@ -246,6 +256,12 @@ impl Journal {
     /// Sectors that the largest entry of this controller takes.
     pub(crate) fn entry_max(&self) -> u64 {
         journal_entry_sectors(self.buffer_sectors).get()
+    }
+
+    /// Sectors that are to be free where a record goes into the open group: its own largest size, and what may be lost at the
+    /// end of the ring.
+    pub(crate) fn group_room(&self) -> u64 {
+        2 * self.entry_max() + JOURNAL_ALIGN.get()
     }
 
     /// Sectors of the ring that are not taken by entries.

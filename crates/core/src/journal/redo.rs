@@ -182,11 +182,18 @@ impl Controller {
         let (set, kind, rows) = (op.set, op.kind, Sectors(u64::from(op.rows())));
         let all = self.named_slots(op);
         let named = all & op.write;
-        let (mut inline, mut references) = (op.write & op.parity, 0);
+        let (mut inline, mut references, mut settled) = (op.write & op.parity, 0, SlotSet::EMPTY);
         // The last column that needs one reference only, which is that: of most writes the only column.
         let mut known = None;
-        for slot in named {
-            match self.references_of(op, slot) {
+        for slot in all {
+            let found = self.references_of(op, slot);
+            if found.is_some() || self.is_staged(op, slot) {
+                settled.insert(slot);
+            }
+            if !named.contains(slot) {
+                continue;
+            }
+            match found {
                 Some((count, first)) if references + count <= REFERENCES_MAX => {
                     references += count;
                     known = (count == 1).then_some((slot, first));
@@ -196,7 +203,12 @@ impl Controller {
         }
         let revokes = if kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
         let left_out = self.left_out(op, all);
-        let records = references + revokes + (inline.len() + left_out.len()) as usize;
+        let needed = references + revokes + (inline.len() + left_out.len()) as usize;
+        // They spare work after a crash; where there is no room for them it is done.
+        if needed + settled.len() as usize > JOURNAL_RECORDS_MAX {
+            settled = SlotSet::EMPTY;
+        }
+        let records = needed + settled.len() as usize;
         if !self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
             self.wait_for_journal(index);
             return false;
@@ -206,6 +218,7 @@ impl Controller {
         if kind == OpKind::RowWrite {
             self.revoke_columns(index, array);
         }
+        self.settle_columns(index, array, settled);
         for slot in left_out {
             self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
         }
@@ -242,6 +255,38 @@ impl Controller {
         let (_, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
         let named = named.with(p);
         q.map_or(named, |q| named.with(q)).minus(op.write)
+    }
+
+    /// Is what a destage writes to a slot all that hosts have written there so far?
+    fn is_staged(&self, op: &Op, slot: Slot) -> bool {
+        if op.kind != OpKind::RowDestage {
+            return false;
+        }
+        let (at, len) = self.band_extent(op, slot);
+        lines_of(at, len).all(|(number, ..)| {
+            let line = self.cache.line_in_unit(op.cache_unit, op.set, number);
+            line.is_some_and(|line| self.cache.lines.get(line).staged)
+        })
+    }
+
+    /// What hosts have written to these columns before is what the members get with this entry: a replay has nothing to
+    /// destage there.
+    fn settle_columns(&mut self, index: u32, array: u8, settled: SlotSet) {
+        let mut run: Option<(SetLba, Sectors)> = None;
+        for slot in settled {
+            let (at, len) = self.band_extent(&self.ops[index], slot);
+            run = match run {
+                Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),
+                Some((set_lba, sectors)) => {
+                    self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+                    Some((at, len))
+                }
+                None => Some((at, len)),
+            };
+        }
+        if let Some((set_lba, sectors)) = run {
+            self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+        }
     }
 
     /// What older entries say of the columns that a write past the cache names means nothing any more.

@@ -238,13 +238,6 @@ impl Controller {
         true
     }
 
-    /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
-    fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        let keeps = |set: &crate::array::set::Set| set.journal.session != Session::Off && set.life != Life::Failed;
-        let sets = (0..).zip(&self.sets).filter(move |(_, set)| set.as_ref().is_some_and(keeps));
-        sets.map(|(number, _)| SetId(number))
-    }
-
     /// Somebody found no room, and nothing that is dirty will make any by being written: members did not take it, or
     /// nothing is dirty at all.
     fn is_short_for_good(&self) -> bool {
@@ -262,9 +255,12 @@ impl Controller {
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
+        if !waited || self.may_room_come() {
+            return false;
+        }
         // Who has the window gives it back, and then entries may be copied out of the ring.
         let copies = journal.replay.is_active() || journal.join.is_active() || journal.window.is_used();
-        if !waited || !quiet || logged || copies {
+        if !quiet || logged || copies {
             return false;
         }
         self.lose_journal(JournalLoss::Full);

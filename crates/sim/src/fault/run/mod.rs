@@ -240,19 +240,24 @@ impl<'a> Run<'a> {
             self.suspect();
         }
         self.judge_reads()?;
-        self.hear_notices();
+        self.hear_notices()?;
         self.note_journal();
         self.settle();
         self.note_counts();
         Ok(())
     }
 
-    fn hear_notices(&mut self) {
+    fn hear_notices(&mut self) -> Done {
         let notices = self.world.take_notices();
         for notice in notices.iter().take(NOTICES_TOLD_MAX) {
             self.tell_notice(notice);
         }
         self.dirty_lost |= notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. }));
+        // What keeps its room is what failed arrays need. By itself it must never end what it protects from.
+        if self.bounded() && notices.iter().any(|notice| matches!(notice.kind, NoticeKind::JournalFull)) {
+            return Err(self.lost("the journal is full, and no array has failed"));
+        }
+        Ok(())
     }
 
     /// Where resyncs have ended, nothing is in doubt any more. Where nothing is in work, no row is half written.

@@ -1,0 +1,120 @@
+//! Room in the ring, and who may take it: whatever is promised can be written to the members, because the redo records of
+//! all that is dirty always find room.
+//!
+//! ```text
+//!  free sectors of the ring
+//!  +----------------------+--------------------------+-------------------------+------------------+
+//!  | more host data       | writes past the cache    | redo of what is dirty   | two entries      |
+//!  |                      | that have begun          |                         |                  |
+//!  +----------------------+--------------------------+-------------------------+------------------+
+//!    promised writes        what these have reserved   only destage              whoever has an
+//!    take this              before they hold a range   takes this                open group
+//! ```
+//!
+//! A write past the cache reserves its part before it holds its range: if it waited for room with a range in its hands,
+//! destage that would make room might wait for that range.
+
+use openraid_format::JOURNAL_ALIGN;
+use openraid_units::{Sectors, SetId};
+
+use super::session::Session;
+use crate::array::set::{Life, Set};
+use crate::cache::lines::LINE_SECTORS;
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::io::op::Op;
+use crate::io::split::narrow;
+use crate::slab::NONE;
+
+/// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
+const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
+
+/// One write past the cache reserves this share of the ring at the most, so that it gets it sooner or later.
+const RESERVED_SHARE: u64 = 4;
+
+impl Controller {
+    /// Sectors that stay free behind so many more lines of host data than are dirty now.
+    pub(crate) fn room_behind_data(&self, lines: u64) -> u64 {
+        self.room_kept(lines) + self.journal.asked
+    }
+
+    /// Sectors that are kept for what is dirty, so many lines more, and for writes past the cache that have begun; and for
+    /// the end of the ring, which is lost once while all that is written.
+    fn room_kept(&self, lines: u64) -> u64 {
+        let redo = (u64::from(self.cache.dirty) + lines) * REDO_SECTORS_PER_LINE;
+        redo + self.journal.reserved + self.journal.entry_max()
+    }
+
+    /// Reserve room for what a write past the cache is about to log; false where it has to wait for that.
+    pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
+        let op = &self.ops[index];
+        if !op.is_direct_write() || op.parent != NONE || op.reserved > 0 {
+            return true;
+        }
+        // A session may begin before the write logs anything.
+        let logs = self.set(op.set).journal.session != Session::Off || self.wants_journal(op.set);
+        if !self.journal.is_live() || !logs {
+            return true;
+        }
+        let need = self.logs_at_most(op).min(self.journal.ring().sectors.get() / RESERVED_SHARE);
+        let kept = self.room_kept(0);
+        let journal = &mut self.journal;
+        if journal.free() < journal.group_room() + kept + need {
+            // Promised writes wait for it, too: else they would take what comes free.
+            (journal.short, journal.asked) = (true, journal.asked.max(need));
+            return false;
+        }
+        journal.reserved += need;
+        self.ops[index].reserved = narrow(Sectors(need));
+        true
+    }
+
+    /// An operation is over: what it has reserved is free, or is taken by what it has logged; what it has destaged needs no
+    /// room any more.
+    pub(crate) fn release_room(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        let reserved = core::mem::take(&mut op.reserved);
+        let frees = reserved > 0 || op.is_destage();
+        self.journal.reserved -= u64::from(reserved);
+        if frees && !self.journal_ops.is_empty() {
+            self.wake_journal_waiters();
+        }
+    }
+
+    /// Sectors of the ring that a write past the cache logs at the most.
+    fn logs_at_most(&self, op: &Op) -> u64 {
+        let set = self.set(op.set);
+        match &set.geometry {
+            Geometry::Parity(parity) => {
+                let rows = u64::from(op.hi - op.lo);
+                let columns = u64::from(op.columns) + u64::from(parity.parities());
+                let turns = rows.div_ceil(u64::from(set.rows_max)).max(1);
+                rows * columns + turns * JOURNAL_ALIGN.get()
+            }
+            _ => op.len.get() + JOURNAL_ALIGN.get(),
+        }
+    }
+
+    /// Is something under way, or about to begin, that makes room in the ring? Whoever waits for room makes none.
+    pub(crate) fn may_room_come(&self) -> bool {
+        let (mut destage, mut direct) = (0, 0);
+        for op in self.journal_ops.iter() {
+            destage += u32::from(self.ops[op].is_destage());
+            direct += u32::from(self.ops[op].is_direct_write());
+        }
+        let (mut writing, mut passing, mut promising) = (0, 0, false);
+        for set in self.sets_in_session() {
+            writing += self.cache.writing_of(set);
+            passing += self.set(set).direct_writes;
+            promising |= self.cache.units.is_any_promising(set);
+        }
+        writing > destage || passing > direct || (promising && destage == 0)
+    }
+
+    /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
+    pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
+        let keeps = |set: &Set| set.journal.session != Session::Off && set.life != Life::Failed;
+        let sets = (0..).zip(&self.sets).filter(move |(_, set)| set.as_ref().is_some_and(keeps));
+        sets.map(|(number, _)| SetId(number))
+    }
+}
