@@ -4,11 +4,12 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::JournalState;
+use openraid_core::admin::{JournalState, Unprotected};
+use openraid_core::limits::Limits;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::Shape;
+use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, Sectors};
-use support::journalled::Journalled;
+use support::journalled::{attach_journal, Journalled, JOURNAL};
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(32);
@@ -43,4 +44,35 @@ fn what_was_promised_finds_room_after_every_crash() {
             machine.rig.judge();
         }
     }
+}
+
+/// A header takes 120 records. Of the widest array that is protected each stripe fits, written past the cache or from it, in
+/// one piece or in many; a wider one is not protected.
+#[test]
+fn an_entry_has_records_for_the_widest_stripes() {
+    let (cache, journal, work) = (Bytes::mib(4), Bytes::mib(4), Bytes::mib(8));
+    let pool = cache + journal + work + Bytes::mib(8);
+    let small = Limits { drives_max: 128, commands_max: 2048, piece_bytes_max: Bytes::mib(1), ..Limits::small() };
+    let limits = Limits { pool, cache, journal, work, ..small };
+    let chunk = Sectors::kib(16);
+    for (seed, len_max) in [(1, 800 << 10), (2, 48 << 10)] {
+        let mut machine = Journalled::with_limits(Shape::raid6(60, chunk), RigOptions::new(seed), 1, limits.clone());
+        let load = Workload { len_max, align: 4096, mix: [1, 3, 1, 0, 3], depth: 4, ..Workload::mixed(3 << 20) };
+        for _ in 0..3 {
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
+            is_never_full(&mut machine);
+            machine.cut();
+        }
+        machine.rig.session.run(&mut machine.rig.world, &load, 60);
+        is_never_full(&mut machine);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+    let mut options = RigOptions { cuts: false, ..RigOptions::new(3) };
+    options.world.limits = limits;
+    let mut rig = Rig::new(Shape::raid6(61, chunk), options);
+    let devices = rig.world.make_journal(1, JOURNAL);
+    attach_journal(&mut rig.world, &devices);
+    rig.rest();
+    assert_eq!(rig.world.controller().journal_protection(rig.array), Err(Unprotected::Shape));
 }

@@ -19,9 +19,15 @@ use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
-/// References that one operation makes at the most; more, and the bytes are put in again.
-const REFERENCES_MAX: usize = 80;
-const _: () = assert!(REFERENCES_MAX + 2 <= JOURNAL_RECORDS_MAX);
+/// Records of redo that one operation makes at the most: where references would be more, the bytes are put in again, which
+/// is one record for each member.
+const REDOS_MAX: usize = 80;
+
+/// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo
+/// record for each.
+pub(crate) const COLUMNS_MAX: u16 = 60;
+const _: () = assert!(2 * COLUMNS_MAX as usize <= JOURNAL_RECORDS_MAX && COLUMNS_MAX as usize <= REDOS_MAX);
+const _: () = assert!(REDOS_MAX <= JOURNAL_RECORDS_MAX);
 
 /// In the place of an entry: a piece that is answered with those whose entry was never durable.
 const ORPHANED: u64 = u64::MAX;
@@ -183,6 +189,8 @@ impl Controller {
         let all = self.named_slots(op);
         let named = all & op.write;
         let (mut inline, mut references, mut settled) = (op.write & op.parity, 0, SlotSet::EMPTY);
+        // One for each member that may need no more.
+        let mut others = (op.write | all).len() as usize + self.parity_of(op).parities() as usize;
         // The last column that needs one reference only, which is that: of most writes the only column.
         let mut known = None;
         for slot in all {
@@ -194,8 +202,8 @@ impl Controller {
                 continue;
             }
             match found {
-                Some((count, first)) if references + count <= REFERENCES_MAX => {
-                    references += count;
+                Some((count, first)) if count - 1 + others <= REDOS_MAX => {
+                    (references, others) = (references + count, others + count - 1);
                     known = (count == 1).then_some((slot, first));
                 }
                 _ => inline.insert(slot),
@@ -429,7 +437,8 @@ pub(crate) const COPIES_MAX: usize = 16;
 pub(crate) fn is_protectable(geometry: &Geometry) -> bool {
     match geometry {
         Geometry::Mirror(mirror) => usize::from(mirror.copy_count()) <= COPIES_MAX,
+        Geometry::Parity(parity) => parity.members() <= COLUMNS_MAX,
         Geometry::Passthrough(_) => false,
-        _ => true,
+        Geometry::Linear(_) | Geometry::Striped(_) => true,
     }
 }

@@ -109,7 +109,7 @@ pub enum Unprotected {
     NoJournal,
     /// Parity or copies are not consistent yet.
     NotConsistent,
-    /// Chunks are not multiples of 4 KiB, or too many copies.
+    /// Chunks are not multiples of 4 KiB, or too many members with parity, or copies.
     Shape,
     /// Metadata 1.0 stands at the end: the members of a mirror can be mounted as they are.
     MetadataAtEnd,

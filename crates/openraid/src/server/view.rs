@@ -234,7 +234,7 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
         Unprotected::NotConsistent => {
             "its parity or copies are not consistent yet: it is protected when the first sync or resync is over"
         }
-        Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more copies than the journal keeps",
+        Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more than 60 members with parity or 16 copies",
         Unprotected::PartialParityLog => {
             "it was made with a partial parity log, which closes the write hole by itself and cannot go together with a journal"
         }

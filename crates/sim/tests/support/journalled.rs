@@ -48,8 +48,13 @@ impl Journalled {
 
     /// Everything that is acknowledged has to survive a cut.
     pub fn made(shape: Shape, options: RigOptions, mirrors: u8, cache: Bytes) -> Self {
+        Self::with_limits(shape, options, mirrors, limits_with_journal(cache))
+    }
+
+    /// A machine of another size.
+    pub fn with_limits(shape: Shape, options: RigOptions, mirrors: u8, limits: Limits) -> Self {
         let mut options = RigOptions { cuts: false, ..options };
-        options.world.limits = limits_with_journal(cache);
+        options.world.limits = limits;
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let devices = rig.world.make_journal(mirrors, JOURNAL);
