@@ -50,7 +50,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
         QuirkKind::Number,
         "reads of a mirror longer than this, in one or side by side, are split",
     ),
-    ("parity_open_stripes", QuirkKind::Number, "stripes that are put together at once"),
+    ("parity_open_stripes", QuirkKind::Number, "stripes that are put together at once, at least"),
     (
         "partial_stripes_through",
         QuirkKind::Truth,

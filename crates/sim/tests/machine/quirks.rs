@@ -139,6 +139,27 @@ fn parts_of_stripes_without_a_stream_are_not_cached() {
 }
 
 #[test]
+fn a_wide_array_keeps_its_drives_as_busy_with_small_writes_as_a_narrow_one() {
+    let library = Library::builtin();
+    let rate = |members| {
+        let spec = spec(&library, "9650se", ArrayLevel::Raid5, members);
+        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+        let blocks = machine.capacity().get() / 8192;
+        let mut random = openraid_sim::Random::new(7);
+        let next =
+            |id: u64| HostIo { id, kind: IoKind::Write, offset: random.below(blocks) * 8192, len: 8192, worker: 0 };
+        let (time, _) = closed_loop(&mut machine, 64, 20_000, next);
+        20_000.0 * 1e9 / time.0 as f64
+    };
+    // Two commands of each of M - 1 stripes at M drives: N / (N + M - 1) is two thirds for all M.
+    let narrow = rate(4);
+    for members in [8, 16] {
+        let ratio = rate(members) * 4.0 / (narrow * f64::from(members));
+        assert!((ratio - 1.0).abs() < 0.15, "{members}: {} {narrow}", rate(members));
+    }
+}
+
+#[test]
 fn a_mirror_is_read_from_both_halves_where_enough_is_asked_for_at_once() {
     let library = Library::builtin();
     let rate = |kib: u64| {

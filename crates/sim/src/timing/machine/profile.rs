@@ -203,8 +203,8 @@ impl MachineSpec {
             plant.destage_units = [self.destage_units(depth); 2];
         }
         // A drive by itself keeps its order anyway.
-        if let (true, Some(stripes)) = (self.array.level.has_parity(), quirk(controller, "parity_open_stripes")) {
-            plant.destage_units = plant.destage_units.map(|units| units.min(whole(stripes).max(1)));
+        if let Some(stripes) = self.open_stripes() {
+            plant.destage_units = plant.destage_units.map(|units| units.min(stripes));
         }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
             plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
@@ -218,19 +218,23 @@ impl MachineSpec {
     /// is read keeps its room.
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
         let usual = Plant::default().dirty_percent;
-        let Some(stripes) = quirk(&self.controller, "parity_open_stripes").map(whole) else {
-            return (whole_cache, usual);
-        };
-        if !self.array.level.has_parity() {
-            return (whole_cache, usual);
-        }
+        let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
         let columns = self.array.members / self.array.legs() - self.array.parities();
-        let dirty = self.chunk() * u64::from(columns) * u64::from(stripes.max(1));
+        let dirty = self.chunk() * u64::from(columns) * u64::from(stripes);
         let needed = Bytes(dirty.get() * 100 / usual[0]).max(CACHE_LEAST);
         if needed * OPEN_STRIPES_SHARE > whole_cache {
             return (whole_cache.min(needed), usual);
         }
         (needed * OPEN_STRIPES_SHARE, usual.map(|percent| percent / OPEN_STRIPES_SHARE))
+    }
+
+    /// Stripes of an array with parity that such a controller works on at once: as many as it puts together, and on wide
+    /// arrays one for each member that holds data. A small write has two members at work, so a drive is then as busy
+    /// whatever the width is.
+    fn open_stripes(&self) -> Option<u32> {
+        let least = quirk(&self.controller, "parity_open_stripes").filter(|_| self.array.level.has_parity())?;
+        let data = self.array.members - self.array.legs() * self.array.parities();
+        Some(whole(least).max(u32::from(data)).max(1))
     }
 
     fn host_cost(&self, host: &HostProfile) -> HostCost {
