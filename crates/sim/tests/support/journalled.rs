@@ -51,7 +51,7 @@ impl Journalled {
         Self::with_limits(shape, options, mirrors, limits_with_journal(cache))
     }
 
-    /// A machine of another size.
+    /// As [`Self::made`], with tables of other sizes.
     pub fn with_limits(shape: Shape, options: RigOptions, mirrors: u8, limits: Limits) -> Self {
         let mut options = RigOptions { cuts: false, ..options };
         options.world.limits = limits;
