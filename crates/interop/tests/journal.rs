@@ -2,13 +2,17 @@
 //! them, and takes the array as any other when it was stopped in good order.
 
 use openraid_core::admin::{AdminCommand, Policy, WriteCache};
+use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_format::{FeatureMap, MinorVersion, Superblock};
-use openraid_interop::{dump_all, stamp_array, Folder};
-use openraid_oracle::stamp::stamp;
-use openraid_oracle::{answer, Guest};
-use openraid_sim::{Random, Rig, RigOptions, Shape};
-use openraid_units::{Bytes, Nanos, Sectors};
+use openraid_interop::{dump_all, load, stamp_array, verified, Folder};
+use openraid_oracle::stamp::{stamp, WriteLog};
+use openraid_oracle::{answer, Guest, GuestOutput};
+use openraid_sim::drive::DriveSpec;
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::world::WorldSpec;
+use openraid_sim::{Random, RigOptions, Shape, World};
+use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,31 +22,57 @@ const SEED: u64 = 17;
 const CHUNK: Sectors = Sectors::kib(16);
 const WRITES: u64 = 40;
 
-fn cases() -> [(&'static str, Shape); 4] {
+/// An array of a case: its name, the shape of each leg, and how many legs there are; one is no nesting.
+fn cases() -> [(&'static str, Shape, u64); 5] {
     [
-        ("raid5", Shape::raid5(4, CHUNK)),
-        ("raid6", Shape::raid6(5, CHUNK)),
-        ("raid1", Shape::raid1(2)),
-        ("raid10", Shape::raid10(0x102, 4, CHUNK)),
+        ("raid5", Shape::raid5(4, CHUNK), 1),
+        ("raid6", Shape::raid6(5, CHUNK), 1),
+        ("raid1", Shape::raid1(2), 1),
+        ("raid10", Shape::raid10(0x102, 4, CHUNK), 1),
+        ("raid50", Shape::raid5(3, CHUNK), 2),
     ]
 }
 
-/// An array full of stamps, with a second generation of some that the journal has promised, and a log of all writes.
-fn journalled(shape: Shape) -> (Rig, String) {
+/// A machine with an array full of stamps, and a second generation of some that the journal has promised.
+struct Machine {
+    world: World,
+    /// The array that hosts see.
+    array: ArrayId,
+    /// Its legs, or itself.
+    sets: Vec<ArrayId>,
+    /// All writes.
+    log: String,
+}
+
+fn limits() -> Limits {
+    let (small, cache, journal) = (Limits::small(), Bytes::mib(1), Bytes::kib(256));
+    Limits { pool: small.pool + cache + journal, cache, journal, ..small }
+}
+
+fn journalled(shape: Shape, legs: u64) -> Machine {
     let mut options = RigOptions::new(SEED);
-    let small = Limits::small();
-    let (cache, journal) = (Bytes::mib(1), Bytes::kib(256));
-    options.world.limits = Limits { pool: small.pool + cache + journal, cache, journal, ..small };
-    let mut rig = Rig::new(shape, options);
-    rig.rest();
-    stamp_array(&mut rig.world, rig.array, SEED);
-    rig.world.run_until_idle();
-    let devices = rig.world.make_journal(1, Sectors::mib(8));
-    rig.world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
-    rig.world.run_for(Nanos::from_millis(50));
-    let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
-    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("it has a journal");
-    let sectors = rig.session.capacity() / 512;
+    options.world.limits = limits();
+    let mut world = World::new(options.world.clone());
+    let mut sets = Vec::new();
+    for leg in 0..legs {
+        options.world.seed = SEED * 100 + leg;
+        let drives: Vec<DriveId> = (0..shape.members)
+            .map(|slot| world.add_drive(DriveSpec::new(BEFORE_DATA + shape.member_data(slot))))
+            .collect();
+        sets.push(world.create(&shape, &drives, &options));
+    }
+    let array = if legs > 1 { world.create_nested(&sets, CHUNK, SEED) } else { sets[0] };
+    world.run_until_idle();
+    stamp_array(&mut world, array, SEED);
+    world.run_until_idle();
+    let devices = world.make_journal(1, Sectors::mib(8));
+    world.attach_journal(&devices).unwrap_or_else(|fault| panic!("{fault:?}"));
+    world.run_for(Nanos::from_millis(50));
+    for array in sets.iter().copied() {
+        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+        world.admin(AdminCommand::SetPolicy { array, policy }).expect("it has a journal");
+    }
+    let sectors = world.controller().capacity(array).expect("it runs").sectors_floor().get();
     let (mut random, mut log) = (Random::new(SEED), String::new());
     for generation in 1..=WRITES {
         let len = 1 + random.below(16);
@@ -50,10 +80,30 @@ fn journalled(shape: Shape) -> (Rig, String) {
         let mut bytes = vec![0; usize::try_from(len * 512).expect("a write is small")];
         stamp(&mut bytes, SEED, lba, generation);
         writeln!(log, "I {lba} {len} {generation}").expect("a string takes it");
-        rig.world.write(rig.array, lba * 512, &bytes).expect("the array takes writes");
+        world.write(array, lba * 512, &bytes).expect("the array takes writes");
         writeln!(log, "A {lba} {len} {generation}").expect("a string takes it");
     }
-    (rig, log)
+    Machine { world, array, sets, log }
+}
+
+/// The images of the members of a machine, leg by leg; the journal is left out.
+fn members(machine: &Machine, shape: Shape, key: &str, folder: &Folder) -> Vec<Vec<PathBuf>> {
+    let images = dump_all(&machine.world, key, folder);
+    let all = &images[..machine.sets.len() * usize::from(shape.members)];
+    all.chunks(usize::from(shape.members)).map(<[PathBuf]>::to_vec).collect()
+}
+
+/// The engine starts the array with its journal: what was promised is there.
+fn judge_promises(members: &[PathBuf], journal: &Path, log: &WriteLog, folder: &Folder) {
+    let mut world = World::new(WorldSpec { limits: limits(), ..WorldSpec::new(SEED) });
+    for member in members {
+        load(&mut world, member);
+    }
+    let journal = load(&mut world, journal);
+    world.attach_journal(&[journal]).unwrap_or_else(|fault| panic!("{fault:?}"));
+    let array = world.assemble(false).unwrap_or_else(|error| panic!("{members:?}: {error}"));
+    let report = verified(&mut world, array, SEED, log, folder);
+    assert!(report.is_good(), "{members:?}: {report:?}");
 }
 
 /// Does the superblock of a member say that the journal holds something for its array?
@@ -71,7 +121,8 @@ attempt() {
     "$@" </dev/null >"attempt.$name.txt" 2>&1 || true
     for state in /sys/block/md*/md/array_state; do
         [ -e "$state" ] || continue
-        case $(cat "$state") in clear | inactive | none) ;; *) up=yes ;; esac
+        # One that is just going away has no state.
+        case $(cat "$state" 2>/dev/null) in "" | clear | inactive) ;; *) up=yes ;; esac
     done
     say "$name.up" "$up"
     say "$name.said" "$(tr '\n' ' ' <"attempt.$name.txt")"
@@ -79,64 +130,127 @@ attempt() {
 }
 "#;
 
+/// What is tried with the members of one md array: a name, what comes before it, and its words.
+type Attempt = (String, String, String);
+
+fn attempts_with_all(key: &str, devices: &[String]) -> Vec<Attempt> {
+    let all = devices.join(" ");
+    let each =
+        devices.iter().map(|device| format!("mdadm --incremental {device} </dev/null >/dev/null 2>&1 || true\n"));
+    vec![
+        (format!("{key}_run"), String::new(), format!("mdadm --assemble /dev/md100 --run {all}")),
+        (format!("{key}_force"), String::new(), format!("mdadm --assemble /dev/md100 --run --force {all}")),
+        (format!("{key}_incall"), each.collect(), "mdadm --incremental --run --scan".into()),
+    ]
+}
+
+fn attempts_with_one(key: &str, devices: &[String]) -> Vec<Attempt> {
+    let both = devices.iter().enumerate().flat_map(|(n, device)| {
+        let forced = format!("mdadm --assemble /dev/md100 --run --force {device}");
+        [(format!("{key}_one{n}"), forced), (format!("{key}_inc{n}"), format!("mdadm --incremental --run {device}"))]
+    });
+    both.map(|(name, words)| (name, String::new(), words)).collect()
+}
+
+/// Put all that is tried into the script; returns the names.
+fn script_attempts(guest: &mut Guest, attempts: Vec<Attempt>) -> Vec<String> {
+    let scripted = attempts.into_iter().map(|(name, before, words)| {
+        guest.script(&format!("{before}attempt {name} {words}"));
+        name
+    });
+    scripted.collect()
+}
+
+/// Assemble the legs and what lies over them, hold what is there against the log, look for parity that does not fit.
+fn script_orderly(guest: &mut Guest, key: &str, legs: &[Vec<String>], log: &Path) {
+    let names: Vec<String> = (0..legs.len()).map(|leg| format!("{key}leg{leg}")).collect();
+    for (name, devices) in names.iter().zip(legs) {
+        guest.script(&format!("assemble {name} {}", devices.join(" ")));
+    }
+    let top = if legs.len() > 1 { key.to_owned() } else { names[0].clone() };
+    if legs.len() > 1 {
+        let over: Vec<String> = names.iter().map(|name| format!("${{md[{name}]:-}}")).collect();
+        guest.script(&format!("assemble {key} {}", over.join(" ")));
+    }
+    guest.script(&format!("if assembled {top}; then settle {top}; stamp {top} verify {} {SEED}; fi", log.display()));
+    if legs.len() > 1 {
+        guest.script(&format!("if assembled {key}; then stop {key}; fi"));
+    }
+    for name in names {
+        guest.script(&format!("if assembled {name}; then check {name}; stop {name}; fi"));
+    }
+}
+
+/// What md says of the arrays that were stopped in good order.
+fn judge_orderly(output: &GuestOutput) {
+    let value = |key: String| output.text(&key);
+    for (key, shape, legs) in cases() {
+        let top = if legs > 1 { key.to_owned() } else { format!("{key}leg0") };
+        assert_eq!(value(format!("{top}.assembled")), "yes", "{shape}: {}", value(format!("{top}.refusal")));
+        assert_eq!(value(format!("{top}.stamp")), "good", "{shape}");
+        for leg in 0..legs {
+            assert_eq!(value(format!("{key}leg{leg}.mismatch_cnt")), "0", "{shape}");
+        }
+    }
+}
+
 #[test]
 fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_when_it_was_stopped() {
     let folder = Folder::new("journalled");
     let mut guest = Guest::new();
     guest.script(ATTEMPT);
-    let mut attempts = Vec::new();
-    let mut orderly = String::new();
-    for (key, shape) in cases() {
-        let (mut rig, _) = journalled(shape);
-        rig.world.kill();
-        let killed: Vec<PathBuf> = dump_all(&rig.world, &format!("{key}k"), &folder);
-        let members = &killed[..usize::from(shape.members)];
-        assert!(members.iter().all(|path| is_marked(path)), "{shape}: promises without the mark");
-        let devices: Vec<String> = members.iter().map(|path| guest.image(path)).collect();
-        let all = devices.join(" ");
-        let mut tries: Vec<(String, String)> = Vec::new();
-        let mut attempt = |name: String, words: String| tries.push((name, words));
-        attempt(format!("{key}_run"), format!("mdadm --assemble /dev/md100 --run {all}"));
-        attempt(format!("{key}_force"), format!("mdadm --assemble /dev/md100 --run --force {all}"));
-        for (n, device) in devices.iter().enumerate() {
-            attempt(format!("{key}_one{n}"), format!("mdadm --assemble /dev/md100 --run --force {device}"));
-            attempt(format!("{key}_inc{n}"), format!("mdadm --incremental --run {device}"));
-        }
-        for (name, words) in tries {
-            guest.script(&format!("attempt {name} {words}"));
-            attempts.push(name);
-        }
-        for device in &devices {
-            guest.script(&format!("mdadm --incremental {device} </dev/null >/dev/null 2>&1 || true"));
-        }
-        guest.script(&format!("attempt {key}_incall mdadm --incremental --run --scan"));
-        attempts.push(format!("{key}_incall"));
+    let (mut refused, mut taken, mut promised) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, shape, legs) in cases() {
+        let mut machine = journalled(shape, legs);
+        machine.world.kill();
+        let killed = members(&machine, shape, &format!("{key}k"), &folder);
+        assert!(killed.iter().flatten().all(|path| is_marked(path)), "{shape}: promises without the mark");
+        // One leg is as the other.
+        let devices: Vec<String> = killed[0].iter().map(|path| guest.image(path)).collect();
+        let with_all = attempts_with_all(&format!("{key}k"), &devices);
+        refused.extend(script_attempts(&mut guest, with_all));
+        let with_one = attempts_with_one(&format!("{key}k"), &devices);
+        refused.extend(script_attempts(&mut guest, with_one));
+        promised.push((killed, machine.log));
 
-        let (mut rig, log) = journalled(shape);
-        rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("the array stops");
-        let stopped = dump_all(&rig.world, &format!("{key}s"), &folder);
-        let members = &stopped[..usize::from(shape.members)];
-        assert!(!members.iter().any(|path| is_marked(path)), "{shape}: the mark stays behind");
-        let log_path = folder.image(key, 99);
-        std::fs::write(&log_path, log).expect("there is room for the log");
-        let devices: Vec<String> = members.iter().map(|path| guest.image(path)).collect();
-        write!(
-            orderly,
-            "assemble {key} {}\nif assembled {key}; then settle {key}; stamp {key} verify {} {SEED}; check {key}; stop {key}; fi\n",
-            devices.join(" "),
-            log_path.display()
-        )
-        .expect("a string takes it");
+        let mut machine = journalled(shape, legs);
+        let outer = Some(machine.array).filter(|_| legs > 1);
+        for array in outer.into_iter().chain(machine.sets.iter().copied()) {
+            machine.world.admin(AdminCommand::Stop { array }).expect("the array stops");
+        }
+        let stopped = members(&machine, shape, &format!("{key}s"), &folder);
+        assert!(!stopped.iter().flatten().any(|path| is_marked(path)), "{shape}: the mark stays behind");
+        let log = folder.image(key, 99);
+        std::fs::write(&log, machine.log).expect("there is room for the log");
+        let devices: Vec<Vec<String>> =
+            stopped.iter().map(|leg| leg.iter().map(|path| guest.image(path)).collect()).collect();
+        script_orderly(&mut guest, key, &devices, &log);
+        // What is tried is what md takes, where nothing is wrong with the members: the same words, the same judge.
+        let with_all = attempts_with_all(&format!("{key}s"), &devices[0]);
+        taken.extend(script_attempts(&mut guest, with_all));
+        if shape.level == Level::Raid1 {
+            let with_one = attempts_with_one(&format!("{key}s"), &devices[0]);
+            taken.extend(script_attempts(&mut guest, with_one));
+        }
     }
-    guest.script(&orderly);
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     let value = |key: String| output.text(&key);
-    for name in attempts {
-        assert_eq!(value(format!("{name}.up")), "no", "{name}: {}", value(format!("{name}.said")));
+    for name in refused {
+        let said = value(format!("{name}.said"));
+        assert_eq!(value(format!("{name}.up")), "no", "{name}: {said}");
+        // As the kernel says it of a feature that it does not know; of members that are too few it says otherwise.
+        assert!(said.contains("Invalid argument"), "{name}: {said}");
     }
-    for (key, shape) in cases() {
-        assert_eq!(value(format!("{key}.assembled")), "yes", "{shape}: {}", value(format!("{key}.refusal")));
-        assert_eq!(value(format!("{key}.stamp")), "good", "{shape}");
-        assert_eq!(value(format!("{key}.mismatch_cnt")), "0", "{shape}");
+    for name in taken {
+        assert_eq!(value(format!("{name}.up")), "yes", "{name}: {}", value(format!("{name}.said")));
+    }
+    judge_orderly(&output);
+    // mdadm has written "clean" into members of parity sets before the kernel refused them.
+    for ((key, shape, legs), (killed, log)) in cases().into_iter().zip(promised) {
+        assert!(killed.iter().flatten().all(|path| is_marked(path)), "{shape}: md has taken the mark away");
+        if legs == 1 {
+            let journal = folder.image(&format!("{key}k"), killed[0].len());
+            judge_promises(&killed[0], &journal, &WriteLog::parse(&log), &folder);
+        }
     }
 }
