@@ -133,6 +133,7 @@ fn judge_coverage(tally: &Tally) {
         Fault::CutInAssembly,
         Fault::CutInRebuild,
         Fault::CutInResync,
+        Fault::CutInMetadata,
         Fault::Kill,
         Fault::Pulled,
         Fault::Vanished,
@@ -145,7 +146,9 @@ fn judge_coverage(tally: &Tally) {
     for fault in always {
         assert!(runs_of(Mode::Bounded, fault) > 0, "no bounded run with: {fault}");
     }
-    for fault in [Fault::LostWrite, Fault::Misdirected, Fault::FlipSuperblock, Fault::Dead] {
+    let unbounded =
+        [Fault::LostWrite, Fault::Misdirected, Fault::Misread, Fault::FlipOnTheWay, Fault::FlipSuperblock, Fault::Dead];
+    for fault in unbounded {
         assert!(runs_of(Mode::Unbounded, fault) > 0, "no unbounded run with: {fault}");
     }
     let bounded = tally.lines.iter().filter(|(line, _)| line.mode == Mode::Bounded);

@@ -2,17 +2,20 @@
 
 mod support;
 
-use openraid_core::actions::{NoticeKind, ReplyStatus};
-use openraid_core::admin::{Health, MemberState};
+use openraid_core::actions::{Notice, NoticeKind, ReplyStatus};
+use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::FailReason;
-use openraid_sim::drive::Defect;
+use openraid_sim::drive::{Defect, Silent, Trap};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
+use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::Blocks;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
 use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
 
 fn load(rig: &Rig) -> Workload {
     Workload { len_max: 64 << 10, depth: 8, ..Workload::mixed(rig.session.capacity()) }
@@ -52,7 +55,7 @@ fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
             // Mirrors read one copy: have every member read.
             let array = rig.array;
             rig.session.look_at_all(&mut rig.world);
-            rig.world.admin(openraid_core::admin::AdminCommand::Scrub { array, repair: true }).unwrap();
+            rig.world.admin(AdminCommand::Scrub { array, repair: true }).unwrap();
             rig.rest();
             assert_eq!(rig.health(), Health::Optimal);
             for drive in rig.drives.clone() {
@@ -164,6 +167,76 @@ fn a_sector_that_takes_no_write_either_fails_the_member_or_is_recorded() {
         // Whatever became of the member: no byte is wrong.
         rig.session.look_at_all(&mut rig.world);
     }
+}
+
+/// What the data areas of all members hold.
+fn media(rig: &Rig) -> Vec<Vec<u8>> {
+    let drives = rig.drives.iter().map(|drive| {
+        let drive = rig.world.drive(*drive);
+        let mut bytes = vec![0; usize::try_from(drive.spec().capacity.bytes().get()).unwrap()];
+        drive.peek(DriveLba(0), &mut bytes);
+        bytes.split_off(usize::try_from(BEFORE_DATA.bytes().get()).unwrap())
+    });
+    drives.collect()
+}
+
+/// Arm the next read of a member's data.
+fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
+    let (drive, from) = place(rig, slot, 0);
+    let trap = Trap { from, len: rig.shape.member_data(slot.0), silent };
+    rig.world.drive_mut(drive).faults.trap = Some(trap);
+    drive
+}
+
+/// One read of a member goes wrong, of which the drive says nothing: once beside a host, once beside a repair.
+fn one_read_goes_wrong(silent: Silent) {
+    for shape in [Shape::raid6(5, CHUNK), Shape::raid1(3), Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        fill(&mut rig);
+        let array = rig.array;
+        let before = media(&rig);
+        let everything = |rig: &mut Rig| {
+            let starts = (0..rig.session.capacity()).step_by(64 << 10);
+            starts.flat_map(|at| rig.world.read(array, at, 64 << 10).unwrap()).collect::<Vec<u8>>()
+        };
+        let right = everything(&mut rig);
+        // No level can tell, and no data is as it should be: once.
+        let victim = arm(&mut rig, Slot(0), silent);
+        assert_ne!(everything(&mut rig), right);
+        assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
+        assert_eq!(everything(&mut rig), right);
+        // A repair tells, names the member where there is redundancy enough, and writes nothing that is wrong.
+        rig.world.take_notices();
+        let victim = arm(&mut rig, Slot(1), silent);
+        rig.world.admin(AdminCommand::Scrub { array, repair: true }).unwrap();
+        rig.rest();
+        assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
+        let found = rig.status().last_scrub_mismatches.unwrap();
+        let notices = rig.world.take_notices();
+        let named = |notice: &&Notice| match notice.kind {
+            NoticeKind::RowCorrected(_) => rig.geometry_losses() > 1 && notice.slot == Some(Slot(1)),
+            NoticeKind::RowMismatch(_) => rig.geometry_losses() == 1 && notice.slot.is_none(),
+            _ => false,
+        };
+        let told = notices.iter().filter(named).count() as u64;
+        assert!(found > 0 && told == found, "{found} rows: {notices:?}");
+        rig.world.admin(AdminCommand::Scrub { array, repair: false }).unwrap();
+        rig.rest();
+        assert_eq!(rig.status().last_scrub_mismatches, Some(0));
+        assert!(media(&rig) == before, "{shape}: the media are not as they were");
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_bit_that_flips_on_the_way_is_told_by_a_repair_which_leaves_the_medium_as_it_is() {
+    one_read_goes_wrong(Silent::FlippedOnTheWay { byte: 77, mask: 4 });
+}
+
+#[test]
+fn a_read_from_the_wrong_place_is_told_by_a_repair_which_leaves_the_medium_as_it_is() {
+    one_read_goes_wrong(Silent::Misread { from: DriveLba(BEFORE_DATA.get() + 1500) });
 }
 
 #[test]

@@ -14,30 +14,52 @@ pub enum Defect {
     Permanent,
 }
 
-/// What becomes of a write that the drive answers well and does not carry out as it was told.
+/// What becomes of a write or a read that the drive answers well and does not carry out as it was told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Silent {
-    /// Nothing reaches the medium.
+    /// Nothing of a write reaches the medium.
     Lost,
-    /// It goes to another place.
+    /// A write goes to another place.
     Misdirected {
         /// Where it goes instead.
         to: DriveLba,
     },
+    /// A read brings what stands at another place.
+    Misread {
+        /// Where that is.
+        from: DriveLba,
+    },
+    /// Bits of a byte turn over on the way to whoever reads; the medium is good.
+    FlippedOnTheWay {
+        /// Which byte of the command's first sector.
+        byte: usize,
+        /// Which bits.
+        mask: u8,
+    },
 }
 
-/// A fault that waits for the next write of which every sector lies within a window.
+impl Silent {
+    /// Does it happen to reads?
+    const fn is_of_reads(self) -> bool {
+        match self {
+            Self::Misread { .. } | Self::FlippedOnTheWay { .. } => true,
+            Self::Lost | Self::Misdirected { .. } => false,
+        }
+    }
+}
+
+/// A fault that waits for the next write, or read, of which every sector lies within a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trap {
     /// Start of the window.
     pub from: DriveLba,
     /// Its length.
     pub len: Sectors,
-    /// What becomes of the write.
+    /// What becomes of it.
     pub silent: Silent,
 }
 
-/// A place that silently holds what it should not.
+/// A place that silently holds what it should not, or of which a read has silently brought something else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {
     /// First sector.
@@ -78,7 +100,7 @@ pub struct Faults {
     pub reads: bool,
     /// Some answers are late.
     pub late: Option<Late>,
-    /// The next write into this window goes wrong without a word.
+    /// The next write into this window, or read of it, goes wrong without a word.
     pub trap: Option<Trap>,
     /// Writes of a drive that was gone before they ended, and those that a flush that failed has dropped: old, new, or in
     /// part.
@@ -101,9 +123,10 @@ impl Faults {
         self.torn.clear();
         self.refused.clear();
     }
-    /// The trap that a write runs into, once.
-    pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors) -> Option<Silent> {
-        let hit = |trap: &Trap| trap.from <= lba && lba + len <= trap.from + trap.len;
+    /// The trap that a write or a read runs into, once.
+    pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors, is_read: bool) -> Option<Silent> {
+        let inside = |trap: &Trap| trap.from <= lba && lba + len <= trap.from + trap.len;
+        let hit = |trap: &Trap| trap.silent.is_of_reads() == is_read && inside(trap);
         let trap = self.trap.filter(hit)?;
         self.trap = None;
         Some(trap.silent)

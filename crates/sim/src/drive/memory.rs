@@ -8,8 +8,9 @@
 //!   changed in between mean that somebody gave the frames away;
 //! - it fills a read's frames with junk when the command is issued, so that nobody can use them too early.
 //!
-//! Beside faults that it reports it has those that it does not: a write that is lost or goes elsewhere, a bit that
-//! flips. It keeps a list of what it got wrong that way, for the oracle only.
+//! Beside faults that it reports it has those that it does not: a write that is lost or goes elsewhere, a read that
+//! brings what stands elsewhere, a bit that flips on the medium or on the way. It keeps a list of what it got wrong that
+//! way, for the oracle only.
 //!
 //! A power cut keeps or loses every sector that was not flushed by a coin of its own, whatever the order in which
 //! the writes came: torn and reordered at sector grain. A flush covers the writes that completed before it was
@@ -303,7 +304,30 @@ impl MemoryDrive {
             Some(early) => good.copy_from_slice(&early[..good.len()]),
             None => self.current.read(command.lba, good),
         }
-        bad.map_or(Ok(()), |lba| Err(DriveError::Media { lba }))
+        match bad {
+            Some(lba) => Err(DriveError::Media { lba }),
+            None => {
+                self.misread(command, frames);
+                Ok(())
+            }
+        }
+    }
+
+    /// What a read brings may not be what stands there.
+    fn misread(&mut self, command: &DriveCommand, frames: &mut [u8]) {
+        match self.faults.spring(command.lba, command.len, true) {
+            Some(Silent::Misread { from }) => {
+                let last = DriveLba((self.spec.capacity - command.len).get());
+                self.current.read(from.min(last), frames);
+                self.remember(command.lba, command.len);
+            }
+            Some(Silent::FlippedOnTheWay { byte, mask }) => {
+                frames[byte % SECTOR_LEN] ^= mask;
+                self.remember(command.lba, Sectors(1));
+            }
+            Some(Silent::Lost | Silent::Misdirected { .. }) => unreachable!("these are of writes"),
+            None => {}
+        }
     }
 
     fn write(&mut self, command: &DriveCommand, content: Content, fua: bool) -> Result<(), DriveError> {
@@ -317,10 +341,11 @@ impl MemoryDrive {
         // A write that fails may have happened all the same.
         let refused = self.faults.write_over(command.lba, command.len);
         let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
-        if let Some(silent) = self.faults.spring(command.lba, command.len) {
+        if let Some(silent) = self.faults.spring(command.lba, command.len, false) {
             self.go_wrong(&written);
             match silent {
                 Silent::Lost => return Ok(()),
+                Silent::Misread { .. } | Silent::FlippedOnTheWay { .. } => unreachable!("these are of reads"),
                 Silent::Misdirected { to } => {
                     let last = DriveLba((self.spec.capacity - command.len).get());
                     written.lba = to.min(last);

@@ -21,6 +21,10 @@ const STEPS_LEAST: u64 = 4;
 /// The longest.
 const STEPS_MOST: u64 = 24;
 
+/// Where the chance of wrong reads comes from: the first number from 15 on by which no run that tests keep because it lost
+/// something once has become another one.
+const WRONG_READS: u64 = 107;
+
 /// Where superblocks stand, as often as they do.
 const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
 /// Data of a nested array in each of its legs, at the least.
@@ -108,6 +112,10 @@ pub enum Deed {
     LostWrite,
     /// The next write to some place goes elsewhere.
     Misdirect,
+    /// The next read of some place brings what stands elsewhere.
+    Misread,
+    /// Bits of what the next read of some place brings turn over on the way.
+    FlipOnTheWay,
     /// Bits of a superblock turn over.
     FlipSuperblock,
     /// The settings change.
@@ -258,7 +266,10 @@ impl Scenario {
             let deeds = [Some(ask), random.chance(1, 2).then_some(happen), Some(deed)];
             deeds.into_iter().flatten().map(|deed| Step { seed: random.bits(), deed }).collect::<Vec<_>>()
         });
-        let steps = steps.collect();
+        let mut steps = steps.collect();
+        if mode == Mode::Unbounded {
+            add_wrong_reads(seed, &mut steps);
+        }
         // With chance of its own: what other seeds draw stays as it is.
         let alone = scenario.policy.write_cache != WriteCache::Journal && !scenario.bitmap;
         let ppl = shape.level == Level::Raid5 && alone && Random::derived(seed, 14).chance(2, 3);
@@ -414,6 +425,19 @@ fn draw_load(random: &mut Random) -> Load {
         align: *random.pick(&[1, 512, 512, 4096]),
         mix: *random.pick(&[[40, 50, 4, 3, 3], [10, 80, 10, 0, 0], [20, 60, 1, 5, 14], [1, 4, 1, 0, 0]]),
         span: if random.chance(1, 3) { 96 << 10 } else { u64::MAX },
+    }
+}
+
+/// In some runs reads go wrong besides; others stay as they are.
+fn add_wrong_reads(seed: u64, steps: &mut Vec<Step>) {
+    let mut random = Random::derived(seed, WRONG_READS);
+    if !random.chance(1, 8) {
+        return;
+    }
+    for _ in 0..random.between(1, 3) {
+        let deed = *random.pick(&[Deed::Misread, Deed::FlipOnTheWay]);
+        let place = random.index(steps.len());
+        steps.insert(place, Step { seed: random.bits(), deed });
     }
 }
 

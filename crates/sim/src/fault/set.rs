@@ -210,6 +210,16 @@ impl Set {
         full.iter().filter(counts).count() == usize::from(self.geometry.members())
     }
 
+    /// Is something beside data on its way to a member: superblock, bitmap, log, list of bad blocks?
+    #[must_use]
+    pub fn writes_metadata(&self, world: &World) -> bool {
+        self.places().any(|place| {
+            let Some(own) = superblock_on(world, place.drive) else { return false };
+            let data = own.data_offset..own.data_offset + own.data_size;
+            world.drive(place.drive).commands_that_change().any(|command| !data.contains(&command.lba))
+        })
+    }
+
     /// Does the newest superblock say that something may be half written?
     #[must_use]
     pub fn is_dirty_on_disk(&self, world: &World) -> bool {

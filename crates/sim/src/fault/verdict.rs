@@ -79,6 +79,8 @@ pub enum Fault {
     CutInResync,
     /// Power cut in a check or repair.
     CutInScrub,
+    /// Power cut while superblocks, bitmap pages or logs of members were being written.
+    CutInMetadata,
     /// The process was killed.
     Kill,
     /// A member failed by order.
@@ -109,6 +111,10 @@ pub enum Fault {
     LostWrite,
     /// A write that went elsewhere.
     Misdirected,
+    /// A read that brought what stands elsewhere.
+    Misread,
+    /// A bit of what a read brought that flipped on the way.
+    FlipOnTheWay,
     /// Power cut of everything, and a member was gone for good.
     CutAndLoss,
     /// Power cut while a journal was replayed.
@@ -131,6 +137,7 @@ impl fmt::Display for Fault {
             Self::CutInRebuild => "power cut in rebuild",
             Self::CutInResync => "power cut in resync",
             Self::CutInScrub => "power cut in scrub",
+            Self::CutInMetadata => "power cut in metadata",
             Self::Kill => "killed",
             Self::Failed => "member failed by order",
             Self::Pulled => "drive pulled",
@@ -146,6 +153,8 @@ impl fmt::Display for Fault {
             Self::FlipSuperblock => "bit flips in superblock",
             Self::LostWrite => "lost write",
             Self::Misdirected => "misdirected write",
+            Self::Misread => "misdirected read",
+            Self::FlipOnTheWay => "bit flips on the way",
             Self::CutAndLoss => "power cut with a member",
             Self::CutInReplay => "power cut in replay",
             Self::JournalLost => "journal device lost",

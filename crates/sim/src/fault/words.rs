@@ -82,6 +82,8 @@ impl fmt::Display for Deed {
             Self::Flip => f.write_str("bits flip on a member"),
             Self::LostWrite => f.write_str("the next write to a member will be lost without a word"),
             Self::Misdirect => f.write_str("the next write to a member will go elsewhere without a word"),
+            Self::Misread => f.write_str("the next read of a member will bring what stands elsewhere, without a word"),
+            Self::FlipOnTheWay => f.write_str("bits of what the next read of a member brings will flip on the way"),
             Self::FlipSuperblock => f.write_str("bits flip in the superblock of a member"),
             Self::Policy => f.write_str("the settings are changed"),
             Self::JournalLose(how) => write!(f, "a device of the journal {how}"),

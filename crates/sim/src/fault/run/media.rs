@@ -14,6 +14,7 @@ use crate::fault::rows::Rows;
 use crate::fault::set::Place;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
+use crate::random::Random;
 
 /// Tries to find a place of a member that means something.
 const TRIES: u32 = 32;
@@ -74,20 +75,23 @@ impl Run<'_> {
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
     }
 
-    /// A write goes wrong without a word.
-    pub(super) fn trap(&mut self, elsewhere: bool) {
+    /// A command goes wrong without a word; `how` is told some place of a drive.
+    pub(super) fn trap(&mut self, fault: Fault, how: fn(DriveLba, &mut Random) -> Silent) {
         let (Some((drive, _)), Some((_, to))) = (self.somewhere(), self.somewhere()) else { return };
         let Some(superblock) = superblock_on(&self.world, drive) else { return };
         let block = self.world.drive(drive).spec().block.sectors().get();
         let to = DriveLba(to.get() / block * block).max(superblock.data_offset);
-        let silent = if elsewhere { Silent::Misdirected { to } } else { Silent::Lost };
-        self.tell(|| match silent {
-            Silent::Lost => format!("  {}: the next write is lost", self.name(drive)),
-            Silent::Misdirected { to } => {
-                format!("  {}: the next write goes to sector {} of the drive", self.name(drive), to.get())
-            }
+        let silent = how(to, &mut self.random);
+        self.tell(|| {
+            let what = match silent {
+                Silent::Lost => "the next write is lost".into(),
+                Silent::Misdirected { to } => format!("the next write goes to sector {} of the drive", to.get()),
+                Silent::Misread { from } => format!("the next read brings sector {} of the drive", from.get()),
+                Silent::FlippedOnTheWay { .. } => "bits of the next read flip".into(),
+            };
+            format!("  {}: {what}", self.name(drive))
         });
-        self.count(if elsewhere { Fault::Misdirected } else { Fault::LostWrite });
+        self.count(fault);
         let trap = Trap { from: superblock.data_offset, len: superblock.data_size, silent };
         self.world.drive_mut(drive).faults.trap = Some(trap);
     }
@@ -123,8 +127,11 @@ impl Run<'_> {
         }
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
-        let wrong_already =
-            (0..self.world.drives_len()).any(|d| !self.world.drive(super::drive_id(d)).faults.wrong.is_empty());
+        // What is wrong already, or will be when the patrol reads, is not what the patrol is judged by.
+        let wrong_already = (0..self.world.drives_len()).any(|number| {
+            let faults = &self.world.drive(super::drive_id(number)).faults;
+            !faults.wrong.is_empty() || faults.trap.is_some()
+        });
         // What the cache has kept for longer than one waits for rest may be written over the bits before the patrol comes.
         if !self.whole(set) || self.sets[set].dirty || wrong_already || !self.world.is_idle() {
             return Ok(());

@@ -25,7 +25,7 @@ use super::planted::Bug;
 use super::scenario::{Deed, Mode, Scenario, Step};
 use super::set::{Outer, Set};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
-use crate::drive::{DriveSpec, Fresh, Latency};
+use crate::drive::{DriveSpec, Fresh, Latency, Silent};
 use crate::oracle::session::Workload;
 use crate::oracle::{Content, Session};
 use crate::random::{mix, Random};
@@ -216,8 +216,13 @@ impl<'a> Run<'a> {
             Deed::Silence(time) => self.silence(time)?,
             Deed::Patrol(places) => self.patrol(places)?,
             Deed::Flip => self.flip(),
-            Deed::LostWrite => self.trap(false),
-            Deed::Misdirect => self.trap(true),
+            Deed::LostWrite => self.trap(Fault::LostWrite, |_, _| Silent::Lost),
+            Deed::Misdirect => self.trap(Fault::Misdirected, |to, _| Silent::Misdirected { to }),
+            Deed::Misread => self.trap(Fault::Misread, |from, _| Silent::Misread { from }),
+            Deed::FlipOnTheWay => self.trap(Fault::FlipOnTheWay, |_, random| Silent::FlippedOnTheWay {
+                byte: random.index(512),
+                mask: 1 << random.below(8),
+            }),
             Deed::FlipSuperblock => self.flip_superblock(),
             Deed::Policy => self.change_policy(),
             Deed::CutAndLose(again) => self.cut_and_lose(again)?,

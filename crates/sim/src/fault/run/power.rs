@@ -143,6 +143,9 @@ impl Run<'_> {
             End::CutInPart => Fault::CutInPart,
             End::Kill | End::Stop => Fault::Kill,
         });
+        if matches!(end, End::Cut | End::CutInPart) && self.sets.iter().any(|set| set.writes_metadata(&self.world)) {
+            self.count(Fault::CutInMetadata);
+        }
         let tasks: Vec<_> = self.sets.iter().filter_map(|set| self.world.status(set.array)?.task).collect();
         for task in tasks {
             self.count(match task.kind {
