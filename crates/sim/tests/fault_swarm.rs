@@ -8,7 +8,7 @@ use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
 use support::{seeds, two_at_a_time};
 
 /// Runs of the slice, and of the long run.
-const SLICE: u64 = 1_000;
+const SLICE: u64 = 2_000;
 const WHOLE: u64 = 20_000;
 /// Runs that lost something once, by what it was.
 const ONCE_LOST: &[(&str, &[u64])] = &[
