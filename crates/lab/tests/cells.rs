@@ -131,7 +131,10 @@ fn kept_cells_are_found_again_and_others_are_not() {
     store.put(&cell, &outcome).unwrap();
     let same = serde_json::to_string(&store.get(&cell).unwrap()).unwrap();
     assert_eq!(same, serde_json::to_string(&outcome).unwrap());
-    assert_eq!(store.get(&CellSpec { seed: 9, ..cell.clone() }), None);
+    let absent = CellSpec { seed: 9, ..cell.clone() };
+    assert_eq!(store.get(&absent), None);
+    store.put(&absent, &Outcome::from(Err(CellError::NotApplicable("it was opened for reading".into())))).unwrap();
+    assert_eq!(store.get(&absent), None, "the next time it may be another reason, or none");
     assert_eq!(Store::open(&folder, "another version").unwrap().get(&cell), None);
     for entry in std::fs::read_dir(&folder).unwrap() {
         std::fs::write(entry.unwrap().path(), "{\"schema\":").unwrap();

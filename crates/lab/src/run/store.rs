@@ -83,7 +83,8 @@ impl Store {
         self.folder.join(format!("{:016x}.json", cell.digest()))
     }
 
-    /// What came of a cell before, if it is kept and still holds. Failures are never kept.
+    /// What came of a cell before, if it is kept and still holds. Results alone are: why a cell has none is found at once,
+    /// and may not be so the next time, when the target is opened for writing.
     #[must_use]
     pub fn get(&self, cell: &CellSpec) -> Option<Outcome> {
         let mut text = String::new();
@@ -93,12 +94,12 @@ impl Store {
         fits.then_some(found.outcome)
     }
 
-    /// Keep what came of a cell.
+    /// Keep the result of a cell, if it has one.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn put(&self, cell: &CellSpec, outcome: &Outcome) -> Result<(), StoreError> {
-        if outcome.absence().is_some_and(|absence| !absence.not_applicable) {
+        if outcome.result().is_none() {
             return Ok(());
         }
         let written = Written { schema: CELL_SCHEMA, stamp: &self.stamp, cell, outcome };
