@@ -150,7 +150,7 @@ fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
     say("plan --system 3ware-9650se --drives 4 --levels 5,6 --effort quick --reads 70");
     say("review --methods list");
     for seed in ["1", "2"] {
-        let arrays = "--target sim:3ware-9650se --arrays single,raid1x2 --methods response-time --effort quick";
+        let arrays = "--target sim:3ware-9650se --arrays single,raid1x2,raid6x4 --methods response-time --effort quick";
         say(&format!("review {arrays} --seed {seed} --out review{seed}"));
     }
     say("compare review1 review2");

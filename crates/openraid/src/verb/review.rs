@@ -31,6 +31,9 @@ const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
 /// Methods where nobody says.
 const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
 
+/// Reasons of cells without a result that are told; all are in the results.
+const REASONS_MAX: usize = 5;
+
 /// What is to be measured.
 struct Wanted {
     methods: Vec<&'static Method>,
@@ -49,6 +52,16 @@ struct Body<'a> {
     not_applicable: usize,
     failed: usize,
     refused: Vec<String>,
+    /// Why cells have no result, the most frequent reason first.
+    absent: Vec<Absent<'a>>,
+}
+
+#[derive(Serialize)]
+struct Absent<'a> {
+    /// It makes no sense here; otherwise something went wrong.
+    not_applicable: bool,
+    reason: &'a str,
+    cells: usize,
 }
 
 #[derive(Serialize)]
@@ -260,15 +273,52 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         failed: absent(false),
         refused: refused.collect(),
     };
-    let mut text = format!(
-        "{} cells of {}; {} not applicable, {} failed\n{}",
-        body.cells, body.target, body.not_applicable, body.failed, body.report
-    );
-    let cost = results.bed.iter().filter(|line| line.starts_with("generator's own cost"));
-    for line in cost.chain(&body.refused) {
-        text.push('\n');
-        text.push_str(line);
+    let mut lines = vec![
+        format!(
+            "{} of {}; {} not applicable, {} failed",
+            counted(body.cells),
+            body.target,
+            body.not_applicable,
+            body.failed
+        ),
+        body.report.clone(),
+    ];
+    lines.extend(results.bed.iter().filter(|line| line.starts_with("generator's own cost")).cloned());
+    lines.extend(body.refused.iter().cloned());
+    lines.extend(body.absent.iter().take(REASONS_MAX).map(|absent| {
+        let what = if absent.not_applicable { "not applicable" } else { "failed" };
+        format!("{} {what}: {}", counted(absent.cells), absent.reason)
+    }));
+    if body.absent.len() > REASONS_MAX {
+        lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
     }
-    let exit = if body.failed > 0 { Exit::Failed } else { Exit::Fine };
-    context.output.answer(exit, &body, &text)
+    let own = results.methods.iter().find(|method| method.id == OWN.id);
+    let own_is_missing = own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
+    let exit = if body.failed > 0 || own_is_missing { Exit::Failed } else { Exit::Fine };
+    context.output.answer(exit, &body, &lines.join("\n"))
 }
+
+fn counted(cells: usize) -> String {
+    if cells == 1 {
+        "1 cell".into()
+    } else {
+        format!("{cells} cells")
+    }
+}
+
+/// Why cells have no result, equal reasons together, the most frequent first.
+fn reasons(results: &ReviewResults) -> Vec<Absent<'_>> {
+    let cells = results.methods.iter().flat_map(|method| &method.cells);
+    let mut found: Vec<Absent<'_>> = Vec::new();
+    for absence in cells.filter_map(|known| known.outcome.absence()) {
+        let (not_applicable, reason) = (absence.not_applicable, absence.reason.as_str());
+        match found.iter_mut().find(|known| known.not_applicable == not_applicable && known.reason == reason) {
+            Some(known) => known.cells += 1,
+            None => found.push(Absent { not_applicable, reason, cells: 1 }),
+        }
+    }
+    // What went wrong comes before what makes no sense.
+    found.sort_by_key(|absent| (absent.not_applicable, std::cmp::Reverse(absent.cells)));
+    found
+}
+        absent: reasons(results),
