@@ -1,26 +1,26 @@
 //! Two reviews side by side: cells that both have, and how far they lie apart.
 //!
 //! Cells are the same when subject, pattern, axes and state are: system, seed and effort may differ, for that is what is
-//! compared.
+//! compared; and so may drives, bus, cache and chunk where they are one throughout a method. Repetitions of a cell are one
+//! cell, whose figure is their median.
 
-use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Pattern, Subject};
-use crate::review::ReviewResults;
+use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
+use crate::report::assemble::Trial;
+use crate::review::{CellOutcome, MethodOutcome, ReviewResults};
+use crate::run::Outcome;
 use serde::Serialize;
-use std::collections::BTreeSet;
-
-/// What makes cells of two reviews the same.
-type Key<'a> = (&'a Subject, &'a Pattern, &'a Axes, &'a ArrayState);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cell that both have.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pair {
     /// Method.
     pub method: String,
-    /// Cell.
+    /// Cell: the one whose figure is that of the first review.
     pub cell: CellSpec,
     /// `IOPS`, `MB/s` or `ms`.
     pub unit: &'static str,
-    /// Its figure in the first review.
+    /// Its figure in the first review: the median of its repetitions.
     pub a: f64,
     /// Its figure in the second.
     pub b: f64,
@@ -39,33 +39,89 @@ pub struct Comparison {
     pub only_b: usize,
 }
 
+/// A cell without what may differ between two that are compared: system, repetition, effort, seed.
+#[must_use]
+pub fn key(cell: &CellSpec) -> CellSpec {
+    let mut key = CellSpec { system: String::new(), effort: Effort::NORMAL, seed: 0, ..cell.clone() };
+    key.axes.rep = None;
+    key
+}
+
+/// The cells of both as they are compared: a measured target has one array, called single whatever it is, which takes the
+/// name of the one array that a simulated review has.
+#[must_use]
+pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) {
+    let named = |own: &ReviewResults, other: &ReviewResults| {
+        let subject = the_one(own, other);
+        let cells = own.methods.iter().flat_map(move |method| cells(method, subject));
+        cells.map(|(spec, outcome)| Trial { spec, outcome: outcome.clone() }).collect()
+    };
+    (named(a, b), named(b, a))
+}
+
+/// The cells of a method as they are compared, with what came of them.
+fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Outcome)> {
+    let all = || method.cells.iter().map(|known| &known.cell.axes);
+    let Some(first) = all().next() else { return Vec::new() };
+    // What is the same in all cells is the machine's, and not what the method varies.
+    let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
+    let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
+    let size = all().all(|axes| axes.cache_mib == first.cache_mib);
+    let compared = |known: &CellOutcome| {
+        let mut cell = known.cell.clone();
+        cell.subject = subject.unwrap_or(cell.subject);
+        let axes = &mut cell.axes;
+        axes.drive = axes.drive.take().filter(|_| !drive);
+        axes.bus = axes.bus.take().filter(|_| !bus);
+        axes.chunk = axes.chunk.filter(|_| !chunk);
+        axes.cache = axes.cache.filter(|_| !cache);
+        axes.cache_mib = axes.cache_mib.filter(|_| !size);
+        cell
+    };
+    method.cells.iter().map(|known| (compared(known), &known.outcome)).collect()
+}
+
+/// The subject that all cells of a measured review are compared as, where the other is a simulated one of one array.
+fn the_one(own: &ReviewResults, other: &ReviewResults) -> Option<Subject> {
+    let arrays = |review: &ReviewResults| {
+        let cells = review.methods.iter().flat_map(|method| &method.cells);
+        cells.map(|known| known.cell.subject).collect::<BTreeSet<Subject>>()
+    };
+    let (mine, theirs) = (arrays(own), arrays(other));
+    let both = mine.len() == 1 && theirs.len() == 1;
+    (!own.simulated && other.simulated && both).then(|| theirs.first().copied()).flatten()
+}
+
+/// The results of a cell's repetitions, by method and key, in the order of first appearance.
+fn repetitions(review: &ReviewResults, subject: Option<Subject>) -> Vec<((&str, CellSpec), Vec<&CellResult>)> {
+    let mut found: Vec<((&str, CellSpec), Vec<&CellResult>)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for method in &review.methods {
+        for (cell, outcome) in cells(method, subject) {
+            let Some(result) = outcome.result() else { continue };
+            let name = (method.id.as_str(), key(&cell));
+            let place = *places.entry(name.clone()).or_insert(found.len());
+            if place == found.len() {
+                found.push((name, Vec::new()));
+            }
+            found[place].1.push(result);
+        }
+    }
+    found
+}
+
 impl Comparison {
     /// Compare.
     #[must_use]
     pub fn of(a: &ReviewResults, b: &ReviewResults) -> Self {
-        let mut pairs = Vec::new();
-        let mut only_a = 0;
-        // A measured target is called single whatever it is.
-        let any_array = a.simulated != b.simulated && arrays(a) == 1 && arrays(b) == 1;
-        for method in &a.methods {
-            let other = b.methods.iter().find(|known| known.id == method.id);
-            for known in &method.cells {
-                let Some(first) = known.outcome.result() else { continue };
-                let second = other.into_iter().flat_map(|method| &method.cells);
-                let same = |cell: &CellSpec| {
-                    let subject = if any_array { &known.cell.subject } else { &cell.subject };
-                    (subject, &cell.pattern, &cell.axes, &cell.state) == key(&known.cell)
-                };
-                let second = second.filter(|candidate| same(&candidate.cell));
-                let second = second.filter_map(|candidate| candidate.outcome.result()).next();
-                match second {
-                    Some(second) => pairs.push(pair(&method.id, first, second)),
-                    None => only_a += 1,
-                }
-            }
-        }
-        let only_b = b.results().count().saturating_sub(pairs.len());
-        Self { pairs, only_a, only_b }
+        let (first, second) = (repetitions(a, the_one(a, b)), repetitions(b, the_one(b, a)));
+        let (all_a, all_b) = (first.len(), second.len());
+        let mut second: BTreeMap<_, _> = second.into_iter().collect();
+        let pairs: Vec<Pair> = first
+            .into_iter()
+            .filter_map(|(name, results)| Some(pair(name.0, &results, &second.remove(&name)?)))
+            .collect();
+        Self { only_a: all_a - pairs.len(), only_b: all_b - pairs.len(), pairs }
     }
 
     /// The geometric mean of second by first, a figure above 1 being better in the second, of the cells of a unit.
@@ -86,16 +142,6 @@ impl Comparison {
     }
 }
 
-/// How many arrays a review is about.
-fn arrays(review: &ReviewResults) -> usize {
-    let cells = review.methods.iter().flat_map(|method| &method.cells);
-    cells.map(|known| known.cell.subject).collect::<BTreeSet<Subject>>().len()
-}
-
-fn key(cell: &CellSpec) -> Key<'_> {
-    (&cell.subject, &cell.pattern, &cell.axes, &cell.state)
-}
-
 /// The figure that a result is judged by.
 fn figure(result: &CellResult) -> (&'static str, f64) {
     match result.spec.pattern {
@@ -110,8 +156,16 @@ fn figure(result: &CellResult) -> (&'static str, f64) {
     }
 }
 
-fn pair(method: &str, first: &CellResult, second: &CellResult) -> Pair {
-    let ((unit, a), (_, b)) = (figure(first), figure(second));
+/// The result in the middle: of an even number the lower one, a run that was.
+fn median<'a>(results: &[&'a CellResult]) -> &'a CellResult {
+    let mut sorted = results.to_vec();
+    sorted.sort_by(|one, two| figure(one).1.total_cmp(&figure(two).1));
+    sorted[(sorted.len() - 1) / 2]
+}
+
+fn pair(method: &str, first: &[&CellResult], second: &[&CellResult]) -> Pair {
+    let first = median(first);
+    let ((unit, a), (_, b)) = (figure(first), figure(median(second)));
     let change_percent = if a == 0.0 { 0.0 } else { (b / a - 1.0) * 100.0 };
     Pair { method: method.into(), cell: first.spec.clone(), unit, a, b, change_percent }
 }

@@ -141,9 +141,59 @@ fn a_real_target_that_is_only_read_is_measured_as_far_as_that_goes() {
     fs::write(lab.path("other"), vec![0x5a; 8 << 20]).expect("written");
     fs::rename(lab.path("other"), lab.path("disk")).expect("renamed");
     lab.line(line).expect(0);
-    assert!(!fs::read_to_string(lab.path("out/results.json"))
-        .expect("results")
-        .contains(&own["elapsed_ns"].to_string()));
+    assert!(!kept().contains(&own["elapsed_ns"].to_string()));
+}
+
+#[test]
+fn repetitions_of_a_cell_are_compared_by_their_median() {
+    let lab = Lab::new("median");
+    let review = "review --target sim:3ware-9650se --arrays single,raid1x2 --methods response-time --effort quick";
+    lab.line(&format!("{review} --out once")).expect(0);
+    lab.line(&format!("{review} --repeat 3 --out thrice")).expect(0);
+    let compared = lab.line("compare thrice once --out page.html --json").expect(0).json();
+    let pairs = compared["pairs"].as_array().expect("a list");
+    assert_eq!((pairs.len(), &compared["only_a"], &compared["only_b"]), (4, &0.into(), &0.into()));
+    let text = fs::read_to_string(lab.path("thrice/results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for pair in pairs {
+        let (subject, op) = (&pair["cell"]["subject"], &pair["cell"]["axes"]["op"]);
+        let cells = results["methods"][0]["cells"].as_array().expect("cells").iter();
+        let mut means: Vec<f64> = cells
+            .filter(|known| known["cell"]["subject"] == *subject && known["cell"]["axes"]["op"] == *op)
+            .map(|known| known["outcome"]["measured"]["latency"]["mean_ns"].as_f64().expect("a number") / 1e6)
+            .collect();
+        means.sort_by(f64::total_cmp);
+        assert!(means.len() == 3 && means[0] < means[2], "{means:?}");
+        assert_eq!(pair["a"].as_f64(), Some(means[1]));
+    }
+    let page = fs::read_to_string(lab.path("page.html")).expect("a page");
+    assert!(!page.contains("in one of the two only") && page.contains("Response time"));
+}
+
+#[test]
+fn a_load_that_cannot_be_measured_says_why_and_fails() {
+    let lab = Lab::new("absent");
+    fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");
+    fs::write(lab.path("jobs.fio"), JOBS).expect("written");
+    // Sectors of 512 bytes: the second line reaches beyond the end of 8 MiB.
+    fs::write(lab.path("far.csv"), "0,0,4096,R,0.0\n0,16384,4096,R,0.1\n").expect("written");
+    fs::write(lab.path("writes.csv"), "0,0,4096,W,0.0\n").expect("written");
+    for (load, words) in [
+        ("far.csv", "1 cell not applicable: the trace does not fit: line 2: it reaches to byte 8392704"),
+        ("writes.csv", "1 cell not applicable: disk was opened for reading; writing needs --destroy-data"),
+        ("jobs.fio --job part", "1 cell not applicable: the load uses bytes 1073741824 to"),
+    ] {
+        let folder = load.replace([' ', '.'], "-");
+        let ran = lab.line(&format!("review --target disk --load {load} --seconds 1 --out {folder}")).expect(2);
+        assert!(ran.text().contains(words), "{load}: {}", ran.text());
+    }
+    // Where something was measured it is no failure.
+    let line =
+        "review --target sim:3ware-9650se --arrays single,raid6x4 --effort quick --methods response-time --out x";
+    let ran = lab.line(line).expect(0);
+    assert!(ran.text().contains("4 cells of sim:3ware-9650se; 2 not applicable") && ran.text().contains("RAID 6"));
+    let json = lab.line(&format!("{line} --json")).expect(0).json();
+    assert_eq!((&json["absent"][0]["cells"], &json["absent"][1]), (&2.into(), &serde_json::Value::Null));
 }
 
 #[test]

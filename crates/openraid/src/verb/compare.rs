@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use openraid_lab::compare::{Comparison, Pair};
+use openraid_lab::compare::{trials, Comparison, Pair};
 use openraid_lab::report;
 use openraid_lab::review::{ReviewResults, REVIEW_SCHEMA};
 use openraid_lab::run::write_atomically;
@@ -40,7 +40,7 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     }
     let size = |pair: &Pair| pair.change_percent.abs();
     comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));
-    let (first, second) = (a.trials(), b.trials());
+    let (first, second) = trials(&a, &b);
     let body = Body { a: a.target, b: b.target, mean_ratio: comparison.mean_ratio(), comparison };
     if let Some(file) = &arguments.out {
         let page = report::assemble::comparison((&body.a, &body.b), &first, &second);

@@ -8,18 +8,15 @@ use super::curve::{axes_words, grouped, lines_of, named_axes, reason, varying};
 use super::figure::{subject, title, Figure};
 use super::{outstanding_axis, Trial};
 use crate::cell::CellSpec;
-
-/// Cells are the same if all but the system is: then two systems can be compared, too.
-fn same(a: &CellSpec, b: &CellSpec) -> bool {
-    a.subject == b.subject && a.pattern == b.pattern && a.axes == b.axes && a.state == b.state
-}
+use crate::compare::key;
+use std::collections::BTreeSet;
 
 /// The report of a comparison: a table for each load with both figures and the change, and, where the cells run over
 /// the queue, both runs in one chart with the error of the first against the second.
 #[must_use]
 pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Review {
-    let both: Vec<&Trial> =
-        first.iter().filter(|one| second.iter().any(|other| same(&one.spec, &other.spec))).collect();
+    let (ours, theirs) = (keys(first.iter()), keys(second.iter()));
+    let both: Vec<&Trial> = first.iter().filter(|one| theirs.contains(&key(&one.spec))).collect();
     let mut review = Review {
         title: format!("{} and {}", names.0, names.1),
         bed: vec![Fact::new("first", names.0), Fact::new("second", names.1)],
@@ -37,7 +34,7 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
         section.tables.push(table);
         review.sections.push(section);
     }
-    let left_out = first.len() + second.len() - 2 * both.len();
+    let left_out = ours.symmetric_difference(&theirs).count();
     review.summary.push(format!("{alike} of {all} results differ by at most {}.", percent(NOISE)));
     if left_out > 0 {
         review.summary.push(format!("{left_out} cells are in one of the two only and are left out."));
@@ -46,9 +43,15 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
     review
 }
 
+/// The cells of some trials, without what may differ between two that are compared.
+fn keys<'a>(trials: impl Iterator<Item = &'a Trial>) -> BTreeSet<CellSpec> {
+    trials.map(|trial| key(&trial.spec)).collect()
+}
+
 /// All trials of a run with the same cell.
 fn partners<'a>(trials: &[&Trial], run: &'a [Trial]) -> Vec<&'a Trial> {
-    run.iter().filter(|other| trials.iter().any(|one| same(&one.spec, &other.spec))).collect()
+    let wanted = keys(trials.iter().copied());
+    run.iter().filter(|other| wanted.contains(&key(&other.spec))).collect()
 }
 
 fn table(
