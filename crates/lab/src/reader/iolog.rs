@@ -30,23 +30,27 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         }
         let (name, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let rest: Vec<&str> = words.collect();
+        let kind = match action {
+            "add" | "open" | "close" | "wait" => None,
+            "read" => Some(IoKind::Read),
+            "write" => Some(IoKind::Write),
+            "sync" | "datasync" => Some(IoKind::Flush),
+            "trim" => return Err(ReadError::at(line, "trims are not understood; remove them")),
+            "" => return Err(ReadError::at(line, format!("{} has no action of an iolog", shown(text)))),
+            other => return Err(ReadError::at(line, format!("{} is no action of an iolog", shown(other)))),
+        };
+        // Only now: what is no line of an iolog names no file.
         if file.as_deref().is_some_and(|known| known != name) {
             return Err(ReadError::at(line, format!("{} is a second file; make one trace of each", shown(name))));
         }
         file.get_or_insert_with(|| name.to_owned());
-        let kind = match action {
-            "add" | "open" | "close" => continue,
-            "wait" => {
+        let Some(kind) = kind else {
+            if action == "wait" {
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok()).and_then(|us| us.checked_mul(1000));
                 let wait = wait.and_then(|wait| now.checked_add(wait));
                 now = wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds"))?;
-                continue;
             }
-            "read" => IoKind::Read,
-            "write" => IoKind::Write,
-            "sync" | "datasync" => IoKind::Flush,
-            "trim" => return Err(ReadError::at(line, "trims are not understood; remove them")),
-            other => return Err(ReadError::at(line, format!("{} is no action of an iolog", shown(other)))),
+            continue;
         };
         let number = |at: usize| rest.get(at).and_then(|word| word.parse::<u64>().ok());
         let place = if kind == IoKind::Flush { Some((0, 0)) } else { number(0).zip(number(1)) };

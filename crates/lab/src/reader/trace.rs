@@ -66,13 +66,14 @@ impl TraceFormat {
         if first_line.starts_with("fio version") {
             return Some(Self::FioIolog);
         }
-        // A line of the SPC may have as many fields as one of MSR: what tells them apart is where the direction stands.
+        // A line of the SPC may have as many fields as one of MSR, and either may be cut short: what tells them apart is
+        // how the direction is written.
         let fields: Vec<&str> = first_line.split(',').map(str::trim).collect();
-        let direction = fields.get(3).is_some_and(|field| matches!(*field, "R" | "r" | "W" | "w"));
-        match fields.len() {
-            5.. if direction => Some(Self::Spc),
-            7 => Some(Self::MsrCsv),
-            5.. => Some(Self::Spc),
+        match (fields.get(3).copied().unwrap_or_default(), fields.len()) {
+            ("Read" | "read" | "Write" | "write", _) => Some(Self::MsrCsv),
+            ("R" | "r" | "W" | "w", 5..) => Some(Self::Spc),
+            (_, 7) => Some(Self::MsrCsv),
+            (_, 5..) => Some(Self::Spc),
             _ => None,
         }
     }
@@ -230,6 +231,7 @@ mod tests {
         for (line, format) in [(iolog, TraceFormat::FioIolog), (msr, TraceFormat::MsrCsv), (spc, TraceFormat::Spc)] {
             assert_eq!(TraceFormat::of(line.lines().next().unwrap()), Some(format));
         }
+        assert_eq!(TraceFormat::of("128166372003061629,src1,0,Read,4096"), Some(TraceFormat::MsrCsv), "cut short");
         // Optional fields make an SPC line as long as one of MSR.
         let long = "0,8,8192,R,0.000000,more,fields\n0,0,512,w,0.001500,more,fields\n";
         assert_eq!(TraceFormat::of(long.lines().next().unwrap()), Some(TraceFormat::Spc));
@@ -256,11 +258,14 @@ mod tests {
             (MsrCsv, "10,h,0,Seek,0,512,1\n", "line 1: \"Seek\" is neither Read nor Write"),
             (MsrCsv, "10,h,0,Read,0,513,1\n", "line 1: a request of 513 bytes"),
             (MsrCsv, "10,h,0,Read,18446744073709551104,1024,1\n", "line 1: a request of 1024 bytes"),
+            (MsrCsv, "10,h,0,Read,0\n", "line 1: \"10,h,0,Read,0\" has 5 fields, 7 are expected"),
             (Spc, "0,0,4096,R,0.5\n0,0,4096,R,0.4\n", "line 2: its time lies before"),
             (Spc, "0,0,4096,R,later\n", "line 1: \"later\" is no time"),
             (Spc, "0,99999999999999999999,4096,R,0\n", "line 1: \"99999999999999999999\" is no place"),
             (FioIolog, "fio version 9 iolog\n", "line 1: \"fio version 9 iolog\" is no iolog"),
             (FioIolog, "fio version 2 iolog\nf jump 0 512\n", "line 2: \"jump\" is no action"),
+            (FioIolog, "fio version 2 iolog\nf read 0 512\ngarbage\n", "line 3: \"garbage\" has no action"),
+            (FioIolog, "fio version 2 iolog\nf read 0 512\ng h i j\n", "line 3: \"h\" is no action"),
             (FioIolog, "fio version 2 iolog\nf read 0 512\ng read 0 512\n", "line 3: \"g\" is a second file"),
             (FioIolog, "fio version 3 iolog\n5 f read 0 512\n4 f read 0 512\n", "line 3: its time lies before"),
             (FioIolog, "", "no request in it"),
