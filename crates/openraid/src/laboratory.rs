@@ -13,7 +13,7 @@ use openraid_lab::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::Library;
 use openraid_units::Nanos;
 
-use crate::arguments::{CacheWord, EffortWord, LoadArguments, WayWord};
+use crate::arguments::{CacheWord, EffortWord, LoadArguments, MachineArguments, WayWord};
 use crate::exit::Failure;
 
 /// The profiles that are built in, and those of a folder.
@@ -152,11 +152,33 @@ fn seconds(what: &str, time: Option<Nanos>) -> Result<Option<u32>, String> {
     fits.map(Some).ok_or_else(|| format!("{what} of {time} is not possible; give whole seconds, one day at most"))
 }
 
-fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
-    let bytes = |what: &str, size: Option<openraid_units::Bytes>| {
-        let small = size.map(|size| u32::try_from(size.get()));
-        small.transpose().map_err(|_| Failure::usage(format!("--{what}: give at most 4 GiB")))
+/// Bytes that an option takes, as an axis has them.
+fn bytes(what: &str, size: Option<openraid_units::Bytes>) -> Result<Option<u32>, Failure> {
+    let small = size.map(|size| u32::try_from(size.get()));
+    small.transpose().map_err(|_| Failure::usage(format!("--{what}: give at most 4 GiB")))
+}
+
+/// The axes of a machine.
+///
+/// # Errors
+/// A value that cannot be.
+pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
+    let axes = Axes {
+        drive: arguments.drive.clone(),
+        cache: arguments.cache.map(|cache| match cache {
+            CacheWord::Wb => CacheMode::WriteBack,
+            CacheWord::Wt => CacheMode::WriteThrough,
+        }),
+        cache_mib: arguments.cache_mib,
+        bus: arguments.bus.clone(),
+        chunk: bytes("chunk", arguments.chunk)?,
+        ..Axes::default()
     };
+    axes.check().map_err(|error| flagged(&error))?;
+    Ok(axes)
+}
+
+fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
     let axes = Axes {
         rd: arguments.reads,
         qd: arguments.depth,
@@ -166,15 +188,8 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
             WayWord::Read => Direction::Read,
             WayWord::Write => Direction::Write,
         }),
-        cache: arguments.cache.map(|cache| match cache {
-            CacheWord::Wb => CacheMode::WriteBack,
-            CacheWord::Wt => CacheMode::WriteThrough,
-        }),
-        cache_mib: arguments.cache_mib,
-        bus: arguments.bus.clone(),
-        chunk: bytes("chunk", arguments.chunk)?,
         zone: arguments.first_32_gb.then_some(ZoneChoice::First32g),
-        ..Axes::default()
+        ..machine(&arguments.machine)?
     };
     axes.check().map_err(|error| flagged(&error))?;
     Ok(axes)
@@ -191,6 +206,8 @@ pub fn flagged(error: &AxisError) -> Failure {
         "cache_mib" => "--cache-mib",
         "zone" => "--first-32-gb",
         "drive" => "--drive",
+        "bus" => "--bus",
+        "chunk" => "--chunk",
         other => other,
     };
     Failure::usage(format!("{option}: {}", error.reason))

@@ -27,13 +27,15 @@ pub struct Suite {
     pub repeat: u32,
     /// The load of the method [`OWN`], where there is one.
     pub own: Option<(Pattern, Axes)>,
+    /// Drives, bus, cache and chunk of a simulated machine, where a method says nothing else.
+    pub machine: Axes,
 }
 
 impl Suite {
     /// A suite that measures everything once.
     #[must_use]
     pub fn new(system: &str, subjects: Vec<Subject>, effort: Effort, seed: u64) -> Self {
-        Self { system: system.into(), subjects, effort, seed, repeat: 1, own: None }
+        Self { system: system.into(), subjects, effort, seed, repeat: 1, own: None, machine: Axes::default() }
     }
 }
 
@@ -77,7 +79,10 @@ impl Method {
     /// Its cells, subject by subject. A method that repeats its cells by itself is not repeated once more.
     #[must_use]
     pub fn cells(&self, suite: &Suite) -> Vec<CellSpec> {
-        let cells = (self.cells)(suite);
+        let mut cells = (self.cells)(suite);
+        for cell in &mut cells {
+            cell.axes = std::mem::take(&mut cell.axes).or(&suite.machine);
+        }
         if suite.repeat <= 1 {
             return cells;
         }
@@ -162,6 +167,19 @@ mod tests {
     }
 
     #[test]
+    #[test]
+    fn a_machine_goes_with_every_cell_that_says_nothing_else() {
+        let axes = Axes { drive: Some("wd740gd".into()), cache_mib: Some(64), ..Axes::default() };
+        let own = Suite { machine: axes, ..suite() };
+        let sizes = |name: &str| -> BTreeSet<Option<u32>> {
+            let cells = find(name).unwrap().cells(&own);
+            assert!(cells.iter().all(|cell| cell.axes.drive.as_deref() == Some("wd740gd")));
+            cells.iter().map(|cell| cell.axes.cache_mib).collect()
+        };
+        assert_eq!(sizes("database"), BTreeSet::from([Some(64)]));
+        assert_eq!(sizes("cache-sizes").len(), 7);
+    }
+
     fn a_load_of_ones_own_is_a_cell_for_each_subject() {
         let axes = Axes { qd: Some(4), ..Axes::default() };
         let own = Suite { own: Some((Pattern::WebServer, axes)), ..suite() };

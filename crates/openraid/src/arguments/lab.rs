@@ -34,6 +34,26 @@ pub enum WayWord {
     Write,
 }
 
+/// What a simulated machine is besides its controller, for all verbs that have one.
+#[derive(Args, Debug, Clone)]
+pub struct MachineArguments {
+    /// The drives: a profile's name [default: those that the controller's profile names]
+    #[arg(long, value_name = "PROFILE")]
+    pub drive: Option<String>,
+    /// Write cache of controller and drives [default: what the controller has]
+    #[arg(long, value_name = "MODE")]
+    pub cache: Option<CacheWord>,
+    /// Size of the controller's cache, MiB
+    #[arg(long, value_name = "MIB")]
+    pub cache_mib: Option<u32>,
+    /// Another host bus: a profile's name
+    #[arg(long, value_name = "BUS")]
+    pub bus: Option<String>,
+    /// Chunk
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub chunk: Option<Bytes>,
+}
+
 /// What the load is, for verbs that take one.
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
@@ -62,18 +82,9 @@ pub struct LoadArguments {
     /// Use the first 32 GB only
     #[arg(long)]
     pub first_32_gb: bool,
-    /// Write cache of controller and drives [default: what the controller has]
-    #[arg(long, value_name = "MODE")]
-    pub cache: Option<CacheWord>,
-    /// Size of the controller's cache, MiB
-    #[arg(long, value_name = "MIB")]
-    pub cache_mib: Option<u32>,
-    /// Another host bus: a profile's name
-    #[arg(long, value_name = "BUS")]
-    pub bus: Option<String>,
-    /// Chunk
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    pub chunk: Option<Bytes>,
+    /// The machine
+    #[command(flatten)]
+    pub machine: MachineArguments,
     /// How much is measured
     #[arg(long, value_name = "HOW", default_value = "normal")]
     pub effort: EffortWord,
@@ -105,9 +116,6 @@ pub struct SimulateArguments {
     /// The controller: a profile's name
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
-    /// The drives: a profile's name [default: those that the controller's profile names]
-    #[arg(long, value_name = "PROFILE")]
-    pub drive: Option<String>,
     /// The load
     #[command(flatten)]
     pub load: LoadArguments,
@@ -138,6 +146,7 @@ typed, on the terminal or with --name. Methods that make no sense on it say why.
 Examples:
   openraid review --methods list
   openraid review --target sim:3ware-9650se --arrays single,raid0x2,raid5x4 --methods database,sequential --out review
+  openraid review --target sim:openraid --drive exos_x18_18tb --cache-mib 512 --arrays raid6x8 --out larger-cache
   openraid review --target /dev/sdx --methods web-server,transfer-graph --out sdx
   openraid review --target /dev/sdx --methods all --destroy-data --out sdx
   openraid review --target sim:openraid --arrays raid5x8,raid6x8 --load trace.csv --out trace
@@ -159,6 +168,9 @@ pub struct ReviewArguments {
     /// The job, or the access specification, of a file that holds several
     #[arg(long, value_name = "NAME", requires = "load")]
     pub job: Option<String>,
+    /// The simulated machine
+    #[command(flatten)]
+    pub machine: MachineArguments,
     /// Measure every cell so often; the report shows the median and from the lowest to the highest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
@@ -176,7 +188,7 @@ pub struct ReviewArguments {
     pub seed: u64,
     /// Threads for simulated targets [default: one for each processor]
     #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
+    pub jobs: Option<std::num::NonZeroUsize>,
     /// A folder with profiles of your own
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
@@ -194,7 +206,8 @@ pub struct ReviewArguments {
 /// What `compare` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Compared are cells with the same array, load, axes and state; system, seed and effort may differ. A measured target has \
+Compared are cells with the same array, load, axes and state; system, drives, bus, cache, chunk, seed and effort may \
+differ, and of repetitions the median counts. A measured target has \
 one array, which is compared with whatever single array the other review has: so a prediction is held against service.
 
 Example:
@@ -271,9 +284,6 @@ pub struct PlanArguments {
     /// How many drives
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub drives: u16,
-    /// The drives: a profile's name [default: those that the controller's profile names]
-    #[arg(long, value_name = "PROFILE")]
-    pub drive: Option<String>,
     /// The controller: a profile's name
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,

@@ -1,13 +1,21 @@
-//! Progress on a terminal: a bar with rate and time left; nothing where standard error is no terminal.
+//! Progress on a terminal: a bar with rate and time left. Where standard error is no terminal, things that are counted have a
+//! line now and then, and bytes nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::quantity::{eta_seconds, human_rate, human_seconds};
 
+/// Time between two lines where there is no bar.
+const LINE_MILLIS: u64 = 30_000;
+
 /// A bar over bytes.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    /// When the last line was written, from the begin.
+    told_millis: AtomicU64,
 }
 
 impl Progress {
@@ -21,7 +29,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(total_bytes), target);
         bar.set_style(style());
         bar.set_prefix(what.to_owned());
-        Self { bar }
+        Self { bar, told_millis: AtomicU64::new(0) }
     }
 
     /// A bar for so many things, with a word in front.
@@ -39,6 +47,10 @@ impl Progress {
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
         let left = millis.checked_mul(total.saturating_sub(done)).and_then(|all| all.checked_div(done));
         let words = left.map_or_else(String::new, |left| format!("{} left", human_seconds(left.div_ceil(1000))));
+        if self.bar.is_hidden() && millis >= self.told_millis.load(Ordering::Relaxed) + LINE_MILLIS {
+            self.told_millis.store(millis, Ordering::Relaxed);
+            eprintln!("{}: {done} of {total}, {words}", self.bar.prefix());
+        }
         self.bar.set_message(words);
         self.bar.set_position(done);
     }

@@ -38,7 +38,7 @@ struct Body {
 /// Do it.
 ///
 /// # Errors
-/// No such level, profile or load.
+/// No such level, profile or load. Where none of the levels can be it fails, with the reasons.
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let Load { pattern, axes, trace: None } = asked(&arguments.load)? else {
@@ -54,7 +54,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     }
     let request = PlanRequest {
         system: arguments.system.clone(),
-        drive: arguments.drive.clone(),
+        drive: arguments.load.machine.drive.clone(),
         drives: arguments.drives,
         levels,
         pattern,
@@ -81,7 +81,8 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
     drop(progress);
-    Ok(context.output.answer(Exit::Fine, &body, &text(&body, outstanding)))
+    let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Failed };
+    Ok(context.output.answer(exit, &body, &text(&body, outstanding)))
 }
 
 fn level(word: &str) -> Result<Level, Failure> {
@@ -109,10 +110,12 @@ fn text(body: &Body, outstanding: u32) -> String {
             Planned::Possible(plan) => table.row(row(plan, outstanding)),
         }
     }
-    let mut lines = vec![
-        format!("{} drives behind {}, {}: requests a second / mean latency", body.drives, body.system, body.load),
-        table.text().trim_end().into(),
-    ];
+    let mut lines = Vec::new();
+    if impossible.len() < body.levels.len() {
+        let (drives, system, load) = (body.drives, &body.system, &body.load);
+        lines.push(format!("{drives} drives behind {system}, {load}: requests a second / mean latency"));
+        lines.push(table.text().trim_end().into());
+    }
     lines.extend(impossible);
     lines.extend(body.advice.iter().cloned());
     lines.join("\n")

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use openraid_lab::cell::{Axes, CellSpec, Pattern, Subject};
-use openraid_lab::method::{find, methods, Method, Suite, OWN};
+use openraid_lab::method::{find, methods, rules, Method, Suite, OWN};
 use openraid_lab::metrics::fio;
 use openraid_lab::reader::Trace;
 use openraid_lab::report;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::{compare, Context};
 use crate::arguments::{EffortWord, ReviewArguments};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{effort, library, load, may_be_written, refused, Load};
+use crate::laboratory::{effort, library, load, machine, may_be_written, refused, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
@@ -67,6 +67,14 @@ struct Absent<'a> {
 #[derive(Serialize)]
 struct ListBody {
     methods: Vec<Listed>,
+    /// What holds for all of them.
+    rules: Vec<Rule>,
+}
+
+#[derive(Serialize)]
+struct Rule {
+    id: &'static str,
+    text: &'static str,
 }
 
 #[derive(Serialize)]
@@ -93,7 +101,8 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
         Choice::Simulated(system) => simulated(system, arguments, wanted, &library)?,
         real => real::review(real, arguments, wanted, context)?,
     };
-    write(&arguments.out, &results, &page(&choice, &library, &results)?)?;
+    let machine = machine(&arguments.machine)?;
+    write(&arguments.out, &results, &page(&choice, &library, &machine, &results)?)?;
     Ok(told(&results, &arguments.out, context))
 }
 
@@ -121,8 +130,11 @@ fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
 fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'static Method>, Failure> {
     let all = words.clone().any(|word| word == "all");
     let method = |word: &str| {
-        find(word).ok_or_else(|| {
-            Failure::usage(format!("there is no method {word:?}; `openraid review --methods list` shows them"))
+        find(word).ok_or_else(|| match rules().iter().find(|(id, _)| id.eq_ignore_ascii_case(word)) {
+            Some((id, text)) => Failure::usage(format!(
+                "{id} is a rule that holds for every method, none by itself; leave it out: {text}"
+            )),
+            None => Failure::usage(format!("there is no method {word:?}; `openraid review --methods list` shows them")),
         })
     };
     let named = words.filter(|word| *word != "all").map(method).collect::<Result<Vec<&Method>, Failure>>()?;
@@ -130,7 +142,8 @@ fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'stat
 }
 
 /// May the results of a target go into a folder? What is there must be a review of the same target, or nothing.
-fn guard(folder: &Path, target: &str) -> Result<(), Failure> {
+fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
+    let target = &facts.name;
     let path = folder.join("results.json");
     match std::fs::symlink_metadata(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -143,11 +156,17 @@ fn guard(folder: &Path, target: &str) -> Result<(), Failure> {
         _ => {
             let known = compare::read(&path)
                 .map_err(|error| Failure::usage(format!("{error}; nothing is replaced: name another folder")))?;
-            if known.target != target {
+            if known.target != *target {
                 return Err(Failure::usage(format!(
                     "{}: it holds a review of {}, not of {target}; name another folder",
                     folder.display(),
                     known.target
+                )));
+            }
+            if facts.simulated && known.bed != facts.bed {
+                return Err(Failure::usage(format!(
+                    "{}: it holds a review of {target} with other drives, bus, cache or chunk; name another folder",
+                    folder.display()
                 )));
             }
         }
@@ -158,22 +177,34 @@ fn guard(folder: &Path, target: &str) -> Result<(), Failure> {
 fn list(context: &Context) -> Exit {
     let listed =
         |method: &Method| Listed { id: method.id, name: method.name, title: method.title, question: method.question };
-    let body = ListBody { methods: methods().iter().map(listed).collect() };
+    let body = ListBody {
+        methods: methods().iter().chain([&OWN]).map(listed).collect(),
+        rules: rules().iter().map(|(id, text)| Rule { id, text }).collect(),
+    };
     let mut table = Table::new(&["NUMBER", "NAME", "QUESTION"]);
     for method in &body.methods {
         table.row([method.id, method.name, method.question]);
     }
-    context.output.answer(Exit::Fine, &body, &table.text())
+    let rules = body.rules.iter().map(|rule| format!("{}  {}", rule.id, rule.text));
+    let rules: Vec<String> = std::iter::once("\nRules that hold for every method:".to_owned()).chain(rules).collect();
+    context.output.answer(Exit::Fine, &body, &format!("{}{}", table.text(), rules.join("\n")))
+}
+
+/// The single drive of a simulated machine, for its test bed.
+fn of_machine(system: &str, machine: &Axes, seed: u64) -> CellSpec {
+    CellSpec { seed, ..CellSpec::new(system, Subject::Single, Pattern::Database).with(machine.clone()) }
 }
 
 /// The test bed of a simulated system: that of its single drive.
-fn simulated_facts(library: &Library, system: &str, seed: u64) -> Result<TargetFacts, Failure> {
-    let cell = CellSpec { seed, ..CellSpec::new(system, Subject::Single, Pattern::Database) };
+fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -> Result<TargetFacts, Failure> {
+    let cell = of_machine(system, machine, seed);
     let spec = openraid_lab::cell::machine_spec(library, &cell).map_err(Failure::usage)?;
     let mut array = spec.clone();
     // Every controller has one level or another.
     if let Some(rule) = array.controller.levels.first() {
+        let chunk = array.array.chunk;
         array.array = openraid_sim::timing::machine::ArraySpec::new(rule.level, rule.members_min);
+        array.array.chunk = chunk;
     }
     let target = SimTarget::new(&format!("sim:{system}"), &array, library).map_err(Failure::failed)?;
     let mut facts = target.facts().clone();
@@ -202,30 +233,35 @@ fn simulated(
     let subjects = words.iter().map(|word| word.parse().map_err(Failure::usage));
     let subjects = subjects.collect::<Result<Vec<Subject>, Failure>>()?;
     let amount = effort(arguments.effort.unwrap_or(EffortWord::Normal));
-    let suite =
-        Suite { repeat: arguments.repeat, own: wanted.own, ..Suite::new(system, subjects, amount, arguments.seed) };
-    for cell in OWN.cells(&suite) {
+    let machine = machine(&arguments.machine)?;
+    let facts = simulated_facts(library, system, &machine, arguments.seed)?;
+    let suite = Suite {
+        repeat: arguments.repeat,
+        own: wanted.own,
+        machine,
+        ..Suite::new(system, subjects, amount, arguments.seed)
+    };
+    for cell in wanted.methods.iter().flat_map(|method| method.cells(&suite)) {
         cell.check().map_err(|error| refused(error.into()))?;
     }
-    let facts = simulated_facts(library, system, arguments.seed)?;
-    guard(&arguments.out, &facts.name)?;
+    guard(&arguments.out, &facts)?;
     let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let trace = wanted.trace.as_ref();
     let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
-    let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells().len() as u64));
     let ended = |done: usize| progress.lock().expect("nobody panics with the lock").counted(done as u64);
     performance.simulated(library, &facts, threads, ended).map_err(Failure::failed)
 }
 
 /// The report as a page.
-fn page(choice: &Choice, library: &Library, results: &ReviewResults) -> Result<String, Failure> {
+fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResults) -> Result<String, Failure> {
     let (mut bed, ceilings) = match choice {
         Choice::Simulated(system) => {
-            let cell = CellSpec { seed: results.seed, ..CellSpec::new(system, Subject::Single, Pattern::Database) };
+            let cell = of_machine(system, machine, results.seed);
             let bed = assemble::bed(library, &cell).map_err(Failure::usage)?;
-            (bed, assemble::limits(library, system).map_err(Failure::usage)?)
+            (bed, assemble::limits(library, &cell).map_err(Failure::usage)?)
         }
         _ => (results.bed.iter().map(|line| fact(line)).collect(), Vec::new()),
     };
@@ -272,6 +308,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         not_applicable: absent(true),
         failed: absent(false),
         refused: refused.collect(),
+        absent: reasons(results),
     };
     let mut lines = vec![
         format!(
@@ -321,4 +358,3 @@ fn reasons(results: &ReviewResults) -> Vec<Absent<'_>> {
     found.sort_by_key(|absent| (absent.not_applicable, std::cmp::Reverse(absent.cells)));
     found
 }
-        absent: reasons(results),

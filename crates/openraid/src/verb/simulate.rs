@@ -63,9 +63,8 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
         _ => ArrayState::Healthy,
     };
-    let mut cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
-    cell.axes.drive = arguments.drive.clone();
-    cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
+    let cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
+    let cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
     let result = match (trace, arguments.explain) {
         (Some(trace), count) => replay(&library, &cell, &trace, count),
         (None, None) => run_cell(&library, &cell).map(|result| (result, Vec::new())),

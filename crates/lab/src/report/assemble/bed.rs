@@ -1,7 +1,7 @@
 //! The test bed of a simulated system, and what its ways can carry.
 
 use super::super::data::Fact;
-use crate::cell::CellSpec;
+use crate::cell::{CacheMode, CellSpec};
 use crate::metrics::Scheme;
 use openraid_models::{Library, LookupError};
 use openraid_units::Bytes;
@@ -22,13 +22,13 @@ fn mbps(rate: openraid_models::Rate) -> f64 {
     rate.0 as f64 / 1e6
 }
 
-/// What the bus of a system and its controller's data path can carry.
+/// What the bus of a cell's machine and its controller's data path can carry.
 ///
 /// # Errors
 /// A profile that is not there.
-pub fn limits(library: &Library, system: &str) -> Result<Vec<Ceiling>, LookupError> {
-    let controller = library.controller(system)?;
-    let bus = library.bus(&controller.bus)?;
+pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, LookupError> {
+    let controller = library.controller(&cell.system)?;
+    let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
     let mut found =
         vec![Ceiling { name: bus.title.clone(), read_mbps: mbps(bus.read.value), write_mbps: mbps(bus.write.value) }];
     if let Some(path) = &controller.data_path {
@@ -50,6 +50,14 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError>
     let drive = library.drive(cell.axes.drive.as_deref().unwrap_or(&controller.drive))?;
     let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
     let host = library.host(&controller.host)?;
+    let cache = cell.axes.cache_mib.map_or(controller.cache.value, |mib| Bytes::mib(u64::from(mib)));
+    let way = match cell.axes.cache {
+        Some(CacheMode::WriteThrough) => ", write-through",
+        Some(CacheMode::WriteBack) => ", write-back",
+        None => "",
+    };
+    let cache = format!("{}{way}", amount(cache));
+    let chunk = cell.axes.chunk.map_or(controller.chunk.value, |bytes| Bytes(u64::from(bytes)));
     let mut facts = vec![
         Fact::new("target", format!("simulated: the engine itself on models, profile {}", controller.head.name)),
         Fact::new("controller", format!("{} ({})", controller.head.title, controller.head.year)),
@@ -59,8 +67,8 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError>
             format!("{}: {:.0} MB/s read, {:.0} MB/s written", bus.title, mbps(bus.read.value), mbps(bus.write.value)),
         ),
         Fact::new("host", host.head.title.clone()),
-        Fact::new("cache", amount(controller.cache.value)),
-        Fact::new("chunk", amount(controller.chunk.value)),
+        Fact::new("cache", cache),
+        Fact::new("chunk", amount(chunk)),
         Fact::new("seed", cell.seed.to_string()),
         Fact::new("version", format!("openraid {}", env!("CARGO_PKG_VERSION"))),
     ];

@@ -48,13 +48,14 @@ pub(super) fn review(
         })
     };
     let mut facts = open(4096, 1).map_err(Failure::cannot_tell)?.facts().clone();
-    guard(&arguments.out, &facts.name)?;
+    guard(&arguments.out, &facts)?;
     let stamp = stamp(choice, &facts, arguments.precondition);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
         let open = || open(FILL_BYTES, FILL_DEPTH).map_err(Failure::failed);
         precondition(open, &arguments.out.join(FILLED), &stamp, context)?;
     }
+    facts.bed.extend(versions());
     facts.bed.push(overhead());
     let suite = Suite {
         repeat: arguments.repeat,
@@ -71,16 +72,29 @@ pub(super) fn review(
     let fit = performance.methods.iter().filter(|method| method.refusal(&facts).is_none());
     let total: usize = fit.map(|method| method.cells(&performance.suite).len()).sum();
     let progress = Progress::counting("cells", total as u64);
-    performance.real(&facts, open, |done| progress.counted(done as u64)).map_err(Failure::failed)
+    performance.real(&facts, open, |done| progress.counted(done as u64)).map_err(|error| {
+        let kept = arguments.out.join("cells");
+        Failure::failed(format!(
+            "{error}. What was measured is kept in {}: the same line goes on there",
+            kept.display()
+        ))
+    })
 }
 
 /// Options that have no meaning here.
 fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> {
+    const WHAT_IT_IS: &str = "it is what it is";
+    let machine = &arguments.machine;
     let simulated_only = [
         ("arrays", arguments.arrays.is_some(), "a real target is one array"),
         ("effort", arguments.effort.is_some(), "give --seconds"),
         ("jobs", arguments.jobs.is_some(), "its cells are measured one after the other"),
         ("models", arguments.models.is_some(), "it has no profiles"),
+        ("drive", machine.drive.is_some(), WHAT_IT_IS),
+        ("cache", machine.cache.is_some(), WHAT_IT_IS),
+        ("cache-mib", machine.cache_mib.is_some(), WHAT_IT_IS),
+        ("bus", machine.bus.is_some(), WHAT_IT_IS),
+        ("chunk", machine.chunk.is_some(), WHAT_IT_IS),
     ];
     if let Some((option, _, why)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
         let target = &arguments.target;
@@ -114,7 +128,17 @@ fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
 /// What the generator takes itself, as a line of the test bed.
 fn overhead() -> String {
     let us = generator_cost() / 1e3;
-    format!("generator's own cost: {us:.2} us of processor time for a request, on a target that does nothing")
+    format!(
+        "generator's own cost: {us:.2} us of processor time for a request, on a target that makes no system call; those of \
+         this target come on top"
+    )
+}
+
+/// What measured: this program and the kernel below it.
+fn versions() -> Vec<String> {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = if kernel.is_empty() { "not known" } else { kernel.trim() };
+    vec![format!("version: openraid {}", env!("CARGO_PKG_VERSION")), format!("kernel: {kernel}")]
 }
 
 /// Fill a target, unless the mark says that it was filled for this folder before.
