@@ -124,7 +124,7 @@ fn a_file_that_is_cut_short_ends_the_measurement_with_a_reason() {
     let mut source = Mixed::new(&one_size("x", 4096, 100, 100), 1, zone, 1, 3);
     let mut closed = ClosedLoop::new(LoopOptions { workers: 1, depth: 4, jitter: Nanos::ZERO, seed: 1 });
     let error = closed.run(&mut target, &mut source, Stop::NEVER, None).unwrap_err().to_string();
-    assert!(error.contains("64 requests in a row have failed"), "{error}");
+    assert!(error.contains("64 requests in a row have failed") && error.contains("made shorter"), "{error}");
 }
 
 #[test]

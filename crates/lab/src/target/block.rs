@@ -7,7 +7,8 @@ use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
 use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, IoEngine, Member, MemberError, MemberSlot, Operation, Use, Verb, Waiting,
+    clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
+    Waiting,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
 use std::os::unix::fs::MetadataExt;
@@ -93,11 +94,19 @@ impl BlockTarget {
         }
         for completed in self.completed.drain(..) {
             let failed = completed.result.err();
-            self.patience.answer(failed.map(|error| error.to_string()))?;
+            self.patience.answer(failed.as_ref().map(told))?;
             let status = if failed.is_some() { ReplyStatus::IoError } else { ReplyStatus::Ok };
             done.push(IoDone { id: completed.user_data, at, status });
         }
         Ok(at)
+    }
+}
+
+/// Why a request failed. What is said of members of arrays is not what helps with a target.
+fn told(error: &IoError) -> String {
+    match error {
+        IoError::Truncated { .. } => "it was made shorter while it was measured; restore its size".into(),
+        IoError::Os(_) => format!("{error}; look at the log of the kernel"),
     }
 }
 

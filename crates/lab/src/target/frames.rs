@@ -71,8 +71,7 @@ impl Patience {
         if self.failed_in_a_row < FAILED_IN_A_ROW_MAX {
             return Ok(());
         }
-        let reason =
-            format!("{FAILED_IN_A_ROW_MAX} requests in a row have failed, the last so: {error}; look at its log");
+        let reason = format!("{FAILED_IN_A_ROW_MAX} requests in a row have failed, the last so: {error}");
         Err(self.gone(reason))
     }
 

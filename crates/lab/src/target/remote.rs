@@ -200,7 +200,8 @@ impl NbdTarget {
                     let slot = usize::try_from(cookie.0).expect("the parser found it");
                     let underway = self.table.0[slot].take().expect("the parser found it");
                     self.outstanding -= 1;
-                    self.patience.answer(result.as_ref().err().map(ToString::to_string))?;
+                    let why = result.as_ref().err().map(|error| format!("{error}; look at the log of its server"));
+                    self.patience.answer(why)?;
                     let status = if result.is_ok() { ReplyStatus::Ok } else { ReplyStatus::IoError };
                     done.push(IoDone { id: underway.id, at: clock::now(), status });
                 }
