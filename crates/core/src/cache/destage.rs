@@ -94,7 +94,7 @@ impl Controller {
             let op = self.destage_op(unit);
             self.cache.units.get_mut(unit).urgent = false;
             self.set_mut(entry.set).reasons.count(op.why);
-            self.cache.begin_writing(entry.set, op.probe);
+            self.cache.begin_writing(self.now, entry.set, op.probe);
             let key = self.ops.put(op);
             self.set_mut(entry.set).ops += 1;
             self.tell_made(key.index);
@@ -345,7 +345,7 @@ impl Controller {
         (lines, begun): (u32, u32),
         error: Option<ReplyStatus>,
     ) {
-        self.cache.end_writing(set, lines);
+        self.cache.end_writing(self.now, set, lines);
         self.set_changed |= self.set(set).journal.wanted;
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);

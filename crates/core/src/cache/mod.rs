@@ -26,7 +26,7 @@ pub(crate) mod units;
 pub(crate) mod waiters;
 pub(crate) mod write;
 
-use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::array::set::Set;
 use crate::geometry::Geometry;
@@ -69,6 +69,8 @@ pub struct CacheCounters {
     pub pressed: u64,
     /// See `full`.
     pub urgent: u64,
+    /// Time in which as many dirty units were being written as may be at once.
+    pub crowded: Nanos,
 }
 
 /// The cache of a controller.
@@ -81,6 +83,9 @@ pub(crate) struct Cache {
     pub dirty: u32,
     /// Dirty units that an operation writes.
     pub writing: u32,
+    /// As many as may be, and since when that has been so, if it is.
+    writing_max: u32,
+    crowded_since: Instant,
     /// Lines that are dirty of sets that have failed.
     pub held: u32,
     /// Lines that those were dirty in when their operations began: they are as good as clean.
@@ -149,6 +154,8 @@ impl Cache {
             shares: Shares::default(),
             dirty: 0,
             writing: 0,
+            writing_max: limits.destage_units_max,
+            crowded_since: Instant::ZERO,
             held: 0,
             leaving: 0,
             draining: false,

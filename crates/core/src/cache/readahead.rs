@@ -252,6 +252,7 @@ impl Controller {
     /// What the cache did since it started.
     #[must_use]
     pub fn cache_counters(&self) -> super::CacheCounters {
-        super::CacheCounters { ahead_wasted: self.cache.lines.wasted, ..self.cache.counters }
+        let (ahead_wasted, crowded) = (self.cache.lines.wasted, self.cache.crowded(self.now));
+        super::CacheCounters { ahead_wasted, crowded, ..self.cache.counters }
     }
 }

@@ -81,19 +81,29 @@ impl Cache {
     }
 
     /// A dirty unit of a set is being written, which is about so many lines.
-    pub(crate) fn begin_writing(&mut self, set: SetId, lines: u32) {
+    pub(crate) fn begin_writing(&mut self, now: Instant, set: SetId, lines: u32) {
         self.writing += 1;
+        if self.writing == self.writing_max {
+            self.crowded_since = now;
+        }
         self.leaving += lines;
         let share = self.shares.of(set);
         (share.writing, share.leaving) = (share.writing + 1, share.leaving + lines);
     }
 
     /// It was.
-    pub(crate) fn end_writing(&mut self, set: SetId, lines: u32) {
+    pub(crate) fn end_writing(&mut self, now: Instant, set: SetId, lines: u32) {
+        self.counters.crowded = self.crowded(now);
         self.writing -= 1;
         self.leaving -= lines;
         let share = self.shares.of(set);
         (share.writing, share.leaving) = (share.writing - 1, share.leaving - lines);
+    }
+
+    /// Time in which as many dirty units were being written as may be, until now.
+    pub(crate) fn crowded(&self, now: Instant) -> Nanos {
+        let open = if self.writing == self.writing_max { now.since(self.crowded_since) } else { Nanos::ZERO };
+        self.counters.crowded + open
     }
 
     /// Is a dirty unit of a set being written?

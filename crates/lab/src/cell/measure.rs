@@ -16,7 +16,7 @@ use super::spec::CellSpec;
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
 use crate::metrics::Recorder;
-use crate::target::{Counters, Target};
+use crate::target::{Counters, Target, MEMBER_PARTS};
 use openraid_units::{Instant, Nanos};
 
 /// Requests of a window in which the load's steadiness is looked at.
@@ -514,8 +514,12 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     let blank = crate::target::MemberCounters::default();
     for (number, member) in after.members.iter().enumerate() {
         let old = before.members.get(number).unwrap_or(&blank);
+        let worked = |part: usize| member.busy[part].get() - old.busy[part].get();
+        // Of equals the first.
+        let part = (0..MEMBER_PARTS.len()).rev().max_by_key(|part| worked(*part)).unwrap_or(0);
         result.members.push(MemberShare {
-            busy: share(member.busy.get() - old.busy.get()),
+            busy: share(worked(part)),
+            part: MEMBER_PARTS[part].into(),
             reads: member.reads - old.reads,
             writes: member.writes - old.writes,
             sectors: member.sectors - old.sectors,
@@ -523,11 +527,17 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     }
     for (number, (name, busy)) in after.components.iter().enumerate() {
         let old = before.components.get(number).map_or(0, |(_, busy)| busy.get());
-        result.components.push(Component { name: (*name).into(), busy: share(busy.get() - old) });
+        // What is under way across the edges of the measurement may be counted on one side only.
+        let busy = share(busy.get().saturating_sub(old));
+        match result.components.iter_mut().find(|known| known.name == *name) {
+            Some(known) => known.busy = known.busy.max(busy),
+            None => result.components.push(Component { name: (*name).into(), busy }),
+        }
     }
-    if !result.members.is_empty() && !after.components.iter().any(|(name, _)| *name == "members") {
-        let mean = result.members.iter().map(|member| member.busy).sum::<f64>() / result.members.len() as f64;
-        result.components.push(Component { name: "members".into(), busy: mean });
+    // One member that is slower than the others is enough to hold an array back.
+    let busiest = result.members.iter().map(|member| member.busy).reduce(f64::max);
+    if let Some(busy) = busiest.filter(|_| !after.components.iter().any(|(name, _)| *name == "members")) {
+        result.components.push(Component { name: "members".into(), busy });
     }
     result.components.sort_by(|one, two| two.busy.total_cmp(&one.busy).then_with(|| one.name.cmp(&two.name)));
     result.host_cpu = after.host.map(|host| {

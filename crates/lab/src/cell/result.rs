@@ -2,6 +2,7 @@
 
 use super::spec::CellSpec;
 use crate::metrics::{Histogram, Tally};
+use crate::target::MEMBER_PARTS;
 use serde::{Deserialize, Serialize};
 
 /// Percentiles that a summary holds.
@@ -43,8 +44,12 @@ impl LatencySummary {
 /// What one member did while the cell was measured.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MemberShare {
-    /// Share of the time that its mechanism worked.
+    /// Share of the time that the busiest of its parts worked: the medium (arm and platters, or dies in the mean), its
+    /// firmware, the way through its controller, its link.
     pub busy: f64,
+    /// Which that is: `medium`, `firmware`, `path`, `link`.
+    #[serde(default)]
+    pub part: String,
     /// Commands.
     pub reads: u64,
     /// Commands.
@@ -65,7 +70,8 @@ pub struct WorkerShare {
 /// A part of the machine that can be the limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Component {
-    /// `members`, `bus`, `controller`, `xor`, `host`, `link`.
+    /// `members` (the busiest), `bus`, `data path` (the controller's own), `controller`, `xor`, `host` (all its processors), `worker` (the
+    /// busiest thread of it), `channel`, `open stripes` (all that the controller puts together at once are in work).
     pub name: String,
     /// Share of the time that it worked.
     pub busy: f64,
@@ -140,6 +146,13 @@ impl CellResult {
     #[must_use]
     pub fn bottleneck(&self) -> Option<&Component> {
         self.components.first()
+    }
+
+    /// The part of the busiest member that works most, where that is not its medium.
+    #[must_use]
+    pub fn member_part(&self) -> Option<&str> {
+        let busiest = self.members.iter().max_by(|one, two| one.busy.total_cmp(&two.busy))?;
+        Some(busiest.part.as_str()).filter(|part| !part.is_empty() && *part != MEMBER_PARTS[0])
     }
 
     /// Reads of members for each write of the host.

@@ -352,6 +352,12 @@ pub enum Part {
     ControllerCpu,
     /// The parity engine.
     Parity,
+    /// The controller's own way for data, beside the bus.
+    DataPath,
+    /// Stripes that the controller puts together: share of the time in which all were in work.
+    OpenStripes,
+    /// The busiest thread of the host.
+    Worker,
     /// The write cache: share of the time in which no room was left.
     Cache,
     /// The host's processor.
@@ -367,6 +373,9 @@ impl fmt::Display for Part {
             Self::Bus(name) => f.write_str(name),
             Self::ControllerCpu => f.write_str("the controller's processor"),
             Self::Parity => f.write_str("the parity engine"),
+            Self::DataPath => f.write_str("the controller's data path"),
+            Self::OpenStripes => f.write_str("the number of stripes that the controller puts together at once"),
+            Self::Worker => f.write_str("a thread of the host"),
             Self::Cache => f.write_str("the write cache"),
             Self::HostCpu => f.write_str("the host's processor"),
             Self::Generator => f.write_str("the load generator"),

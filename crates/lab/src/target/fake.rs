@@ -68,7 +68,7 @@ impl Servers {
                 }
             };
             self.sequence += 1;
-            self.counters.busy += time;
+            self.counters.busy[0] += time;
             self.busy.push(Reverse((self.now + time, self.sequence, io.id)));
         }
     }
@@ -111,7 +111,7 @@ impl Target for Servers {
     }
 
     fn counters(&self) -> Option<Counters> {
-        let components = vec![("members", self.counters.busy)];
+        let components = vec![("members", self.counters.busy[0])];
         Some(Counters { members: vec![self.counters], components, ..Counters::default() })
     }
 }

@@ -46,7 +46,7 @@ pub struct TargetFacts {
 pub struct Counters {
     /// Each member.
     pub members: Vec<MemberCounters>,
-    /// Parts of the machine by name: time that they worked.
+    /// Parts of the machine by name: time that they worked. Of several with one name the busiest counts.
     pub components: Vec<(&'static str, Nanos)>,
     /// The host's processor: time that it worked, over all its workers.
     pub host: Option<Nanos>,
@@ -65,9 +65,12 @@ pub struct MemberCounters {
     pub writes: u64,
     /// Sectors both ways.
     pub sectors: u64,
-    /// Time that its mechanism worked.
-    pub busy: Nanos,
+    /// Time that each of its parts worked, as in [`MEMBER_PARTS`].
+    pub busy: [Nanos; MEMBER_PARTS.len()],
 }
+
+/// Parts of a member. What does not tell parts apart has only the first.
+pub const MEMBER_PARTS: [&str; 6] = ["medium", "firmware", "path", "path", "link", "link"];
 
 /// Something that takes requests.
 pub trait Target {

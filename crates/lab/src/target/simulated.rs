@@ -2,6 +2,7 @@
 
 use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
 use openraid_models::Library;
+use openraid_sim::timing::drive::Passing;
 use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
@@ -82,22 +83,25 @@ impl Target for SimTarget {
     fn counters(&self) -> Option<Counters> {
         let found = self.machine.counters();
         let each = |time: Nanos, count: u32| Nanos(time.get() / u64::from(count.max(1)));
-        let longest = |times: &[Nanos]| times.iter().copied().max().unwrap_or(Nanos::ZERO);
-        let host = each(found.host_processor, found.host_processors);
-        let mut components = vec![
-            ("bus", longest(&found.bus)),
-            ("controller", each(found.processor, found.processors)),
-            ("host", host),
-            ("xor", found.parity),
-        ];
-        if !found.channels.is_empty() {
-            components.push(("channel", longest(&found.channels)));
+        let host = each(found.host_processor, u32::try_from(found.host_threads.len()).expect("few processors"));
+        let mut components =
+            vec![("controller", each(found.processor, found.processors)), ("host", host), ("xor", found.parity)];
+        let paths = found.data_path.unwrap_or_default();
+        let groups = [("bus", &found.bus[..]), ("channel", &found.channels), ("worker", &found.host_threads)];
+        for (name, times) in groups.into_iter().chain(found.data_path.is_some().then_some(("data path", &paths[..]))) {
+            components.extend(times.iter().map(|time| (name, *time)));
         }
-        let member = |member: &openraid_sim::timing::machine::MemberCounters| MemberCounters {
-            reads: member.reads,
-            writes: member.writes,
-            sectors: member.sectors_read + member.sectors_written,
-            busy: member.busy,
+        if found.open_stripes.is_some() {
+            components.push(("open stripes", found.cache.crowded));
+        }
+        let member = |member: &openraid_sim::timing::machine::MemberCounters| {
+            let Passing { firmware, path, link } = member.passing;
+            MemberCounters {
+                reads: member.reads,
+                writes: member.writes,
+                sectors: member.sectors_read + member.sectors_written,
+                busy: [member.busy, firmware, path[0], path[1], link[0], link[1]],
+            }
         };
         let cache = &found.cache;
         let dirty = cache.written.saturating_sub(cache.overwritten + cache.destaged);

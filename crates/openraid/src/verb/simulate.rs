@@ -162,7 +162,9 @@ fn text(body: &Body<'_>) -> String {
     ];
     let mut table = Table::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
-        table.row([part.name.clone(), format!("{:.0} %", part.busy * 100.0)]);
+        let of_members = result.member_part().filter(|_| part.name == "members");
+        let name = part.name.clone() + &of_members.map(|own| format!(" ({own})")).unwrap_or_default();
+        table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));

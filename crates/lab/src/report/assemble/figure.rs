@@ -103,11 +103,14 @@ pub fn evidence(result: &CellResult) -> Evidence {
     let mut loads = Vec::new();
     for component in &result.components {
         let part = match component.name.as_str() {
-            // The busiest member says more than their mean.
+            // Told below, of real targets too.
             "members" => continue,
             "controller" => Part::ControllerCpu,
             "xor" => Part::Parity,
             "host" => Part::HostCpu,
+            "data path" => Part::DataPath,
+            "open stripes" => Part::OpenStripes,
+            "worker" => Part::Worker,
             "cache" => Part::Cache,
             "generator" => Part::Generator,
             "bus" => Part::Bus("the host bus".into()),

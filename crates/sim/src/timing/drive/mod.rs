@@ -22,6 +22,31 @@ use openraid_models::{DriveKind, DriveProfile};
 use openraid_units::{Instant, Nanos, Tag};
 use std::sync::Arc;
 
+/// Commands that a drive was given.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Given {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Sectors read.
+    pub sectors_read: u64,
+    /// Sectors written.
+    pub sectors_written: u64,
+}
+
+/// Parts of a drive that commands pass one after the other, with the time for which each has worked. A part that the
+/// model does not have has not.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Passing {
+    /// What keeps the firmware from other commands.
+    pub firmware: Nanos,
+    /// The way through the drive's controller: out of the drive, into it.
+    pub path: [Nanos; 2],
+    /// The drive's own link: out of the drive, into it; both in the first where they share it.
+    pub link: [Nanos; 2],
+}
+
 /// A drive in virtual time.
 pub trait DriveModel {
     /// Its size in sectors of 512 bytes.
@@ -35,6 +60,11 @@ pub trait DriveModel {
     /// Time for which the mechanism or the dies have worked by `now`; for a drive with dies, their sum over the number of
     /// dies.
     fn busy(&self, now: Instant) -> Nanos;
+    /// What its other parts have worked for the commands that it was given: their times follow from what these are.
+    fn passing(&self, given: &Given) -> Passing {
+        let _ = given;
+        Passing::default()
+    }
 }
 
 /// How full an SSD has been before.
@@ -151,6 +181,13 @@ impl DriveModel for AnyDrive {
             Self::Disk(drive) => drive.busy(now),
             Self::Ssd(drive) => drive.busy(now),
             Self::Constant(drive) => drive.busy(now),
+        }
+    }
+    fn passing(&self, given: &Given) -> Passing {
+        match self {
+            Self::Disk(drive) => drive.passing(given),
+            Self::Ssd(drive) => drive.passing(given),
+            Self::Constant(drive) => drive.passing(given),
         }
     }
 }

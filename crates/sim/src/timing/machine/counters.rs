@@ -3,6 +3,8 @@
 use openraid_core::reason::Reason;
 use openraid_units::Nanos;
 
+use crate::timing::drive::Passing;
+
 /// One member.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MemberCounters {
@@ -18,8 +20,10 @@ pub struct MemberCounters {
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
-    /// Time that its mechanism or its dies worked.
+    /// Time that its mechanism worked, or its dies in the mean.
     pub busy: Nanos,
+    /// Time that its other parts worked.
+    pub passing: Passing,
 }
 
 /// The controller's cache, in sectors and dirty units.
@@ -49,6 +53,8 @@ pub struct CacheUse {
     pub ahead_used: u64,
     /// See `ahead`.
     pub ahead_wasted: u64,
+    /// Time in which as many dirty units were being written as may be at once.
+    pub crowded: Nanos,
 }
 
 /// Everything that a machine has counted since it was made.
@@ -62,8 +68,8 @@ pub struct MachineCounters {
     pub bytes: [u64; 2],
     /// Time that the threads of the host worked, all together.
     pub host_processor: Nanos,
-    /// The host's processors that its threads ran on.
-    pub host_processors: u32,
+    /// Each of the host's processors, with the threads that run on it: what one request after the other costs.
+    pub host_threads: Vec<Nanos>,
     /// Processors of the controller.
     pub processors: u32,
     /// Time that the controller's processor worked.
@@ -76,6 +82,10 @@ pub struct MachineCounters {
     pub parity_bytes: u64,
     /// Time that the bus towards the host worked, and from the host.
     pub bus: [Nanos; 2],
+    /// Time that the controller's own data path worked towards the host, and from it; where it has a rate of its own.
+    pub data_path: Option<[Nanos; 2]>,
+    /// Stripes that the controller puts together at once, where it has a bound of its own.
+    pub open_stripes: Option<u32>,
     /// Time that each shared channel worked.
     pub channels: Vec<Nanos>,
     /// The controller's cache.

@@ -478,6 +478,24 @@ impl<D: DriveModel> Machine<D> {
         self.engine_due = self.controller.next_deadline().map_or(Entry::NEVER, |(at, _)| Entry::new(0, at));
     }
 
+    /// What the bus and the controller's data path have worked. Where both are one server, with the slower's rate, the
+    /// faster's share follows from the bytes.
+    fn bus_and_path(&self) -> ([Nanos; 2], Option<[Nanos; 2]>) {
+        let ways = if self.host_ways.is_free() { &self.member_ways } else { &self.host_ways };
+        let (bus, Some(parts)) = (ways.busy(), self.plant.way_parts) else { return (ways.busy(), None) };
+        if ways.is_shared() {
+            return (bus, Some(ways.own_busy()));
+        }
+        let share = |direction: usize| {
+            let [path, own] = [parts.path, parts.bus].map(|rates| rates[direction].picos);
+            let worked = bus[direction];
+            let time = |picos: u64| (self.bytes[direction] * picos / 1000).min(worked.0);
+            (Nanos(worked.0 - (time(own.max(path)) - time(own))), Nanos(time(path)))
+        };
+        let ((out, path_out), (inward, path_in)) = (share(0), share(1));
+        ([out, inward], Some([path_out, path_in]))
+    }
+
     /// What has been counted since the machine was made.
     #[must_use]
     pub fn counters(&self) -> MachineCounters {
@@ -491,18 +509,21 @@ impl<D: DriveModel> Machine<D> {
             }
         }
         let cache = self.controller.cache_counters();
+        let (bus, data_path) = self.bus_and_path();
         MachineCounters {
             members: self.stations.iter().map(|station| station.counters(self.now)).collect(),
             requests: self.requests,
             bytes: self.bytes,
             host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),
-            host_processors: self.plant.host.processors,
+            host_threads: self.host_servers.iter().map(Server::busy).collect(),
             processors: self.plant.processors,
             processor: self.processor.busy(),
             parity: self.parity.busy(),
             parity_jobs: self.parity_jobs,
             parity_bytes: self.parity_bytes,
-            bus: if self.host_ways.is_free() { self.member_ways.busy() } else { self.host_ways.busy() },
+            bus,
+            data_path,
+            open_stripes: self.plant.open_stripes,
             channels: self.channels.iter().map(|channel| channel.busy()[0]).collect(),
             cache: CacheUse {
                 read_hits: cache.read_hits,
@@ -517,6 +538,7 @@ impl<D: DriveModel> Machine<D> {
                 ahead: cache.ahead_read,
                 ahead_used: cache.ahead_used,
                 ahead_wasted: cache.ahead_wasted,
+                crowded: cache.crowded,
             },
             reasons,
             events: self.events,

@@ -70,6 +70,16 @@ pub struct WayCost {
     pub shared: Option<Rate>,
 }
 
+/// What a way is made of where a controller's own data path lies in it. The machine's times come from the way alone; this
+/// says which part of it is the slow one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WayParts {
+    /// The data path: towards the host, from it.
+    pub path: [Rate; 2],
+    /// The bus, likewise.
+    pub bus: [Rate; 2],
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub struct Plant {
@@ -84,6 +94,8 @@ pub struct Plant {
     /// Between controller and members: payload of commands. That is where the bus stands when the host's own
     /// processor is the controller.
     pub member_way: WayCost,
+    /// What `host_way` is made of.
+    pub way_parts: Option<WayParts>,
     /// The parity engine.
     pub parity: ParityCost,
     /// Picoseconds a byte for copies between frames and cache; zero where the payload need not be copied.
@@ -101,6 +113,8 @@ pub struct Plant {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once, and while nothing hurries.
     pub destage_units: [u32; 2],
+    /// They are the stripes that the controller puts together at once, so many.
+    pub open_stripes: Option<u32>,
     /// Parts of a set that destage goes over in order of place; one is the order of age.
     pub destage_zones: u32,
     /// Commands that destage has at a drive beside reads of hosts.
@@ -152,6 +166,7 @@ impl Default for Plant {
             processors: 1,
             host_way: WayCost::default(),
             member_way: WayCost::default(),
+            way_parts: None,
             parity: ParityCost { second_percent: 100, ..ParityCost::default() },
             copy_picos: 0,
             channels: Vec::new(),
@@ -160,6 +175,7 @@ impl Default for Plant {
             cache: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
             destage_units: [Limits::default().destage_units_max, Limits::default().destage_units_calm],
+            open_stripes: None,
             destage_zones: Limits::default().destage_zones,
             destage_beside_reads: Limits::default().destage_beside_reads,
             adapts_after: 0,

@@ -14,7 +14,7 @@ use crate::timing::drive::DriveState;
 
 use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
-use super::plant::{HostCost, ParityCost, Plant, ProcessorCost, WayCost, REQUESTS_MAX};
+use super::plant::{HostCost, ParityCost, Plant, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
 use super::server::Rate;
 
 /// When the controller acknowledges writes.
@@ -178,6 +178,7 @@ impl MachineSpec {
             processors: controller.cpu.cores.value,
             host_way: if software { WayCost::default() } else { way },
             member_way: if software { way } else { WayCost::default() },
+            way_parts: self.way_parts(bus).filter(|_| !software),
             parity: self.parity_cost(host),
             channels: self.channels(link),
             requests_max: self.requests_max(),
@@ -205,6 +206,7 @@ impl MachineSpec {
         // A drive by itself keeps its order anyway.
         if let Some(stripes) = self.open_stripes() {
             plant.destage_units = plant.destage_units.map(|units| units.min(stripes));
+            plant.open_stripes = (plant.destage_units[0] == stripes).then_some(stripes);
         }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
             plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
@@ -279,14 +281,21 @@ impl MachineSpec {
         }
     }
 
+    /// The controller's own data path and the bus, where it has one.
+    fn way_parts(&self, bus: &BusProfile) -> Option<WayParts> {
+        let path = self.controller.data_path.as_ref()?;
+        let parity = path.parity_read.as_ref().filter(|_| self.array.level.has_parity());
+        let rate = |bytes: u64| Rate::new(bytes, Nanos::ZERO);
+        Some(WayParts {
+            path: [rate(parity.unwrap_or(&path.read).value.0), rate(path.write.value.0)],
+            bus: [rate(bus.read.value.0), rate(bus.write.value.0)],
+        })
+    }
+
     /// The bus, and the controller's own data path beside it.
     fn way(&self, bus: &BusProfile) -> WayCost {
         let setup = bus.command.value;
-        let path = self.controller.data_path.as_ref();
-        let own = |rate: Option<u64>| rate.map_or(Rate::FREE, |rate| Rate::new(rate, Nanos::ZERO));
-        let parity = path.and_then(|p| p.parity_read.as_ref()).filter(|_| self.array.level.has_parity());
-        let read = parity.or(path.map(|p| &p.read)).map(|rate| rate.value.0);
-        let (read, write) = (own(read), own(path.map(|p| p.write.value.0)));
+        let [read, write] = self.way_parts(bus).map_or([Rate::FREE; 2], |parts| parts.path);
         match bus.duplex {
             Duplex::Half => WayCost { read, write, shared: Some(Rate::new(bus.read.value.0, setup)) },
             Duplex::Full => {

@@ -9,7 +9,7 @@ use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::plant::WayCost;
 use super::server::{Rate, Server, Way};
-use crate::timing::drive::DriveModel;
+use crate::timing::drive::{DriveModel, Given};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
     if line.front()?.0 > now {
@@ -53,11 +53,18 @@ impl Ways {
     pub fn write(&mut self, now: Instant, bytes: u64) -> Instant {
         self.write.take(now, bytes, self.shared.as_mut().map(|(server, rate)| (server, *rate)))
     }
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+    /// Time that each direction worked, beside what they share.
+    pub fn own_busy(&self) -> [Nanos; 2] {
+        [self.read.busy(), self.write.busy()]
+    }
     /// Time that both directions worked; where they share, what is shared.
     pub fn busy(&self) -> [Nanos; 2] {
         match &self.shared {
             Some((server, _)) => [server.busy(); 2],
-            None => [self.read.busy(), self.write.busy()],
+            None => self.own_busy(),
         }
     }
 }
@@ -103,7 +110,9 @@ impl<D: DriveModel> Station<D> {
         self.channel
     }
     pub fn counters(&self, now: Instant) -> MemberCounters {
-        MemberCounters { busy: self.drive.busy(now), ..self.counters }
+        let MemberCounters { reads, writes, sectors_read, sectors_written, .. } = self.counters;
+        let given = Given { reads, writes, sectors_read, sectors_written };
+        MemberCounters { busy: self.drive.busy(now), passing: self.drive.passing(&given), ..self.counters }
     }
 
     pub fn count(&mut self, command: &DriveCommand) {

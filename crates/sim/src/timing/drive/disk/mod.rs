@@ -20,7 +20,7 @@ pub use geometry::{Geometry, Place, Span};
 pub use seek::SeekCurve;
 
 use super::outbox::Outbox;
-use super::{DriveModel, DriveOptions};
+use super::{DriveModel, DriveOptions, Given, Passing};
 use crate::random::Random;
 use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
@@ -229,6 +229,8 @@ pub struct Disk {
     busy: u64,
     /// Works begun so far.
     works: u64,
+    /// Commands answered without the medium.
+    answered: u64,
 }
 
 impl Disk {
@@ -259,6 +261,7 @@ impl Disk {
             outbox: Outbox::default(),
             busy: 0,
             works: 0,
+            answered: 0,
             tables,
         }
     }
@@ -276,6 +279,7 @@ impl Disk {
     /// The firmware and then the link answer a command without the medium. Gives when.
     fn answer(&mut self, now: u64, data: u64, sectors: u64) -> u64 {
         self.processor_free = now.max(self.processor_free) + self.tables.cached_command;
+        self.answered += 1;
         let end = self.processor_free.max(data).max(self.link_free) + self.tables.transfer(sectors);
         self.link_free = end;
         end
@@ -515,6 +519,15 @@ impl DriveModel for Disk {
         let mut settled = self.clone();
         settled.settle(now.0);
         Nanos(settled.busy + settled.segments.worked())
+    }
+
+    fn passing(&self, given: &Given) -> Passing {
+        let sectors = given.sectors_read + given.sectors_written;
+        Passing {
+            firmware: Nanos(self.answered * self.tables.cached_command),
+            link: [self.tables.link_rate.time(Bytes(sectors * 512)), Nanos::ZERO],
+            ..Passing::default()
+        }
     }
 }
 

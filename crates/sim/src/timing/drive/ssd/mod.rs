@@ -15,7 +15,7 @@ mod dies;
 pub use dies::{DieTables, Dies};
 
 use super::outbox::Outbox;
-use super::{DriveModel, DriveOptions, DriveState};
+use super::{DriveModel, DriveOptions, DriveState, Given, Passing};
 use crate::random::Random;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{Rate, SsdProfile};
@@ -389,6 +389,23 @@ impl DriveModel for Ssd {
 
     fn busy(&self, _: Instant) -> Nanos {
         Nanos(self.dies.busy())
+    }
+
+    fn passing(&self, given: &Given) -> Passing {
+        let tables = &self.tables;
+        let time = |rate: Rate, commands: u64, sectors: u64| {
+            Nanos(commands * tables.link_command + rate.time(Bytes(sectors * 512)).0)
+        };
+        let out = time(tables.link_rate, given.reads, given.sectors_read);
+        let inward = time(tables.link_rate, given.writes, given.sectors_written);
+        Passing {
+            firmware: Nanos(given.reads * tables.read.serial + given.writes * tables.write.serial),
+            path: [
+                time(tables.read.rate, given.reads, given.sectors_read),
+                time(tables.write.rate, given.writes, given.sectors_written),
+            ],
+            link: if tables.link_duplex { [out, inward] } else { [out + inward, Nanos::ZERO] },
+        }
     }
 }
 
