@@ -26,6 +26,8 @@ pub struct BusProfile {
     pub command: Sourced<Nanos>,
     /// Both directions at once, or one after the other.
     pub duplex: Duplex,
+    /// Its fields that have a range, as they stand in its file.
+    pub uncertain: Vec<String>,
 }
 
 /// How the directions of a bus share it.
@@ -61,6 +63,10 @@ impl BusFile {
     /// Everything that is wrong with it.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
+        for bus in &mut parsed.buses {
+            let own = format!("bus.{}.", bus.name);
+            bus.uncertain = uncertain.iter().filter(|field| field.starts_with(&own)).cloned().collect();
+        }
         parsed.head.uncertain = uncertain;
         Ok(parsed)
     }
@@ -89,6 +95,7 @@ impl BusProfile {
                 Some(1) => Duplex::Full,
                 _ => Duplex::Half,
             },
+            uncertain: Vec::new(),
         };
         if section.clean() {
             for (key, rate) in [("read", bus.read.value), ("write", bus.write.value)] {

@@ -235,16 +235,22 @@ impl ControllerProfile {
             read_ahead: aheads[policy.word("read_ahead", &["none", "always", "adaptive"]).unwrap_or(0)],
             quirks: Quirk::read_all(top),
         };
-        profile.check(&cache, &layout);
+        profile.check(top, &cache, &layout);
         for section in [ports, host, bed, cache, layout, policy] {
             section.finish();
         }
         profile
     }
 
-    fn check(&self, cache: &Section<'_>, layout: &Section<'_>) {
+    fn check(&self, top: &Section<'_>, cache: &Section<'_>, layout: &Section<'_>) {
         if !cache.clean() {
             return;
+        }
+        let parity = self.levels.iter().find(|rule| rule.level.has_parity());
+        if let (ControllerKind::Hardware, None, Some(rule)) = (self.kind, &self.xor, parity) {
+            let reason = format!("is missing, and {} needs parity from somewhere", rule.level);
+            let remedy = "add [xor] with its rate and setup, remove the level, or write work = \"software\"";
+            top.complain("xor", &reason, remedy);
         }
         if self.write_back && self.cache.value.is_zero() {
             cache.complain(

@@ -4,7 +4,7 @@ use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
 use crate::head::Head;
 use crate::reader::{read_file, Edges, Section};
-use crate::sourced::Sourced;
+use crate::sourced::{Rate, Sourced};
 use crate::ssd::SsdProfile;
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
@@ -126,6 +126,16 @@ impl DriveProfile {
         interface.finish();
         let sheet = top.optional_section("sheet").map(|sheet| read_sheet(&sheet)).unwrap_or_default();
         Self { head, link, capacity, kind, sheet }
+    }
+
+    /// Rate of its own link, where it has one.
+    #[must_use]
+    pub fn link_rate(&self) -> Option<Rate> {
+        match &self.kind {
+            DriveKind::Disk(disk) => Some(disk.link_rate.value),
+            DriveKind::Ssd(ssd) => Some(ssd.link_rate.value),
+            DriveKind::Constant(_) => None,
+        }
     }
 
     /// Does it turn?

@@ -79,7 +79,8 @@ impl Library {
     /// already there takes its place.
     ///
     /// # Errors
-    /// Everything that is wrong with the first wrong file, or why it cannot be read.
+    /// Everything that is wrong with the first wrong file, or why it cannot be read; where each file is right by itself,
+    /// what does not fit between them.
     pub fn with_dir(mut self, path: &Path) -> Result<Self, ModelErrors> {
         let mut found = false;
         for folder in ["drives", "buses", "controllers", "hosts"] {
@@ -103,7 +104,8 @@ impl Library {
             }
         }
         if found {
-            return Ok(self);
+            let wrong = self.dangling();
+            return if wrong.is_empty() { Ok(self) } else { Err(ModelErrors(wrong)) };
         }
         Err(one_error(path, "has none of the folders drives, buses, controllers, hosts", "name the folder above them"))
     }
@@ -203,21 +205,85 @@ impl Library {
         Ok(read.unwrap_or_else(|| found.clone()))
     }
 
-    /// Names that a profile uses and no other profile has: a controller's bus, a drive's link, and so on.
+    /// A host with some of its values at an end of their range.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn host_at(&self, name: &str, edges: &Edges) -> Result<HostProfile, LookupError> {
+        let found = self.host(name)?;
+        let text = self.hosts.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
+        let read = text.and_then(|text| HostProfile::parse_at(&text.file, &text.text, edges).ok());
+        Ok(read.unwrap_or_else(|| found.clone()))
+    }
+
+    /// A bus with some of its values at an end of their range.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn bus_at(&self, name: &str, edges: &Edges) -> Result<BusProfile, LookupError> {
+        let found = self.bus(name)?;
+        let text = self.buses.iter().find(|(known, _)| known.name == found.name).map(|(_, text)| text);
+        let read = text.and_then(|text| BusFile::parse_at(&text.file, &text.text, edges).ok());
+        let read = read.and_then(|file| file.buses.into_iter().find(|bus| bus.name == found.name));
+        Ok(read.unwrap_or_else(|| found.clone()))
+    }
+
+    /// What is wrong between profiles: names that one uses and no other has (a controller's bus, a drive's link), and
+    /// drives that are faster than their link can be.
     #[must_use]
-    pub fn dangling(&self) -> Vec<LookupError> {
-        let mut missing = Vec::new();
-        let mut note = |result: Result<(), LookupError>| missing.extend(result.err());
-        for drive in self.drives() {
-            note(self.bus(&drive.link).map(|_| ()));
+    pub fn dangling(&self) -> Vec<ModelError> {
+        let mut wrong = Vec::new();
+        for (drive, text) in &self.drives {
+            let bus = self.bus(&drive.link);
+            match (&bus, drive.link_rate()) {
+                (Ok(bus), Some(rate)) if rate > bus.theory.value => {
+                    let reason = format!("{rate} are more than {} carries, {}", bus.name, bus.theory.value);
+                    wrong.push(text.complain(
+                        "interface",
+                        "link_rate",
+                        reason,
+                        "correct the rate, or name the link that it has",
+                    ));
+                }
+                _ => wrong.extend(bus.err().map(|error| text.unknown("interface", "link", &error))),
+            }
         }
-        for controller in self.controllers() {
-            note(self.bus(&controller.bus).map(|_| ()));
-            note(self.bus(&controller.link).map(|_| ()));
-            note(self.host(&controller.host).map(|_| ()));
-            note(self.drive(&controller.drive).map(|_| ()));
+        for (controller, text) in &self.controllers {
+            let mut note = |table: &str, key: &str, error: Option<LookupError>| {
+                wrong.extend(error.map(|error| text.unknown(table, key, &error)));
+            };
+            note("host", "bus", self.bus(&controller.bus).err());
+            note("ports", "link", self.bus(&controller.link).err());
+            note("test_bed", "host", self.host(&controller.host).err());
+            note("test_bed", "drive", self.drive(&controller.drive).err());
         }
-        missing
+        wrong
+    }
+}
+
+impl Text {
+    /// A complaint about a key of a table, or about one that begins so and goes on with a unit.
+    fn complain(&self, table: &str, key: &str, reason: String, remedy: &str) -> ModelError {
+        let (header, mut inside, mut line) = (format!("[{table}]"), false, 1);
+        for (number, text) in (1..).zip(self.text.lines()) {
+            let text = text.trim_start();
+            if text.starts_with('[') {
+                inside = text.starts_with(&header);
+            }
+            let name = text.split(['=', ' ', '\t']).next().unwrap_or_default();
+            if inside && (name == key || name.strip_prefix(key).is_some_and(|rest| rest.starts_with('_'))) {
+                line = number;
+                break;
+            }
+        }
+        let (file, field) = (self.file.clone(), format!("{table}.{key}"));
+        ModelError { file, line, column: 1, field, reason, remedy: remedy.to_owned() }
+    }
+
+    fn unknown(&self, table: &str, key: &str, error: &LookupError) -> ModelError {
+        let LookupError { kind, name, known } = error;
+        let remedy = format!("write one of: {}; or add its profile to the folder", known.join(", "));
+        self.complain(table, key, format!("there is no {kind} profile '{name}'"), &remedy)
     }
 }
 

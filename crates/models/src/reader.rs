@@ -101,15 +101,17 @@ impl Reader<'_> {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let mut errors = self.errors.borrow_mut();
-        if errors.len() < ERRORS_MAX {
-            errors.push(ModelError {
-                file: self.file.to_owned(),
-                line: u32::try_from(line).unwrap_or(u32::MAX),
-                column: u32::try_from(column).unwrap_or(u32::MAX),
-                field: field.to_owned(),
-                reason: reason.to_owned(),
-                remedy: remedy.to_owned(),
-            });
+        let error = ModelError {
+            file: self.file.to_owned(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: u32::try_from(column).unwrap_or(u32::MAX),
+            field: field.to_owned(),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+        };
+        // A value and both ends of its range may be wrong in the same way.
+        if errors.len() < ERRORS_MAX && !errors.contains(&error) {
+            errors.push(error);
         }
     }
 

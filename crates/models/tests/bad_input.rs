@@ -168,6 +168,69 @@ fn a_folder_takes_the_place_of_what_is_built_in_or_says_what_is_wrong() {
     assert!(error.contains("none of the folders"), "{error}");
 }
 
+#[test]
+fn what_does_not_fit_between_files_has_file_and_line() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("between");
+    let wrong = |kind: &str, name: &str, changes: &[(&str, &str)]| {
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join(kind)).unwrap();
+        let mut bad = text(&format!("{kind}/{name}.toml"));
+        for (from, to) in changes {
+            assert!(bad.contains(from), "{from}");
+            bad = bad.replacen(from, to, 1);
+        }
+        std::fs::write(folder.join(kind).join("mine.toml"), &bad).unwrap();
+        let error = Library::builtin().with_dir(&folder).unwrap_err().to_string();
+        let line = line_of(&bad, changes.last().unwrap().1);
+        assert!(error.contains(&format!("mine.toml:{line}:")), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        error
+    };
+    let sata1 =
+        [("link = \"sata6\"", "link = \"sata1\""), ("link_rate_mbs = { value = 550", "link_rate_mbs = { value = 550")];
+    assert!(wrong("drives", "s3500_480", &sata1).contains("more than sata1 carries"));
+    for link in ["sata9", "nvmeofx"] {
+        let error = wrong("drives", "s3500_480", &[("link = \"sata6\"", &format!("link = \"{link}\""))]);
+        assert!(error.contains(&format!("no bus profile '{link}'")) && error.contains("sata6"), "{error}");
+    }
+    let changed = |from: &str, field: &str| {
+        let good = text("controllers/plain-hba.toml");
+        let line = good.lines().find(|line| line.starts_with(from)).unwrap_or_else(|| panic!("{from}"));
+        let error = wrong("controllers", "plain-hba", &[(line, &format!("{from}\"nothing\""))]);
+        assert!(error.contains(field), "{error}");
+    };
+    changed("link = ", "ports.link");
+    changed("bus = ", "host.bus");
+    changed("host = ", "test_bed.host");
+    changed("drive = ", "test_bed.drive");
+}
+
+#[test]
+fn one_mistake_is_told_once() {
+    for (from, to) in [
+        ("cores = ", "cores = { value = 0, range = [0, 0], from = \"class\" } #"),
+        ("drives = ", "drives = { value = 0, from = \"rule\" } #"),
+    ] {
+        let bad = text("controllers/plain-hba.toml").replacen(from, to, 1);
+        let errors = ControllerProfile::parse("c.toml", &bad).unwrap_err().0;
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+}
+
+#[test]
+fn a_card_without_a_parity_engine_has_no_level_with_parity() {
+    let good = text("controllers/plain-hba.toml");
+    let from = good.find("[xor]").unwrap();
+    let to = from + good[from + 1..].find("\n[").unwrap() + 1;
+    let without = format!("{}{}", &good[..from], &good[to..]);
+    let hardware = without.replacen("work = \"software\"", "work = \"hardware\"", 1);
+    let error = ControllerProfile::parse("c.toml", &hardware).unwrap_err().to_string();
+    assert!(error.contains("xor: is missing, and raid5 needs parity"), "{error}");
+    assert!(
+        ControllerProfile::parse("c.toml", &hardware.replacen("work = \"hardware\"", "work = \"software\"", 1)).is_ok()
+    );
+}
+
 /// A small generator of its own, so that the same files are made everywhere.
 struct Chance(u64);
 
