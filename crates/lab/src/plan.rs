@@ -1,7 +1,7 @@
 //! Levels side by side for given drives and a given load: what each holds, what it survives, how fast it is healthy,
 //! degraded and rebuilding, what holds it back, whether the write cache pays, and how sure all of that is.
 //!
-//! Uncertainty: every value of the drive's and the controller's profiles that has a range is put to both its ends, one
+//! Uncertainty: every value of the drive's, the controller's, the host's and the bus's profiles that has a range is put to both its ends, one
 //! after the other; the changes of the result are combined as independent errors are, by the root of their squares.
 
 use crate::cell::{
@@ -50,6 +50,8 @@ pub struct Speed {
 pub struct Bottleneck {
     /// Which.
     pub part: String,
+    /// Where it is the members, their part that works most, unless that is the medium.
+    pub of_members: Option<String>,
     /// How busy it is, 0 to 1.
     pub busy: f64,
 }
@@ -142,7 +144,11 @@ impl PlanRequest {
             healthy: speed(&healthy),
             degraded: if redundant { other(ArrayState::Degraded(1)) } else { None },
             rebuilding: if redundant { other(ArrayState::Rebuilding) } else { None },
-            bottleneck: healthy.bottleneck().map(|part| Bottleneck { part: part.name.clone(), busy: part.busy }),
+            bottleneck: healthy.bottleneck().map(|part| Bottleneck {
+                part: part.name.clone(),
+                of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
+                busy: part.busy,
+            }),
             write_back_ratio: self.write_back(library, &cell, &healthy),
             uncertain_percent: uncertain.iter().map(|(_, change)| change * change).sum::<f64>().sqrt(),
             uncertain,
@@ -169,35 +175,47 @@ impl PlanRequest {
         healthy: &CellResult,
     ) -> Result<Vec<(String, f64)>, CellError> {
         let base = machine_spec(library, cell)?;
-        let drive = base.drives[0].head.clone();
-        let controller = base.controller.head.clone();
-        let figure = |result: &CellResult| result.iops;
+        let (drive, controller) = (&base.drives[0].head, &base.controller.head);
+        let host = &library.host(&base.controller.host)?.head;
+        let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
+        let parts = [
+            (Part::Drive, &drive.name, &drive.uncertain),
+            (Part::Controller, &controller.name, &controller.uncertain),
+            (Part::Host, &host.name, &host.uncertain),
+            (Part::Bus, &bus.name, &bus.uncertain),
+        ];
         let mut found = Vec::new();
-        for (of_drive, field) in drive
-            .uncertain
-            .iter()
-            .map(|field| (true, field))
-            .chain(controller.uncertain.iter().map(|field| (false, field)))
+        for (part, whose, field) in
+            parts.into_iter().flat_map(|(part, whose, fields)| fields.iter().map(move |field| (part, whose, field)))
         {
             let mut most: f64 = 0.0;
             for edge in [Edge::Low, Edge::High] {
                 let edges = Edges::from([(field.clone(), edge)]);
                 let mut spec = base.clone();
-                if of_drive {
-                    spec.drives = vec![library.drive_at(&drive.name, &edges)?];
-                } else {
-                    spec.controller = library.controller_at(&controller.name, &edges)?;
+                match part {
+                    Part::Drive => spec.drives = vec![library.drive_at(whose, &edges)?],
+                    Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
+                    Part::Host => spec.host = Some(library.host_at(whose, &edges)?),
+                    Part::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
                 }
                 if let Ok(result) = run_cell_with(library, cell, &spec) {
-                    most = most.max((figure(&result) / figure(healthy) - 1.0).abs() * 100.0);
+                    most = most.max((result.iops / healthy.iops - 1.0).abs() * 100.0);
                 }
             }
-            let whose = if of_drive { &drive.name } else { &controller.name };
             found.push((format!("{whose}: {field}"), most));
         }
         found.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
         Ok(found)
     }
+}
+
+/// Profiles that a machine is made of.
+#[derive(Clone, Copy)]
+enum Part {
+    Drive,
+    Controller,
+    Host,
+    Bus,
 }
 
 fn speed(result: &CellResult) -> Speed {
@@ -212,6 +230,31 @@ fn speed(result: &CellResult) -> Speed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() {
+        let request = PlanRequest {
+            system: "intel-rst".into(),
+            drive: Some("s3500_480".into()),
+            drives: 6,
+            levels: vec![Level::Raid0],
+            pattern: Pattern::Random,
+            axes: Axes { rd: Some(100), bs: Some(4096), qd: Some(64), workers: Some(2), ..Axes::default() },
+            effort: Effort { requests: 2_000, ..Effort::QUICK },
+            seed: 1,
+        };
+        let library = Library::builtin();
+        let Planned::Possible(plan) = request.level(&library, Level::Raid0).unwrap() else { panic!("it can be") };
+        let host = library.host("win7-haswell").unwrap();
+        let (low, high) = (host.read.low.0 as f64, host.read.high.0 as f64);
+        let now = host.read.value.0 as f64;
+        // A thread that costs less lets more through, unless something else is full then.
+        let (least, most) = ((1.0 - now / high) * 100.0, (now / low - 1.0) * 100.0);
+        assert!(plan.uncertain_percent >= least * 0.9, "{:?}", plan.uncertain);
+        let (value, change) = &plan.uncertain[0];
+        assert_eq!(value, "win7-haswell: cost.read_us");
+        assert!(*change >= least * 0.9 && *change <= most * 1.1, "{change} of {least} to {most}");
+    }
 
     #[test]
     fn levels_survive_what_their_redundancy_covers() {

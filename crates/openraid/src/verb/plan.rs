@@ -125,7 +125,10 @@ fn text(body: &Body, outstanding: u32) -> String {
 fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     let Some(part) = &plan.bottleneck else { return "-".into() };
     match (part.busy >= LOAD_BUSY, outstanding) {
-        (true, _) => format!("{} {:.0} %", part.part, part.busy * 100.0),
+        (true, _) => {
+            let of_members = part.of_members.as_ref().map(|own| format!(" ({own})")).unwrap_or_default();
+            format!("{}{of_members} {:.0} %", part.part, part.busy * 100.0)
+        }
         (false, 0 | 1) => "one request at a time".into(),
         (false, _) => "few requests at a time".into(),
     }
