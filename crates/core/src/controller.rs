@@ -37,6 +37,8 @@ use crate::steps::Steps;
 
 /// Operations kept back for those that other operations need to go on.
 const CHILD_OPS: u32 = 8;
+/// What they need at once.
+const CHILDREN_MAX: u32 = 2;
 /// Operations kept back for background work, so that hosts cannot starve it.
 const BACKGROUND_OPS: u32 = 8;
 
@@ -108,6 +110,8 @@ pub struct Controller {
     pub(crate) wait_frames: Queue,
     pub(crate) wait_commands: Queue,
     pub(crate) wait_set: Queue,
+    /// Operations that wait for rows to have what the journal has for them.
+    pub(crate) wait_redo: Queue,
     /// A set's state changed in a way that operations may wait for.
     pub(crate) set_changed: bool,
     /// Nothing of the sets' own is due before this, unless one changes.
@@ -165,6 +169,7 @@ impl Controller {
             wait_frames: Queue::new(limits.ops_max),
             wait_commands: Queue::new(limits.ops_max),
             wait_set: Queue::new(limits.ops_max),
+            wait_redo: Queue::new(limits.ops_max),
             set_changed: false,
             sets_due: (Instant::NEVER, Wake::CleanMark),
             background_waits: false,
@@ -445,6 +450,11 @@ impl Controller {
     /// May an operation be made for background work?
     pub(crate) fn may_make_background_op(&self) -> bool {
         self.ops.room() > CHILD_OPS
+    }
+
+    /// May an operation be made that others wait for with all the room that they may have?
+    pub(crate) fn may_make_awaited_op(&self) -> bool {
+        self.ops.room() > CHILDREN_MAX
     }
 
     /// Room for the commands of one more operation on this many members.

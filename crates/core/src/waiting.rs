@@ -103,7 +103,7 @@ impl Controller {
         Ok(())
     }
 
-    fn queues(&self) -> [(&'static str, &Queue); 8] {
+    fn queues(&self) -> [(&'static str, &Queue); 9] {
         [
             ("for a turn", &self.ready),
             ("for room in the journal", &self.journal_ops),
@@ -113,6 +113,7 @@ impl Controller {
             ("for work frames", &self.wait_frames),
             ("for commands", &self.wait_commands),
             ("for a change of the set", &self.wait_set),
+            ("for redos", &self.wait_redo),
         ]
     }
 }

@@ -265,6 +265,7 @@ impl Controller {
         self.wake_cache_waiters();
         self.cache.syncs -= 1;
         self.end_hurry(set_id);
+        self.journal.replay.forget_debts(set_id);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
         self.sets[set_id.index()] = None;

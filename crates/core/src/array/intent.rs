@@ -155,7 +155,7 @@ impl super::set::Set {
             Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
             _ if self.needs_mark() && self.is_in_doubt() => 0,
             // What its logs ask for is not done yet.
-            _ if self.needs_mark() && self.is_replaying() => 0,
+            _ if self.needs_mark() && (self.is_replaying() || self.journal.redoing) => 0,
             _ if self.ppl.as_ref().is_some_and(|ppl| ppl.dirty && !ppl.is_ready()) => 0,
             _ => self.consistent_to.get(),
         }

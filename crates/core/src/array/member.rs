@@ -111,11 +111,7 @@ impl Controller {
         let (slot, drive) = (entry.slot, entry.drive);
         set.refresh();
         if set.is_redundant() {
-            set.life = Life::Failed;
-            set.task = None;
-            set.repairs.clear();
-            self.wait_for_set_to_return(id);
-            self.cache.units.end_rest(id);
+            self.end_life(id);
         }
         self.set_changed = true;
         // Writes may wait for what will never come now, or until the journal may promise something for it.
@@ -123,6 +119,25 @@ impl Controller {
         self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);
         self.cancel_queued(id, index, actions);
+    }
+
+    /// Nothing of a set is written any more.
+    fn end_life(&mut self, id: SetId) {
+        let set = self.set_mut(id);
+        set.life = Life::Failed;
+        set.task = None;
+        set.repairs.clear();
+        self.wait_for_set_to_return(id);
+        self.cache.units.end_rest(id);
+    }
+
+    /// Rows of a set miss what only the journal had for them, and it cannot be had: so that nobody takes for good what
+    /// stands there, the set is as one that has failed, until it is started anew.
+    pub(crate) fn lose_rows(&mut self, id: SetId, actions: &mut Actions) {
+        self.end_life(id);
+        self.set_changed = true;
+        self.wake_all_waiters();
+        self.notice(id, None, None, NoticeKind::Failed, actions);
     }
 
     /// Commands that the drive never saw end now.

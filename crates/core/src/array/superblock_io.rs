@@ -98,6 +98,7 @@ impl Set {
         let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes;
         self.ops > 0
             || flushes > 0
+            || self.journal.redoing
             || self.is_ppl_busy()
             || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)
             || self.bitmap.as_ref().is_some_and(super::bitmap::Bitmap::is_writing)

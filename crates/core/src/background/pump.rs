@@ -63,7 +63,7 @@ impl Controller {
             self.ppl_due = true;
             moved |= self.pump_ppl_start(id, actions);
         }
-        if self.set(id).life != Life::Running {
+        if self.set(id).life != Life::Running || self.set(id).journal.redoing {
             return moved;
         }
         self.tell_finished(id, actions);
@@ -126,7 +126,7 @@ impl Controller {
     /// When a set wants to be looked at.
     fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
         set.metadata.as_ref()?;
-        if set.life != Life::Running {
+        if set.life != Life::Running || set.journal.redoing {
             return None;
         }
         let held = || self.journal_holds(set) || !set.journal.may_be_clean();

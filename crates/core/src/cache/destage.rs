@@ -72,8 +72,7 @@ impl Controller {
     /// Begin to write dirty units, as many as may be in work; true where something moved.
     #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
-        if self.journal.replay.is_active() {
-            // No entry may depend on a stripe that replay has not made whole.
+        if self.is_destage_held() {
             return false;
         }
         let (mut moved, places) = (false, self.destage_places());
@@ -106,7 +105,7 @@ impl Controller {
     /// When destage wants to be called again by itself.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
         let places = self.destage_places();
-        if !self.may_destage(places) || self.journal.replay.is_active() {
+        if !self.may_destage(places) || self.is_destage_held() {
             return None;
         }
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses)

@@ -19,6 +19,9 @@ impl Controller {
     pub(crate) fn step_read(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Start => {
+                if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
+                    return;
+                }
                 if !self.may_issue() {
                     return self.wait_for_commands(index);
                 }
@@ -43,7 +46,10 @@ impl Controller {
             let left = whole - done;
             let choice = self.choose_fragment(index, at, left);
             let Some((fragment, reason)) = choice else {
-                self.ops[index].error = Some(ReplyStatus::IoError);
+                let piece = self.ops[index].piece;
+                if piece == NONE || !self.pieces[piece].restart {
+                    self.ops[index].error = Some(ReplyStatus::IoError);
+                }
                 return;
             };
             let len = fragment.len.min(left);

@@ -88,9 +88,11 @@ impl Issuer {
 }
 
 impl Controller {
-    fn class_of(op: &Op) -> IoClass {
+    pub(crate) fn class_of(op: &Op) -> IoClass {
         match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Redo | OpKind::Reparity => IoClass::Rebuild,
+            OpKind::Redo if op.is_awaited => IoClass::Foreground,
+            OpKind::Redo => IoClass::Destage,
+            OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
             OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,

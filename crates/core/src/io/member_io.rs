@@ -64,7 +64,7 @@ impl Controller {
     }
 
     #[inline(always)]
-    fn op_command_ended(&mut self, index: u32) {
+    pub(crate) fn op_command_ended(&mut self, index: u32) {
         let op = &mut self.ops[index];
         op.pending -= 1;
         if op.pending == 0 {

@@ -155,7 +155,8 @@ pub(crate) struct Op {
     pub locked: bool,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
-    /// Background: the task (0: a repair of its own) and which unit of it.
+    /// Background: the task (0: a repair of its own) and which unit of it. A redo: how many of those that its set is
+    /// owed, and which is the first.
     pub task: u32,
     pub unit: u64,
     /// Background: the slots to restore.
@@ -180,6 +181,8 @@ pub(crate) struct Op {
     pub why: Reason,
     /// It reads before a host asks.
     pub ahead: bool,
+    /// Redo: another operation waits for it.
+    pub is_awaited: bool,
     /// The entry of the journal that has what it is about to write, until the members have it; and whether that is
     /// durable.
     pub logged: u64,
@@ -245,6 +248,7 @@ impl Op {
             epoch: 0,
             why: Reason::DestageAged,
             ahead: false,
+            is_awaited: false,
             logged: 0,
             log_durable: false,
             in_group: false,

@@ -39,7 +39,6 @@ impl Controller {
     fn step_begin(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Start => self.lock_op(index, actions),
-            _ if self.ops[index].kind == OpKind::Redo => self.step_redo(index, actions),
             Phase::Locking => {
                 self.tell_op(index, || What::Granted);
                 self.on_locked(index, actions);
@@ -53,12 +52,9 @@ impl Controller {
         if self.is_row_op(op) {
             return LockRange { set: op.set, unit: op.stripe.0, lo: op.lo, hi: op.hi, mode };
         }
-        // Redos of one member's sectors are done in their order.
-        let base =
-            if op.kind == OpKind::Redo { (u64::from(op.target.first().map_or(0, |s| s.0)) + 1) << 48 } else { 0 };
         let lo = u32::try_from(op.at.get() % REGION_SECTORS).expect("a region is small");
         let len = u32::try_from(op.len.get()).expect("an extent lies in its region");
-        LockRange { set: op.set, unit: base + op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
+        LockRange { set: op.set, unit: op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
     }
 
     /// Does it work on rows of a stripe, not on an extent?
@@ -73,6 +69,9 @@ impl Controller {
     }
 
     fn lock_op(&mut self, index: u32, actions: &mut Actions) {
+        if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
+            return;
+        }
         if !self.reserve_room(index) {
             return self.wait_for_journal(index);
         }
@@ -241,7 +240,7 @@ impl Controller {
         let op = &mut self.ops[key.index];
         op.verdict = verdict;
         op.pending -= 1;
-        let (is_redo, computing) = (op.kind == OpKind::Redo, matches!(op.phase, Phase::Computing(_)));
+        let computing = matches!(op.phase, Phase::Computing(_));
         // One that waits for the journal as well moves when that is through.
         let through = op.pending == 0;
         if through && !op.in_group {
@@ -249,9 +248,6 @@ impl Controller {
         }
         if through && computing {
             self.tell_op(key.index, || What::Computed);
-        }
-        if is_redo {
-            self.on_replay_copy();
         }
     }
 

@@ -98,6 +98,8 @@ pub struct JournalStatus {
     pub durable: u64,
     /// The arrays of its table.
     pub arrays: Vec<JournalArrayStatus>,
+    /// Writes to members that the log asks for since arrays were started, and that are not done yet.
+    pub owed: u64,
     /// What it did.
     pub counters: JournalCounters,
 }
@@ -306,6 +308,7 @@ impl Controller {
             keep_room: superblock.keep_area().1,
             durable: journal.durable,
             arrays: arrays.collect(),
+            owed: journal.replay.owed(),
             counters: journal.counters,
         })
     }

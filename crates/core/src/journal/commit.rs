@@ -32,6 +32,8 @@ pub(crate) enum JournalWork {
     Superblock,
     /// Payload that is read for replay.
     Read,
+    /// Payload that is read for an operation that redoes it.
+    RedoRead(u32),
     /// A piece of an entry that is copied out of the ring: read, written.
     KeepRead,
     /// See `KeepRead`.
@@ -361,7 +363,7 @@ impl Controller {
             JournalWork::Superblock => self.journal.writing.pending += 1,
             JournalWork::Keep => self.journal.keep.pending += 1,
             JournalWork::Join => self.journal.join.pending += 1,
-            JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => {}
+            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::KeepRead | JournalWork::JoinRead => {}
         }
         let op = DriveOp::Write { fua: true };
         let buffer = self.journal.flying.buffer;
@@ -390,6 +392,9 @@ impl Controller {
         if work == JournalWork::Read {
             return self.on_replay_read(command, result, actions);
         }
+        if let JournalWork::RedoRead(op) = work {
+            return self.on_redo_read(op, command, result, actions);
+        }
         if work == JournalWork::KeepRead {
             return self.on_keep_read(command, result, actions);
         }
@@ -412,7 +417,9 @@ impl Controller {
             }
             JournalWork::Keep => self.on_kept_piece(actions),
             JournalWork::Join => self.on_joined_piece(),
-            JournalWork::Read | JournalWork::KeepRead | JournalWork::JoinRead => unreachable!("dealt with"),
+            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::KeepRead | JournalWork::JoinRead => {
+                unreachable!("dealt with")
+            }
         }
     }
 

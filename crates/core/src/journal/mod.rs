@@ -14,8 +14,10 @@
 //! - [`redo`]: what an operation is about to write to members is in the journal before it is written, so that a
 //!   stripe is never half of each after a crash. A redo record never depends on what members hold.
 //! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
-//! - [`replay`]: what the log says of a set is loaded and redone before the set takes requests.
 //! - [`room`]: who may take room in the ring, so that what was promised can always be written.
+//! - [`replay`]: what the log promised hosts of a set is loaded before the set takes requests.
+//! - [`redoing`]: what the log [owes](owed) the members of a set is brought there while it serves, and row by row before
+//!   anything else is done there.
 //! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
 //! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
 //! - [`window`]: what those three read the log through, one at a time.
@@ -31,7 +33,9 @@ pub mod join;
 pub(crate) mod keep;
 pub(crate) mod log;
 pub(crate) mod loss;
+pub(crate) mod owed;
 pub(crate) mod redo;
+pub(crate) mod redoing;
 pub(crate) mod replay;
 mod room;
 pub mod session;

@@ -1,29 +1,26 @@
-//! Replay: before a set takes requests, what the log says of it is loaded as dirty lines and redone on its members,
-//! entry by entry, record by record.
+//! Replay: before a set takes requests, what the log promised hosts of it is loaded as dirty lines, entry by entry, record
+//! by record. What the log owes its members is noted then, and brought there while the set serves: see
+//! [`redoing`](super::redoing).
 //!
-//! Everything can be done again from the start: a redo writes the same bytes to the same places, and lines are
-//! loaded in the order of the log. Nothing is destaged meanwhile, so that no new entry depends on a stripe that is
-//! not whole yet.
+//! Everything can be done again from the start: lines are loaded in the order of the log. Nothing is destaged while a set
+//! is loaded, so that what is revoked later was not written before.
 
 use alloc::vec::Vec;
-use openraid_format::{JournalRecord, JournalRing, RingSector, JOURNAL_ALIGN};
-use openraid_units::{BlockSize, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
+use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
+use super::log::Log;
+use super::owed::{Debts, Newest, Source};
 use super::window::{WindowUser, SILENT};
 use super::JournalState;
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
 use crate::array::set::{Life, Set};
-use crate::cache::lines::{lines_of, Mask};
+use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
 use crate::cache::{unit_at, unit_extent};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
-use crate::io::member_io::MemberRange;
-use crate::io::op::{Op, OpKind, Payload, Phase};
-use crate::limits::{FRAME_BYTES, REGION_SECTORS};
-
-/// Redo writes in work at once.
-const REDOS_MAX: u32 = 16;
+use crate::limits::FRAME_BYTES;
 
 #[derive(Clone, Debug)]
 struct Loaded {
@@ -36,22 +33,6 @@ struct Loaded {
     /// Where it is now.
     at: DriveLba,
     records: Vec<JournalRecord>,
-}
-
-/// A place of a member for which older redos are void, although the log does not have the newer bytes:
-///
-/// - a later redo refers to an entry that the tail has passed. It was complete, and the member was flushed since; what it
-///   wrote is nowhere else any more. Older ones may have been staged before it, and still stand in the log behind that
-///   entry;
-/// - a later write left the member out, because it was not there or was to be filled later. Since then it was filled.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Newer {
-    array: u8,
-    slot: Slot,
-    at: MemberLba,
-    len: Sectors,
-    /// Its entry.
-    sequence: u64,
 }
 
 /// The set that is being replayed.
@@ -71,17 +52,16 @@ pub(crate) struct Replay {
     entries: Vec<Loaded>,
     queue: Vec<SetId>,
     current: Option<Current>,
-    /// Where members have newer bytes than the log, in the order of the places.
-    newer: Vec<Newer>,
-    /// The longest of those places.
-    newer_max: Sectors,
     /// The window is being read: from which device.
     reading: Option<usize>,
-    redos: u32,
     /// Copies out of the window that may not be done.
     copies: u32,
     /// Why the present set cannot be started.
     error: Option<&'static str>,
+    /// What members of sets that were loaded are owed.
+    pub(super) debts: Vec<Debts>,
+    /// Operations wait for rows that nothing is done for yet.
+    pub(super) is_asked: bool,
 }
 
 impl Replay {
@@ -101,45 +81,6 @@ impl Replay {
         let first = found.kept.last().map_or(0, |last| last.sequence + 1);
         let entries = entries.filter(|(sequence, _)| *sequence >= first);
         self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
-        self.note_newer(&ring);
-    }
-
-    fn note_newer(&mut self, ring: &JournalRing) {
-        let mut newer = Vec::new();
-        for entry in &self.entries {
-            for record in &entry.records {
-                let (array, slot, at, len) = match *record {
-                    JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
-                        if self.find_referred(ring, entry, at).is_none() =>
-                    {
-                        (array, slot, member_lba, sectors)
-                    }
-                    JournalRecord::Outdated { array, slot, member_lba, sectors } => (array, slot, member_lba, sectors),
-                    _ => continue,
-                };
-                newer.push(Newer { array, slot, at, len, sequence: entry.sequence });
-            }
-        }
-        newer.sort_unstable();
-        self.newer_max = newer.iter().map(|newer| newer.len).max().unwrap_or(Sectors::ZERO);
-        self.newer = newer;
-    }
-
-    /// Has a member newer bytes at a place than those of this entry? The answer is for as much of its beginning as is told
-    /// with it.
-    fn has_newer(&self, array: u8, slot: Slot, (at, len): (MemberLba, Sectors), sequence: u64) -> (Sectors, bool) {
-        let from = MemberLba(at.get().saturating_sub(self.newer_max.get()));
-        let first = self.newer.partition_point(|own| (own.array, own.slot, own.at) < (array, slot, from));
-        let near = self.newer[first..].iter().take_while(|own| (own.array, own.slot) == (array, slot));
-        let near = near.take_while(|own| own.at < at + len);
-        let mut alike = len;
-        for newer in near.filter(|own| own.sequence > sequence && own.at + own.len > at) {
-            if newer.at <= at {
-                return (len.min(newer.at + newer.len - at), true);
-            }
-            alike = alike.min(newer.at - at);
-        }
-        (alike, false)
     }
 
     /// An entry was copied out of the ring to this place.
@@ -151,7 +92,7 @@ impl Replay {
 
     /// Where the bytes are now that an entry found in the ring at `at` when it was written; `None` where the tail had
     /// passed them. What was needed then was in the ring all at once, so that each place belongs to one entry.
-    fn find_referred(&self, ring: &JournalRing, by: &Loaded, at: RingSector) -> Option<DriveLba> {
+    fn find_referred(&self, ring: &JournalRing, by: &Loaded, at: RingSector) -> Option<Source> {
         let from = self.entries.partition_point(|entry| entry.sequence < by.tail);
         let to = self.entries.partition_point(|entry| entry.sequence < by.sequence);
         let needed = &self.entries[from..to];
@@ -160,12 +101,64 @@ impl Replay {
         let behind = needed.partition_point(|entry| ring.distance(first, entry.position) <= distance);
         let entry = &needed[behind - 1];
         let within = ring.distance(entry.position, at);
-        (within < entry.sectors).then(|| entry.at + within)
+        (within < entry.sectors).then(|| Source { from: entry.at + within, sequence: entry.sequence })
     }
 
-    /// Is a set being replayed, or waiting for its turn?
+    /// What the log says of members of an array that counts, by the newest redo of each place.
+    ///
+    /// Members have newer bytes than the log at two kinds of places, and what older entries have for those is void:
+    ///
+    /// - a redo refers to an entry that the tail has passed. It was complete, and the member was flushed since; what it
+    ///   wrote is nowhere else any more. Older ones may have been staged before it, and still stand in the log behind that
+    ///   entry;
+    /// - a write left the member out, because it was not there or was to be filled later. Since then it was filled.
+    pub(super) fn newest(&self, superblock: &JournalSuperblock, log: &Log, array: u8) -> Newest {
+        let ring = superblock.ring();
+        let mut newest = Newest::default();
+        for entry in self.entries.iter().rev().filter(|entry| superblock.counts(array, entry.sequence)) {
+            let own = || entry.records.iter().rev().filter(|record| record.array() == array);
+            let referred = |record: &JournalRecord| match *record {
+                JournalRecord::RedoRef { at, .. } => self.find_referred(&ring, entry, at),
+                _ => None,
+            };
+            for record in own() {
+                match *record {
+                    JournalRecord::Redo { slot, member_lba, sectors, payload_at, .. } => {
+                        let source = Source { from: entry.at + JOURNAL_ALIGN + payload_at, sequence: entry.sequence };
+                        newest.add(slot, (member_lba, sectors), Some(source));
+                    }
+                    JournalRecord::RedoRef { slot, member_lba, sectors, .. } => {
+                        let Some(source) = referred(record) else { continue };
+                        let held = if log.holds(source.sequence) { source.sequence } else { entry.sequence };
+                        newest.add(slot, (member_lba, sectors), Some(Source { sequence: held, ..source }));
+                    }
+                    _ => {}
+                }
+            }
+            for record in own() {
+                match *record {
+                    JournalRecord::RedoRef { slot, member_lba, sectors, .. } if referred(record).is_none() => {
+                        newest.add(slot, (member_lba, sectors), None);
+                    }
+                    JournalRecord::Outdated { slot, member_lba, sectors, .. } => {
+                        newest.add(slot, (member_lba, sectors), None);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        newest
+    }
+
+    /// Is a set being loaded, or waiting for its turn, or are its redos to be done before it serves?
+    pub(crate) fn is_loading(&self) -> bool {
+        let starts = |debts: &Debts| !debts.serves && !debts.is_over;
+        self.current.is_some() || !self.queue.is_empty() || self.debts.iter().any(starts)
+    }
+
+    /// Is the log still read for a set?
     pub(crate) fn is_active(&self) -> bool {
-        self.current.is_some() || !self.queue.is_empty()
+        self.is_loading() || self.debts.iter().any(|debts| !debts.is_over)
     }
 
     /// Was this entry, or a later one, read?
@@ -211,6 +204,10 @@ impl Controller {
         if matches!(self.journal.state, JournalState::Lost(_)) {
             self.give_replay_up();
         }
+        self.pump_redos(actions) | self.pump_load(actions)
+    }
+
+    fn pump_load(&mut self, actions: &mut Actions) -> bool {
         if self.journal.replay.current.is_none() {
             // The tail stays where it is while replay begins to need what it may be about to pass.
             if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
@@ -261,8 +258,7 @@ impl Controller {
         let entries = self.journal.replay.entries.len();
         if current.entry >= entries || failed {
             // Copies may still be made out of the window, and into lines.
-            let (redos, copies) = (self.journal.replay.redos, self.journal.replay.copies);
-            return redos == 0 && copies == 0 && self.end_replay(current, failed);
+            return self.journal.replay.copies == 0 && self.end_load(current, failed);
         }
         let loaded = &self.journal.replay.entries[current.entry];
         let sequence = loaded.sequence;
@@ -305,25 +301,14 @@ impl Controller {
 
     /// What the rest of a record needs, and how much of the log may be read with it.
     fn replay_need(&self, record: &JournalRecord, entry: usize, done: Sectors) -> (Need, Sectors) {
-        let replay = &self.journal.replay;
-        let entry = &replay.entries[entry];
-        let (at, sectors) = match *record {
-            JournalRecord::Data { payload_at, sectors, .. } | JournalRecord::Redo { payload_at, sectors, .. } => {
-                (entry.at + JOURNAL_ALIGN + payload_at, sectors)
-            }
-            // Behind a reference that the tail has passed is nothing: its redo was complete.
-            JournalRecord::RedoRef { at, sectors, .. } => match replay.find_referred(&self.journal.ring(), entry, at) {
-                Some(at) => (at, sectors),
-                None => return (Need::Done, Sectors::ZERO),
-            },
-            _ => return (Need::Done, Sectors::ZERO),
-        };
+        let JournalRecord::Data { payload_at, sectors, .. } = *record else { return (Need::Done, Sectors::ZERO) };
         if done >= sectors {
             return (Need::Done, Sectors::ZERO);
         }
+        let at = self.journal.replay.entries[entry].at + JOURNAL_ALIGN + payload_at;
         let left = sectors - done;
-        // A piece that lies in the window as a whole, and in one line or one region.
-        let piece = left.min(Sectors(self.limits.rows_max.get().max(8)));
+        // A piece that lies in the window as a whole, and in one line.
+        let piece = left.min(Sectors(LINE_SECTORS));
         (Need::Payload(at + done, piece), left)
     }
 
@@ -413,7 +398,7 @@ impl Controller {
         }
     }
 
-    /// Do what a piece of a record says; returns how many sectors that was, or `None` where it has to wait.
+    /// Load what a piece of a record brings; returns how many sectors that was, or `None` where it has to wait.
     fn replay_record(
         &mut self,
         record: &JournalRecord,
@@ -422,32 +407,16 @@ impl Controller {
         (from, len): (PoolOffset, Sectors),
         actions: &mut Actions,
     ) -> Option<Sectors> {
-        match *record {
-            JournalRecord::Data { set_lba, .. } => {
-                let at = set_lba + current.done;
-                let (number, first, last) = lines_of(at, len).next().expect("not empty");
-                let sectors = Sectors(last - first);
-                if !self.load_line(current.set, (number, first, last), sequence, from, actions) {
-                    self.journal.replay.error = Some(
-                        "the journal holds more for the array than the cache can take; give the server the cache it had",
-                    );
-                    return None;
-                }
-                self.journal.counters.replayed_sectors += sectors.get();
-                Some(sectors)
-            }
-            JournalRecord::Redo { slot, member_lba, .. } | JournalRecord::RedoRef { slot, member_lba, .. } => {
-                let at = member_lba + current.done;
-                let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-                let place = (at, len.min(in_region));
-                let (len, has_newer) = self.journal.replay.has_newer(current.array, slot, place, sequence);
-                if has_newer {
-                    return Some(len);
-                }
-                self.redo(current.set, slot, (at, len), from, actions).then_some(len)
-            }
-            _ => unreachable!("records without bytes are dealt with"),
+        let JournalRecord::Data { set_lba, .. } = *record else { unreachable!("the others have no bytes for hosts") };
+        let (number, first, last) = lines_of(set_lba + current.done, len).next().expect("not empty");
+        let sectors = Sectors(last - first);
+        if !self.load_line(current.set, (number, first, last), sequence, from, actions) {
+            self.journal.replay.error =
+                Some("the journal holds more for the array than the cache can take; give the server the cache it had");
+            return None;
         }
+        self.journal.counters.replayed_sectors += sectors.get();
+        Some(sectors)
     }
 
     /// Load a line, or a part of one, as a host's write; false where there is none to be had.
@@ -460,7 +429,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> bool {
         let Some(line) = self.cache.line_for(set, number) else { return false };
-        let at = SetLba(number * crate::cache::lines::LINE_SECTORS + first);
+        let at = SetLba(number * LINE_SECTORS + first);
         let geometry = &self.set(set).geometry;
         let (unit_number, _) = unit_at(geometry, at);
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
@@ -483,109 +452,40 @@ impl Controller {
         true
     }
 
-    /// Write to a member again what was to be written; false where it has to wait.
-    fn redo(
-        &mut self,
-        set: SetId,
-        slot: Slot,
-        (at, len): (MemberLba, Sectors),
-        from: PoolOffset,
-        actions: &mut Actions,
-    ) -> bool {
-        let entry = self.set(set);
-        if slot.0 >= entry.slots() || !entry.writable.contains(slot) {
-            return true;
-        }
-        if self.journal.replay.redos >= REDOS_MAX || !self.may_make_background_op() || !self.may_issue() {
-            return false;
-        }
-        let Some(run) = self.work_frames.take(len.bytes().get()) else { return false };
-        let op = Op {
-            at: SetLba(at.get()),
-            len,
-            target: crate::slots::SlotSet::one(slot),
-            work: Some(run),
-            payload: Payload::Host(run.at),
-            ..Op::new(OpKind::Redo, set)
-        };
-        let key = self.ops.put(op);
-        self.set_mut(set).ops += 1;
-        self.journal.replay.redos += 1;
-        self.journal.counters.replayed_redos += 1;
-        let bytes = u32::try_from(len.bytes().get()).expect("a piece is small");
-        self.journal.replay.copies += 1;
-        self.push_copy(key.index, run.at, from, bytes, actions);
-        // Its turn is decided now: the ends of copies come in any order.
-        let range = self.lock_range(&self.ops[key.index]);
-        let granted = self.locks.acquire(key.index, range);
-        let op = &mut self.ops[key.index];
-        (op.locked, op.phase, op.probe) = (true, Phase::Locking, u32::from(granted));
-        true
-    }
-
     /// A copy out of the window is done.
     pub(crate) fn on_replay_copy(&mut self) {
         self.journal.replay.copies -= 1;
         self.set_changed = true;
     }
 
-    /// A redo moves on: its range, its write, its end.
-    pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        match op.phase {
-            Phase::Locking => {
-                // Once for the copy, once for its turn.
-                self.ops[index].probe += 1;
-                if self.ops[index].probe == 2 {
-                    self.ops[index].phase = Phase::Planning;
-                    self.step_redo(index, actions);
-                }
-            }
-            Phase::Planning => {
-                self.ops[index].phase = Phase::Writing;
-                let slot = op.target.first().expect("a redo has a slot");
-                let run = op.work.expect("a redo has frames");
-                let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at: run.at };
-                self.issue_write(index, range, actions);
-                if self.ops[index].pending == 0 {
-                    self.finish_op(index, actions);
-                }
-            }
-            Phase::Writing | Phase::Recording => {
-                if op.error.is_some() || self.is_failure_recorded(index) {
-                    self.finish_op(index, actions);
-                }
-            }
-            phase => unreachable!("a redo is never in {phase:?}"),
-        }
-    }
-
-    pub(crate) fn on_redone(&mut self, op: &Op) {
-        self.journal.replay.redos -= 1;
-        if op.error.is_some() && self.set(op.set).life != Life::Failed {
-            self.journal.replay.error = Some("a member does not take what the journal holds for it");
-        }
-        self.set_changed = true;
-    }
-
-    fn end_replay(&mut self, current: Current, failed: bool) -> bool {
+    fn end_load(&mut self, current: Current, failed: bool) -> bool {
+        let Current { set, array, .. } = current;
         self.journal.replay.current = None;
         self.set_changed = true;
         self.journal.window.give_back(WindowUser::Replay);
         let error = self.journal.replay.error.take();
         if failed {
-            self.forget_loaded(current.set);
+            self.refuse_start(set, error);
+        } else if !self.note_debts(set, array) {
+            self.begin_to_serve(set, array);
         }
-        let set = self.set_mut(current.set);
-        set.journal.replaying = false;
-        if failed {
-            set.journal.replay_error = Some(error.unwrap_or("the array has failed while its journal was replayed"));
-            return true;
-        }
-        set.life = Life::Running;
-        self.journal.log.settle_array(current.array);
-        self.mark_session(current.set);
         true
+    }
+
+    /// The set takes requests from here on. What it still needs of the log is pinned by its lines and its redos.
+    pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
+        let set = self.set_mut(id);
+        set.journal.replaying = false;
+        set.life = Life::Running;
+        self.journal.log.settle_array(array);
+        self.mark_session(id);
+    }
+
+    pub(super) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
+        self.forget_loaded(id);
+        let set = self.set_mut(id);
+        set.journal.replaying = false;
+        set.journal.replay_error = Some(error.unwrap_or("the array has failed while its journal was replayed"));
     }
 
     /// The set is not started: what was loaded for it stays in the journal alone. On the members it would be written

@@ -72,6 +72,8 @@ pub(crate) struct SetJournal {
     pub stuck: bool,
     /// Its part of the log is not loaded yet.
     pub replaying: bool,
+    /// Its members are owed what the log has for them: see [`super::redoing`].
+    pub redoing: bool,
     /// Why that was not possible.
     pub replay_error: Option<&'static str>,
 }
@@ -91,6 +93,7 @@ impl SetJournal {
         told_full: false,
         stuck: false,
         replaying: false,
+        redoing: false,
         replay_error: None,
     };
 }

@@ -147,13 +147,18 @@ impl Controller {
             return u64::MAX;
         }
         let (part, whole) = PRESSED_SHARE;
-        let ring = log.used * whole > journal.ring().sectors.get() * part;
         let lines = u64::from(log.lines) * whole > u64::from(self.cache.lines.len()) * part;
-        if ring || lines || journal.short {
+        if self.is_ring_pressed() || lines || journal.short {
             log.first + log.len() as u64 / ROUND_SHARE + 1
         } else {
             0
         }
+    }
+
+    /// Is little of the ring left?
+    pub(super) fn is_ring_pressed(&self) -> bool {
+        let (part, whole) = PRESSED_SHARE;
+        self.journal.log.used * whole > self.journal.ring().sectors.get() * part
     }
 
     fn begin_round(&mut self) -> bool {

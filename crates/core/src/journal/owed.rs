@@ -1,0 +1,276 @@
+//! What the log owes the members of a set: of each place the newest redo alone, in the order in which it is brought there.
+//!
+//! Of two redos of a place the later one decides, so that an earlier one needs no write; and where members have newer bytes
+//! than the log, none does. What is left is cut at the borders of units (stripes; regions of sets without parity) and
+//! sorted by unit, member and place: all members are gone over once, upwards, and neighbours become one write.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use openraid_units::{DriveLba, MemberLba, Sectors, SetId, Slot};
+
+use crate::frames::Run;
+use crate::limits::{FRAME_BYTES, OP_COMMANDS_MAX};
+use crate::slab::NONE;
+
+/// Where the bytes of a redo are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Source {
+    pub from: DriveLba,
+    /// The entry that has them: the tail must not pass it before they are on the member.
+    pub sequence: u64,
+}
+
+/// What is known of places of members, told from the newest to the oldest.
+#[derive(Default, Debug)]
+pub(super) struct Newest {
+    /// Ends of places, and what is to be written there; nothing where members have newer bytes than the log.
+    places: BTreeMap<(Slot, u64), (u64, Option<Source>)>,
+}
+
+impl Newest {
+    /// An older record of a place: what is not known of it counts.
+    pub(super) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
+        let (start, end) = (at.get(), (at + len).get());
+        let before = self.places.range(..=(slot, start)).next_back().filter(|((own, _), _)| *own == slot);
+        let mut from = before.map_or(start, |(_, (known_to, _))| start.max(*known_to));
+        while from < end {
+            let next = self.places.range((slot, from)..(slot, end)).next();
+            let (to, behind) = next.map_or((end, end), |((_, next), (known_to, _))| (*next, *known_to));
+            if from < to {
+                let source = source.map(|own| Source { from: own.from + Sectors(from - start), ..own });
+                self.places.insert((slot, from), (to, source));
+            }
+            from = behind;
+        }
+    }
+
+    /// What is to be written, in units of so many sectors of a member, and no longer than `most`.
+    fn owed(self, unit: Sectors, most: Sectors) -> Vec<Owed> {
+        let mut owed = Vec::new();
+        for ((slot, start), (end, source)) in self.places {
+            let Some(source) = source else { continue };
+            let mut at = start;
+            while at < end {
+                let to = end.min((at / unit.get() + 1) * unit.get()).min(at + most.get());
+                let source = Source { from: source.from + Sectors(at - start), ..source };
+                owed.push(Owed { at: MemberLba(at), slot, len: Sectors(to - at), source, state: OwedState::Waits });
+                at = to;
+            }
+        }
+        owed.sort_unstable_by_key(|own| (own.at.get() / unit.get(), own.slot, own.at));
+        owed
+    }
+}
+
+/// How far it is with a redo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OwedState {
+    /// Nothing was done.
+    Waits,
+    /// An operation does it.
+    InWork,
+    /// The member has it, or is not there.
+    Done,
+}
+
+/// A place of a member that is to get what the log has for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    pub at: MemberLba,
+    pub slot: Slot,
+    pub len: Sectors,
+    pub source: Source,
+    pub state: OwedState,
+}
+
+/// What the members of a set are owed.
+#[derive(Debug)]
+pub(crate) struct Debts {
+    pub(super) set: SetId,
+    /// The set's place in the journal's table.
+    pub(super) array: u8,
+    /// Sectors of a member in one unit, and in one write.
+    unit: Sectors,
+    most: Sectors,
+    pub(super) owed: Vec<Owed>,
+    /// Nothing before this one waits.
+    first: usize,
+    /// How many are not done, and operations that are at work.
+    pub(super) left: usize,
+    pub(super) out: u32,
+    /// Why no more is done; what is left stays in the log.
+    pub(super) error: Option<&'static str>,
+    /// Hosts use the set already.
+    pub(super) serves: bool,
+    /// Frames for one write, for when operations that wait for room in the journal have all others: the tail, and so that room,
+    /// may wait for what is owed.
+    pub(super) spare: Option<Run>,
+    /// The operation that has them.
+    pub(super) spare_has: u32,
+    /// Nothing is done any more: rows that miss something are neither read nor written until the set is started anew.
+    pub(super) is_over: bool,
+}
+
+impl Debts {
+    /// In units of so many sectors of a member, in writes that are no longer than `most`.
+    pub(super) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
+        let owed = newest.owed(unit, most);
+        let left = owed.len();
+        Self {
+            set,
+            array,
+            unit,
+            most,
+            owed,
+            first: 0,
+            left,
+            out: 0,
+            error: None,
+            serves: false,
+            spare: None,
+            spare_has: NONE,
+            is_over: false,
+        }
+    }
+
+    /// Bytes of the longest write, with what a block of the journal's devices reaches over its ends.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.most.bytes().get() + 2 * FRAME_BYTES
+    }
+
+    /// Those whose units meet these rows of the members.
+    fn near(&self, from: u64, to: u64) -> core::ops::Range<usize> {
+        let (first, last) = (from / self.unit.get(), to.div_ceil(self.unit.get()));
+        let until = |unit| self.owed.partition_point(|own| own.at.get() / self.unit.get() < unit);
+        until(first)..until(last)
+    }
+
+    /// Those of these rows, on any member, that are not done.
+    pub(super) fn unpaid(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+        self.near(from, to).filter(move |index| {
+            let own = &self.owed[*index];
+            own.state != OwedState::Done && own.at.get() < to && (own.at + own.len).get() > from
+        })
+    }
+
+    /// The first one that waits.
+    pub(super) fn next(&mut self) -> Option<usize> {
+        let rest = &self.owed[self.first..];
+        let skip = rest.iter().position(|own| own.state == OwedState::Waits).unwrap_or(rest.len());
+        self.first += skip;
+        (self.first < self.owed.len()).then_some(self.first)
+    }
+
+    /// How many go together from this one on, and their sectors: neighbours of one member in one unit. A block of the
+    /// journal's devices may reach over the ends of the first and the last one only.
+    pub(super) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
+        let first = &self.owed[index];
+        let unit = first.at.get() / self.unit.get();
+        let (mut count, mut len) = (1, first.len);
+        let whole = |own: &Owed| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
+        for pair in self.owed[index..].windows(2) {
+            let next = &pair[1];
+            let adjoins =
+                next.slot == first.slot && next.at == first.at + len && next.at.get() / self.unit.get() == unit;
+            let fits = len + next.len <= self.most && count < OP_COMMANDS_MAX as usize;
+            if !(adjoins && fits && whole(&pair[0]) && whole(next) && next.state == OwedState::Waits) {
+                break;
+            }
+            (count, len) = (count + 1, len + next.len);
+        }
+        (count, len)
+    }
+
+    /// An operation takes these, or gives them back.
+    pub(super) fn set_state(&mut self, index: usize, count: usize, state: OwedState) {
+        self.owed[index..index + count].iter_mut().for_each(|own| own.state = state);
+        match state {
+            OwedState::Done => self.left -= count,
+            OwedState::Waits => self.first = self.first.min(index),
+            OwedState::InWork => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(from: u64, sequence: u64) -> Option<Source> {
+        Some(Source { from: DriveLba(from), sequence })
+    }
+
+    fn place(at: u64, len: u64) -> (MemberLba, Sectors) {
+        (MemberLba(at), Sectors(len))
+    }
+
+    /// Of each sector of a member where its bytes are, by writing everything from the oldest to the newest.
+    fn written(records: &[(Slot, u64, u64, Option<Source>)], slot: Slot, sectors: u64) -> Vec<Option<u64>> {
+        let mut written = alloc::vec![None; usize::try_from(sectors).unwrap()];
+        for (own, at, len, source) in records.iter().rev().filter(|record| record.0 == slot) {
+            for sector in 0..*len {
+                assert_eq!(*own, slot);
+                written[usize::try_from(at + sector).unwrap()] = source.map(|own| own.from.get() + sector);
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn of_each_sector_the_newest_redo_counts_and_nothing_where_members_have_newer_bytes() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..200 {
+            let records: Vec<_> = (0..random(40))
+                .map(|n| {
+                    let (at, len) = (random(96), 1 + random(24));
+                    let source = if random(5) == 0 { None } else { source(1000 * (n + 1), 50 - n) };
+                    (Slot(u16::try_from(random(3)).unwrap()), at, len, source)
+                })
+                .collect();
+            let mut newest = Newest::default();
+            records.iter().for_each(|(slot, at, len, source)| newest.add(*slot, place(*at, *len), *source));
+            let owed = newest.owed(Sectors(16), Sectors(8));
+            for slot in (0..3).map(Slot) {
+                let mut found = alloc::vec![None; 128];
+                for own in owed.iter().filter(|own| own.slot == slot) {
+                    assert_eq!(own.at.get() / 16, (own.at.get() + own.len.get() - 1) / 16, "it lies in its unit");
+                    assert!(own.len <= Sectors(8));
+                    for sector in 0..own.len.get() {
+                        let at = usize::try_from(own.at.get() + sector).unwrap();
+                        assert_eq!(found[at], None, "each place is written once");
+                        found[at] = Some(own.source.from.get() + sector);
+                    }
+                }
+                assert_eq!(found, written(&records, slot, 128));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_member_and_unit_go_together() {
+        let mut newest = Newest::default();
+        let slot = Slot(1);
+        for (n, at) in [0, 8, 16, 32, 40, 64].into_iter().enumerate() {
+            newest.add(slot, place(at, 8), source(800 - 8 * n as u64, 1));
+        }
+        newest.add(Slot(0), place(24, 8), source(1600, 1));
+        let mut debts = Debts::new(SetId(0), 0, (Sectors(48), Sectors(16)), newest);
+        let order: Vec<u64> = debts.owed.iter().map(|own| own.at.get()).collect();
+        assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);
+        assert_eq!(debts.run_from(0, 8), (1, Sectors(8)));
+        assert_eq!(debts.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");
+        assert_eq!(debts.run_from(1, 64), (1, Sectors(8)), "its blocks reach over its ends");
+        assert_eq!(debts.run_from(5, 8), (1, Sectors(8)), "the next unit is another one's");
+        assert_eq!(debts.unpaid(4, 30).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        debts.set_state(1, 3, OwedState::Done);
+        assert_eq!(debts.unpaid(4, 30).collect::<Vec<_>>(), [0]);
+        debts.set_state(0, 1, OwedState::InWork);
+        assert_eq!((debts.next(), debts.left), (Some(4), 4));
+        debts.set_state(0, 1, OwedState::Waits);
+        assert_eq!(debts.next(), Some(0));
+    }
+}

@@ -1,0 +1,452 @@
+//! Redos: what the log owes the members of a set is brought there.
+//!
+//! ```text
+//!   Waits --> InWork: read from the journal -> written to the member --> Done
+//!     ^          |
+//!     +----------+ the device of the journal fell silent: once more, from the other one
+//! ```
+//!
+//! A set with parity serves hosts meanwhile. An operation whose rows miss something waits until they have it, and
+//! its rows come first; so nothing is read, and no parity made, of a stripe that is half of each. The others, whose redos are
+//! few, are started when that is through.
+//!
+//! What is owed pins its entry. Until all is done the set counts as one that has something logged, so that its session goes
+//! on, the active mark and the bits of its bitmap stay, and no task begins. A crash meanwhile replays the same again, and
+//! what came since, which is behind it in the log.
+//!
+//! If the bytes cannot be read any more, the set fails: nobody else has them. Its entries wait for it.
+
+use openraid_units::{Bytes, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba};
+
+use super::commit::JournalWork;
+use super::owed::{Debts, OwedState};
+use super::replay::Replay;
+use super::window::SILENT;
+use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::array::set::Life;
+use crate::controller::{CommandError, Controller};
+use crate::geometry::Geometry;
+use crate::io::command::{Command, Hold, Owner};
+use crate::io::member_io::MemberRange;
+use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::journal::DeviceState;
+use crate::limits::REGION_SECTORS;
+use crate::reason::Reason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// Redos in work at once that nobody waits for, and of the table of operations one in so many: enough for every drive of a
+/// set to sort.
+const REDOS_MAX: u32 = 256;
+const OPS_SHARE: u32 = 4;
+
+const UNREADABLE: &str = "what the journal holds for the array cannot be read";
+const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
+
+impl Replay {
+    /// Do rows of a set miss something, or did they when it failed?
+    #[inline(always)]
+    pub(crate) fn is_redoing(&self) -> bool {
+        !self.debts.is_empty()
+    }
+
+    /// How many redos are not done.
+    pub(super) fn owed(&self) -> u64 {
+        self.debts.iter().map(|debts| debts.left as u64).sum()
+    }
+
+    fn debts_of(&mut self, set: SetId) -> Option<&mut Debts> {
+        self.debts.iter_mut().find(|debts| debts.set == set)
+    }
+
+    /// A set is gone.
+    pub(crate) fn forget_debts(&mut self, set: SetId) {
+        self.debts.retain(|debts| debts.set != set);
+    }
+}
+
+impl Controller {
+    /// Note what the log owes the members of a set that was loaded; false where that is nothing.
+    pub(super) fn note_debts(&mut self, id: SetId, array: u8) -> bool {
+        let journal = &mut self.journal;
+        let superblock = journal.superblock.as_ref().expect("it is live");
+        let newest = journal.replay.newest(superblock, &journal.log, array);
+        let set = self.sets[id.index()].as_mut().expect("it was loaded");
+        let unit = match &set.geometry {
+            Geometry::Parity(parity) => parity.chunk(),
+            _ => Sectors(REGION_SECTORS),
+        };
+        let debts = Debts::new(id, array, (unit, self.limits.rows_max), newest);
+        if debts.left == 0 {
+            return false;
+        }
+        debts.owed.iter().for_each(|own| journal.log.pin(own.source.sequence));
+        journal.replay.debts.push(debts);
+        set.journal.redoing = true;
+        set.journal.logged += 1;
+        true
+    }
+
+    /// Is destage to wait? While a set is loaded what is dirty may be revoked yet. And while anything is owed the tail may
+    /// stand: what destage puts into the log then must leave room there.
+    pub(crate) fn is_destage_held(&self) -> bool {
+        let journal = &self.journal;
+        journal.replay.is_loading() || (journal.replay.is_active() && (journal.short || self.is_ring_pressed()))
+    }
+
+    /// Must an operation on a parity set wait, because its rows miss what the journal has for them? It is called again.
+    pub(crate) fn waits_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let op = &self.ops[index];
+        if op.parent != NONE {
+            // The one that it works for has waited.
+            return false;
+        }
+        let Some((from, to)) = self.member_rows_of(op) else { return false };
+        let (set, stripe) = (op.set, op.stripe.0);
+        let Some(debts) = self.journal.replay.debts_of(set) else { return false };
+        if debts.unpaid(from, to).next().is_none() {
+            return false;
+        }
+        if debts.is_over {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+        } else {
+            self.explain_op(index, Reason::WaitedForLock, stripe, 0);
+            self.wait_redo.push(index);
+            self.journal.replay.is_asked = true;
+        }
+        true
+    }
+
+    /// The rows of the members of a parity set that an operation touches.
+    fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
+        let Geometry::Parity(parity) = &self.set(op.set).geometry else { return None };
+        let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
+        if self.is_row_op(op) {
+            return Some((start(op.stripe) + u64::from(op.lo), start(op.stripe) + u64::from(op.hi)));
+        }
+        let (first, _, within) = parity.locate(op.at);
+        let from = start(first) + within.get();
+        if within + op.len <= parity.chunk() {
+            return Some((from, from + op.len.get()));
+        }
+        let (last, ..) = parity.locate(op.at + (op.len - Sectors(1)));
+        Some((start(first), start(last) + parity.chunk().get()))
+    }
+
+    /// Move redos on; true where something moved.
+    pub(super) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
+        for number in (0..self.journal.replay.debts.len()).rev() {
+            moved |= self.pump_debts(number, actions);
+        }
+        moved
+    }
+
+    fn pump_debts(&mut self, number: usize, actions: &mut Actions) -> bool {
+        let debts = &self.journal.replay.debts[number];
+        if debts.is_over {
+            return false;
+        }
+        if !self.may_redo(number) || debts.left == 0 {
+            return debts.out == 0 && self.end_redos(number, actions);
+        }
+        if !self.is_ready_to_redo(number) {
+            return false;
+        }
+        let mut moved = false;
+        while actions.has_room() && self.may_begin_redo(self.journal.replay.debts[number].out) {
+            let Some(index) = self.journal.replay.debts[number].next() else { break };
+            if !self.begin_redo(number, index, false, actions) {
+                break;
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    /// There are frames for one write at any time. A set with parity serves from then on.
+    fn is_ready_to_redo(&mut self, number: usize) -> bool {
+        let debts = &mut self.journal.replay.debts[number];
+        if debts.spare.is_none() && (!debts.serves || debts.out == 0) {
+            debts.spare = self.work_frames.take(debts.bytes_max());
+        }
+        let (id, array) = (debts.set, debts.array);
+        if debts.spare.is_some() && !debts.serves && matches!(self.set(id).geometry, Geometry::Parity(_)) {
+            self.journal.replay.debts[number].serves = true;
+            self.begin_to_serve(id, array);
+        }
+        self.journal.replay.debts[number].spare.is_some() || self.journal.replay.debts[number].out > 0
+    }
+
+    /// May one more be in work that nobody waits for, beside so many? Whoever waits for operations or frames goes first, but
+    /// does not keep it from going on.
+    fn may_begin_redo(&self, out: u32) -> bool {
+        let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
+        match out {
+            0 => self.may_make_awaited_op(),
+            _ => out < most && self.may_make_op() && self.wait_frames.is_empty(),
+        }
+    }
+
+    fn may_redo(&self, number: usize) -> bool {
+        let debts = &self.journal.replay.debts[number];
+        debts.error.is_none() && self.set(debts.set).life != Life::Failed
+    }
+
+    /// Begin what operations wait for; true where something began. Where there is no room for all it is looked at again.
+    fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        for _ in 0..self.wait_redo.len() {
+            let waiting = self.wait_redo.pop().expect("counted");
+            self.wait_redo.push(waiting);
+            let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
+            let number = self.journal.replay.debts.iter().position(|debts| debts.set == set);
+            let (Some(number), Some((from, to))) = (number, rows) else { continue };
+            while self.may_redo(number) {
+                let debts = &self.journal.replay.debts[number];
+                let next = debts.unpaid(from, to).find(|index| debts.owed[*index].state == OwedState::Waits);
+                let Some(index) = next else { break };
+                let room = actions.has_room() && self.may_make_awaited_op();
+                if !room || !self.begin_redo(number, index, true, actions) {
+                    self.journal.replay.is_asked = true;
+                    return moved;
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Begin a redo and those beside it that go with it; false where there is no room.
+    fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
+        let block = self.journal.superblock.as_ref().expect("it was attached").block.sectors().get();
+        let debts = &mut self.journal.replay.debts[number];
+        let (id, own) = (debts.set, debts.owed[index]);
+        let (count, len) = debts.run_from(index, block);
+        let set = self.sets[id.index()].as_ref().expect("it has debts");
+        if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
+            // Nobody is there. Whoever comes is filled.
+            self.redos_done(id, index, count);
+            return true;
+        }
+        let (Some(device), true) = (self.redo_device(0), self.may_issue()) else { return false };
+        let before = own.source.from.get() % block;
+        let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
+        let debts = &mut self.journal.replay.debts[number];
+        let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
+        if run.is_none() {
+            run = debts.spare.take();
+            has_spare = true;
+        }
+        let Some(run) = run else { return false };
+        debts.set_state(index, count, OwedState::InWork);
+        debts.out += 1;
+        let op = Op {
+            at: SetLba(own.at.get()),
+            len,
+            target: SlotSet::one(own.slot),
+            work: Some(run),
+            payload: Payload::Host(run.at + Sectors(before).bytes()),
+            phase: Phase::ReadingOld,
+            unit: index as u64,
+            task: u32::try_from(count).expect("few go together"),
+            is_awaited,
+            ..Op::new(OpKind::Redo, id)
+        };
+        let key = self.ops.put(op);
+        self.set_mut(id).ops += 1;
+        if has_spare {
+            self.journal.replay.debts[number].spare_has = key.index;
+        }
+        self.journal.counters.replayed_redos += 1;
+        let mut done = Bytes::ZERO;
+        for next in index..index + count {
+            let own = self.journal.replay.debts[number].owed[next];
+            let from = DriveLba(own.source.from.get() - before);
+            let len = Sectors((before + own.len.get()).next_multiple_of(block));
+            self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
+            done += own.len.bytes();
+        }
+        true
+    }
+
+    /// The first device of the journal from this one on that can be asked for what it has: one that works, or that has
+    /// failed since, maybe of a write.
+    fn redo_device(&self, first: usize) -> Option<usize> {
+        let devices = &self.journal.devices;
+        let find = |state| (first..devices.len()).find(|number| devices[*number].state == state);
+        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped))
+    }
+
+    fn read_for_redo(
+        &mut self,
+        index: u32,
+        device: usize,
+        (lba, len): (DriveLba, Sectors),
+        to: PoolOffset,
+        actions: &mut Actions,
+    ) {
+        let op = &self.ops[index];
+        let member = u32::try_from(device).expect("two at the most");
+        let command = Command {
+            op: DriveOp::Read,
+            lba,
+            len,
+            data: Data::Frames(to),
+            class: Self::class_of(op),
+            hold: op.work.map(Hold::Work),
+            ..Self::journal_command(
+                Owner::Journal(JournalWork::RedoRead(index)),
+                member,
+                self.journal.devices[device].drive,
+            )
+        };
+        self.ops[index].pending += 1;
+        self.channels.push(self.now, &command, actions);
+    }
+
+    /// A part of what is to be redone was read, or not: then the other device is asked.
+    pub(super) fn on_redo_read(
+        &mut self,
+        index: u32,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        let set = self.ops[index].set;
+        let number = command.member as usize;
+        let why = match result {
+            Ok(()) => None,
+            // It was waiting when the device was dropped for something else.
+            Err(_) if !command.issued => {
+                self.ops[index].fresh = true;
+                None
+            }
+            Err(CommandError::Timeout) => {
+                self.ops[index].fresh = true;
+                self.drop_journal_device(number, actions);
+                let works = self.journal.devices.iter().any(|device| device.state.works());
+                (!works).then_some(SILENT)
+            }
+            Err(CommandError::Drive(_)) => match self.redo_device(number + 1) {
+                Some(other) => {
+                    let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
+                    self.read_for_redo(index, other, (command.lba, command.len), to, actions);
+                    None
+                }
+                None => Some(UNREADABLE),
+            },
+        };
+        if let (Some(why), Some(debts)) = (why, self.journal.replay.debts_of(set)) {
+            debts.error.get_or_insert(why);
+            self.ops[index].fresh = true;
+        }
+        self.op_command_ended(index);
+    }
+
+    /// A redo moves on: what was read is written.
+    pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        match op.phase {
+            Phase::ReadingOld if op.fresh => self.finish_redo(index, actions),
+            Phase::ReadingOld => {
+                if !self.may_issue() {
+                    return self.wait_for_commands(index);
+                }
+                self.ops[index].phase = Phase::Writing;
+                let slot = op.target.first().expect("a redo has a slot");
+                let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
+                let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at };
+                self.issue_write(index, range, actions);
+                if self.ops[index].pending == 0 {
+                    self.finish_redo(index, actions);
+                }
+            }
+            Phase::Writing | Phase::Recording => {
+                if op.error.is_some() || self.is_failure_recorded(index) {
+                    self.finish_redo(index, actions);
+                }
+            }
+            phase => unreachable!("a redo is never in {phase:?}"),
+        }
+    }
+
+    /// A redo is over. In the place of the spare frames, if it has them, come others where a silent drive may use them.
+    fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
+        let op = &mut self.ops[index];
+        let debts = self.journal.replay.debts.iter_mut().find(|debts| debts.set == op.set);
+        let debts = debts.expect("it is kept while redos are out");
+        if let Some(run) = op.work.take_if(|_| debts.spare_has == index) {
+            debts.spare_has = NONE;
+            self.work_frames.release(run);
+            debts.spare = self.work_frames.take(debts.bytes_max());
+        }
+        self.finish_op(index, actions);
+    }
+
+    pub(crate) fn on_redone(&mut self, op: &Op) {
+        let first = usize::try_from(op.unit).expect("a place of a table");
+        let count = op.task as usize;
+        let debts = self.journal.replay.debts_of(op.set).expect("it is kept while redos are out");
+        debts.out -= 1;
+        if op.fresh || op.error.is_some() {
+            debts.set_state(first, count, OwedState::Waits);
+            if op.error.is_some() {
+                debts.error.get_or_insert(NOT_TAKEN);
+            }
+        } else {
+            self.redos_done(op.set, first, count);
+        }
+        self.wake_redo_waiters();
+    }
+
+    fn redos_done(&mut self, set: SetId, first: usize, count: usize) {
+        let Some(debts) = self.journal.replay.debts.iter_mut().find(|debts| debts.set == set) else { return };
+        debts.set_state(first, count, OwedState::Done);
+        for own in &debts.owed[first..first + count] {
+            self.journal.log.unpin(own.source.sequence);
+        }
+        self.set_changed = true;
+    }
+
+    fn wake_redo_waiters(&mut self) {
+        self.set_changed = true;
+        while let Some(op) = self.wait_redo.pop() {
+            self.ready.push(op);
+        }
+    }
+
+    /// All is done, or nothing more will be.
+    fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
+        let may = self.may_redo(number);
+        let debts = &mut self.journal.replay.debts[number];
+        let (id, array, error) = (debts.set, debts.array, debts.error);
+        debts.is_over = true;
+        let spare = debts.spare.take();
+        for own in debts.owed.iter().filter(|own| own.state != OwedState::Done) {
+            self.journal.log.unpin_if_held(own.source.sequence);
+        }
+        if let Some(run) = spare {
+            self.work_frames.release(run);
+        }
+        let set = self.set_mut(id);
+        let starts = set.journal.replaying;
+        set.journal.redoing = false;
+        set.journal.logged -= 1;
+        if may || starts {
+            self.journal.replay.debts.swap_remove(number);
+        }
+        match (may, starts) {
+            (true, true) => self.begin_to_serve(id, array),
+            (false, true) => self.refuse_start(id, error),
+            (true, false) => {}
+            (false, false) => {
+                if self.set(id).life != Life::Failed {
+                    self.lose_rows(id, actions);
+                }
+            }
+        }
+        self.wake_redo_waiters();
+        true
+    }
+}

@@ -1,0 +1,170 @@
+//! After a crash an array serves when what was promised is loaded. What the log owes the members comes behind that, except
+//! where somebody wants it: there it comes first.
+
+mod support;
+
+use openraid_core::admin::Health;
+use openraid_core::events::RequestKind;
+use openraid_core::geometry::Level;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Loss, Shape};
+use openraid_units::{Bytes, Sectors, Slot};
+use support::journalled::Journalled;
+use support::{seeds, Case};
+
+fn parities() -> [Shape; 3] {
+    [
+        Shape::raid5(4, Sectors::kib(64)),
+        Shape::raid6(5, Sectors::kib(16)),
+        Shape::new(Level::Raid4, 0, 3, Sectors::kib(16)),
+    ]
+}
+
+/// Overwritten here and there, with destage at work all the time, and then without power.
+fn overwritten(shape: Shape, seed: u64, mirrors: u8) -> Journalled {
+    let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), mirrors);
+    let load = Workload {
+        len_max: 4096,
+        align: 4096,
+        mix: [0, 1, 0, 0, 0],
+        depth: 8,
+        ..Workload::mixed(machine.rig.session.capacity())
+    };
+    machine.rig.session.run_on(&mut machine.rig.world, &load, 400);
+    let odd = Workload { len_max: 9000, align: 1, ..load };
+    machine.rig.session.run_on(&mut machine.rig.world, &odd, 40);
+    machine.rig.session.cut_power(&mut machine.rig.world);
+    machine
+}
+
+fn started(machine: &mut Journalled) {
+    machine.rig.world.boot();
+    machine.attach();
+    machine.assemble();
+}
+
+/// Redos that are not done, and those that were begun.
+fn redos(machine: &Journalled) -> (u64, u64) {
+    let journal = machine.rig.world.journal().expect("it is there");
+    (journal.owed, journal.counters.replayed_redos)
+}
+
+#[test]
+fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
+    for (seed, shape) in (1..).zip(parities()) {
+        let _case = Case::new(seed, &shape);
+        let mut machine = overwritten(shape, seed, 1);
+        started(&mut machine);
+        let (owed, begun) = redos(&machine);
+        // Of small tables one in four operations is a redo at the most, and what is begun with the start is not over.
+        assert!(owed > 60 && begun <= 16, "{owed} owed, {begun} begun when the array was started");
+        // A byte of each stripe, from the last one on, which is where the others come to last.
+        let capacity = machine.rig.session.capacity();
+        let token = machine.rig.world.submit(machine.rig.array, RequestKind::Read, capacity - 4096, 4096, Vec::new());
+        machine.rig.world.run_until(token);
+        let (left, _) = redos(&machine);
+        assert!(left * 2 > owed, "{left} of {owed} were left when a read was answered");
+        machine.rig.session.look_at_all(&mut machine.rig.world);
+        machine.rig.rest();
+        let (left, begun) = redos(&machine);
+        assert!(left == 0 && begun <= owed, "neighbours go together: {begun} writes for {owed}, {left} left");
+        machine.rig.judge();
+    }
+}
+
+#[test]
+fn whatever_is_asked_for_first_is_right_and_cuts_on_the_way_change_nothing() {
+    for seed in seeds(6, 60) {
+        for shape in parities() {
+            let _case = Case::new(seed, &shape);
+            let mut machine = overwritten(shape, seed, 1);
+            for _ in 0..4 {
+                started(&mut machine);
+                support::journalled::protect(&mut machine.rig.world, machine.rig.array);
+                let load = Workload::mixed(machine.rig.session.capacity());
+                for _ in 0..machine.rig.random.below(40) {
+                    machine.rig.session.ask_random(&mut machine.rig.world, &load);
+                    machine.rig.session.step(&mut machine.rig.world);
+                }
+                let steps = u32::try_from(machine.rig.random.below(60)).unwrap();
+                machine.rig.rest_or(steps);
+                machine.rig.session.cut_power(&mut machine.rig.world);
+            }
+            started(&mut machine);
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            assert_eq!(redos(&machine).0, 0);
+            machine.rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_member_that_is_lost_before_its_redos_are_done_takes_nothing_along() {
+    for seed in seeds(4, 40) {
+        for shape in parities() {
+            let _case = Case::new(seed, &shape);
+            let mut machine = overwritten(shape, seed, 1);
+            started(&mut machine);
+            assert!(redos(&machine).0 > 0);
+            machine.rig.lose(Slot(u16::try_from(seed % 3).unwrap()), Loss::Pulled);
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            assert_eq!((redos(&machine).0, machine.rig.health()), (0, Health::Degraded));
+            machine.rig.judge();
+        }
+    }
+}
+
+/// Nobody else has what the journal has for rows that are half of each. With two devices one of them may go.
+#[test]
+fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_is_there() {
+    for (seed, shape) in (1..).zip(parities()) {
+        for mirrors in [1, 2] {
+            let _case = Case::new(seed, &shape);
+            let mut machine = overwritten(shape.clone(), seed, mirrors);
+            started(&mut machine);
+            assert!(redos(&machine).0 > 0);
+            let lost = machine.devices[0];
+            machine.rig.world.pull(lost);
+            machine.rig.world.run_until_idle();
+            if mirrors == 2 {
+                machine.rig.session.look_at_all(&mut machine.rig.world);
+                machine.rig.rest();
+                machine.rig.judge();
+                continue;
+            }
+            assert_eq!(machine.rig.health(), Health::Failed);
+            assert!(redos(&machine).0 > 0);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.drive_mut(lost).put_back();
+            started(&mut machine);
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            machine.rig.judge();
+        }
+    }
+}
+
+/// Sets without parity have few redos; their copies stand at several places, and hosts wait.
+#[test]
+fn sets_without_parity_are_started_when_their_redos_are_done() {
+    for shape in [Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+        let _case = Case::new(3, &shape);
+        let mut machine = Journalled::with_cache(shape, 3, Bytes::mib(1));
+        let odd = Workload {
+            len_max: 9000,
+            align: 1,
+            mix: [0, 1, 0, 0, 0],
+            ..Workload::mixed(machine.rig.session.capacity())
+        };
+        machine.rig.session.run_on(&mut machine.rig.world, &odd, 60);
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        started(&mut machine);
+        let (owed, begun) = redos(&machine);
+        assert!(owed == 0 && begun > 0, "{owed} owed, {begun} begun when the array was started");
+        machine.rig.session.look_at_all(&mut machine.rig.world);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}
