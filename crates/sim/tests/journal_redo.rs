@@ -56,14 +56,14 @@ fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
         let mut machine = overwritten(shape, seed, 1);
         started(&mut machine);
         let (owed, begun) = redos(&machine);
-        // Of small tables one in four operations is a redo at the most, and what is begun with the start is not over.
-        assert!(owed > 60 && begun <= 16, "{owed} owed, {begun} begun when the array was started");
+
+        assert!(owed > 60 && begun * 4 < owed, "{owed} owed, {begun} begun when the array was started");
         // A byte of each stripe, from the last one on, which is where the others come to last.
         let capacity = machine.rig.session.capacity();
         let token = machine.rig.world.submit(machine.rig.array, RequestKind::Read, capacity - 4096, 4096, Vec::new());
         machine.rig.world.run_until(token);
         let (left, _) = redos(&machine);
-        assert!(left * 2 > owed, "{left} of {owed} were left when a read was answered");
+        assert!(left * 5 > owed, "{left} of {owed} were left when a read was answered");
         machine.rig.session.look_at_all(&mut machine.rig.world);
         machine.rig.rest();
         let (left, begun) = redos(&machine);
