@@ -1,10 +1,13 @@
 //! What a journal costs and gains: 4 KiB random writes on RAID 5 and RAID 6, written through, written through with FUA (the
 //! same promise), with the journal beside the members and with one in memory; writes with a partial parity log and without;
-//! the time until a server that was killed serves again. All ways in one run, in turns, medians.
+//! the time until a server that was killed serves again, and until the members have what the log has for them. All ways in
+//! one run, in turns, medians.
 //!
 //! Members are files in the folder for temporary files, and memory. A number of threads write one block each at a time, as
-//! hosts at that depth do. `OPENRAID_BENCH_SECONDS` (2) and `OPENRAID_BENCH_ROUNDS` (4) set the length. The server that is
-//! killed is this program again, with other arguments.
+//! hosts at that depth do. `OPENRAID_BENCH_SECONDS` (2) and `OPENRAID_BENCH_ROUNDS` (4) set the length;
+//! `OPENRAID_BENCH_OVERWRITES` (8) is for how many seconds blocks are overwritten before a kill, and with
+//! `OPENRAID_BENCH_RESTART_ONLY` there is nothing but the kills. The server that is killed is this program again, with other
+//! arguments.
 
 use std::fs::File;
 use std::io::BufRead;
@@ -254,11 +257,35 @@ fn measure_log(folder: &Path, in_memory: bool) {
 // ---- killed and started again
 
 const KILLED_CACHE_MIB: u64 = 640;
+/// What a server has if nothing is said.
+const USUAL_CACHE_MIB: u64 = 64;
 
-fn killed_limits() -> Limits {
+fn killed_limits(load: Load) -> Limits {
+    if load == Load::Overwrites {
+        return limits(USUAL_CACHE_MIB);
+    }
     // Nothing is written back by age, so that it is all in the journal when the server is killed.
     let marks = Limits { destage_delay: Nanos::from_secs(3600), dirty_high_percent: 80, ..limits(KILLED_CACHE_MIB) };
     Limits { dirty_low_percent: 80, ..marks }
+}
+
+/// What is written until the server is killed, and to what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Load {
+    /// A number of blocks, which stay in the cache.
+    Once,
+    /// Blocks to members as slow as disks, until the ring is full.
+    Fills,
+    /// Blocks anywhere for some seconds, with destage at work all the time, as in everyday use.
+    Overwrites,
+}
+
+impl Load {
+    const ALL: [Self; 3] = [Self::Once, Self::Fills, Self::Overwrites];
+
+    fn named(name: &str) -> Self {
+        Self::ALL.into_iter().find(|load| format!("{load:?}") == name).expect("it was named by this program")
+    }
 }
 
 /// What a server does before it is killed.
@@ -269,40 +296,45 @@ struct Deeds {
     region_mib: u64,
     /// MiB of the journal's file.
     journal_mib: u64,
-    /// Its members are as slow as disks, and it writes until the ring is full instead.
-    fills: bool,
+    load: Load,
+    /// Its members are as slow as disks without a cache.
+    slow: bool,
+}
+
+/// Of blocks that are written anywhere each has one of so many contents, by its place.
+fn content_of(place: u64) -> [u8; BLOCK_BYTES] {
+    [u8::try_from(place % 251).expect("a byte"); BLOCK_BYTES]
 }
 
 /// The server that will be killed: it writes, says so, and waits.
 fn be_killed(folder: &Path, deeds: Deeds) {
-    let service = started(killed_limits());
+    let service = started(killed_limits(deeds.load));
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
-    let name = |n: usize| {
-        let file = folder.join(format!("killed-{n}"));
-        let pace = if deeds.fills { "model:wd740gd,cache=off,size=512M,file=" } else { "" };
-        format!("{pace}{}", file.to_str().expect("UTF-8"))
-    };
-    let array = new_array(&service, MdLevel::Raid5, (0..4).map(name).collect(), false);
+    let array = new_array(&service, MdLevel::Raid5, killed_members(folder, deeds), false);
     let handle = service.handle();
     set_policy(&handle, array, WriteCache::Journal);
     let (blocks, region) = ((deeds.mib << 20) / BLOCK, (deeds.region_mib << 20) / BLOCK);
-    let blocks = if deeds.fills { u64::MAX } else { blocks };
+    let blocks = if deeds.load == Load::Once { blocks } else { u64::MAX };
+    let anywhere = deeds.load == Load::Overwrites;
     let writers: Vec<_> = (0..DEPTH)
         .map(|thread| {
             let handle = handle.clone();
             std::thread::spawn(move || {
+                let mut state = (thread + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 for block in (thread..blocks).step_by(usize::try_from(DEPTH).expect("few")) {
-                    let place = block % region;
-                    let bytes = [u8::try_from(place % 251).expect("a byte"); BLOCK_BYTES];
-                    handle.write(array, place * 4 * BLOCK, &bytes, false).expect("it is promised");
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    let place = if anywhere { state % region } else { block % region };
+                    handle.write(array, place * 4 * BLOCK, &content_of(place), false).expect("it is promised");
                 }
             })
         })
         .collect();
-    if deeds.fills {
-        wait_until_full(&handle);
-    } else {
-        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+    match deeds.load {
+        Load::Once => writers.into_iter().for_each(|writer| writer.join().expect("it writes")),
+        Load::Fills => wait_until_full(&handle),
+        Load::Overwrites => std::thread::sleep(Duration::from_secs(from_environment("OPENRAID_BENCH_OVERWRITES", 8))),
     }
     println!("written");
     std::thread::sleep(Duration::from_secs(600));
@@ -324,24 +356,19 @@ fn wait_until_full(handle: &ServiceHandle) {
     }
 }
 
-fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) {
-    let Deeds { mib, region_mib, journal_mib, fills } = deeds;
-    let folder = folder.join(format!("killed-{mib}-{fills}"));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    made_journal(&folder, "journal", journal_mib);
-    for n in 0..4 {
-        let file = File::create(folder.join(format!("killed-{n}"))).expect("room");
-        file.set_len(512 << 20).expect("room");
-    }
+fn killed_members(folder: &Path, deeds: Deeds) -> Vec<String> {
+    let pace = if deeds.slow { "model:wd740gd,cache=off,size=512M,file=" } else { "" };
+    (0..4).map(|n| format!("{pace}{}", folder.join(format!("killed-{n}")).to_str().expect("UTF-8"))).collect()
+}
+
+/// Start the program again as a server, and kill it when it has written.
+fn kill_one(folder: &Path, deeds: Deeds) {
+    let Deeds { mib, region_mib, load, slow, .. } = deeds;
     let program = std::env::current_exe().expect("it has a name");
+    let folder = folder.to_str().expect("UTF-8");
+    let (load, slow) = (format!("{load:?}"), slow.to_string());
     let mut child = Command::new(program)
-        .args([
-            "be-killed",
-            folder.to_str().expect("UTF-8"),
-            &mib.to_string(),
-            &region_mib.to_string(),
-            &fills.to_string(),
-        ])
+        .args(["be-killed", folder, &mib.to_string(), &region_mib.to_string(), &load, &slow])
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -350,48 +377,83 @@ fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) {
     assert_eq!(line.trim(), "written");
     child.kill().expect("it runs");
     child.wait().expect("it has ended");
+}
+
+fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) {
+    let folder = folder.join(format!("killed-{:?}-{}", deeds.load, deeds.slow));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    made_journal(&folder, "journal", deeds.journal_mib);
+    for n in 0..4 {
+        let file = File::create(folder.join(format!("killed-{n}"))).expect("room");
+        file.set_len(512 << 20).expect("room");
+    }
+    kill_one(&folder, deeds);
     let begin = Instant::now();
-    let service = started(killed_limits());
+    let service = started(killed_limits(deeds.load));
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
     let found = begin.elapsed();
-    let status = service.handle().status().expect("it runs").journal.expect("attached");
-    let (used, ring) = (status.used.bytes().get() >> 20, status.ring.bytes().get() >> 20);
-    let member = |n: usize| {
-        let name = folder.join(format!("killed-{n}"));
-        let spec = name.to_str().expect("UTF-8").parse().expect("a name");
+    let handle = service.handle();
+    let journal = || handle.status().expect("it runs").journal.expect("attached");
+    let (used, ring) = (journal().used.bytes().get() >> 20, journal().ring.bytes().get() >> 20);
+    let member = |name: &String| {
+        let spec = name.parse().expect("a name");
         open_and_probe(&spec, OpenOptions::new(Use::Exclusive)).expect("it is there")
     };
+    let members = killed_members(&folder, deeds);
     let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Follow };
-    let taken = service.handle().assemble((0..4).map(member).collect(), request).expect("it starts");
+    let taken = handle.assemble(members.iter().map(member).collect(), request).expect("it starts");
     let array = taken.arrays.first().unwrap_or_else(|| panic!("{:?}", taken.failed)).array;
     let mut bytes = [0; BLOCK_BYTES];
-    service.handle().read(array, 4 * BLOCK, &mut bytes).expect("it reads");
-    let took = begin.elapsed();
-    assert_eq!(bytes, [1; BLOCK_BYTES], "what was promised is there");
+    handle.read(array, 4 * BLOCK, &mut bytes).expect("it reads");
+    let served = begin.elapsed();
+    let owed = journal().owed;
+    // Blocks that nobody came to are zero still.
+    assert!(bytes == content_of(1) || (deeds.load == Load::Overwrites && bytes == [0; BLOCK_BYTES]), "{:?}", bytes[0]);
+    while journal().owed > 0 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let done = begin.elapsed();
     println!(
-        "{what}: {used} of {ring} MiB of the ring read in {:.2} s, served after {:.2} s (limit {:.0} s)",
+        "{what}: {used} of {ring} MiB of the ring read in {:.2} s, served after {:.2} s (limit {:.0} s); {} MiB loaded; of \
+         {} redos {owed} were left then, none after {:.2} s",
         found.as_secs_f64(),
-        took.as_secs_f64(),
-        limit.as_secs_f64()
+        served.as_secs_f64(),
+        limit.as_secs_f64(),
+        (journal().counters.replayed_sectors << 9) >> 20,
+        journal().counters.replayed_redos,
+        done.as_secs_f64(),
     );
     service.stop();
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, what, folder, mib, region, fills] = &arguments[..] {
+    if let [_, what, folder, mib, region, load, slow] = &arguments[..] {
         if what == "be-killed" {
             let number = |text: &String| text.parse().expect("a number");
-            let deeds = Deeds { mib: number(mib), region_mib: number(region), journal_mib: 0, fills: fills == "true" };
+            let (load, slow) = (Load::named(load), slow == "true");
+            let deeds = Deeds { mib: number(mib), region_mib: number(region), journal_mib: 0, load, slow };
             return be_killed(Path::new(folder), deeds);
         }
     }
     let folder = std::env::temp_dir().join(format!("openraid-bench-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let dirty = Deeds { mib: 64, region_mib: 64, journal_mib: 512, fills: false };
-    measure_restart(&folder, dirty, "killed with 64 MiB dirty", Duration::from_secs(2));
-    let full = Deeds { mib: 0, region_mib: 16, journal_mib: 256, fills: true };
-    measure_restart(&folder, full, "killed with a full journal of 256 MiB", Duration::from_secs(5));
+    // What hosts are promised is there within two seconds where little is to be read, and within five where much is.
+    let (soon, whole) = (Duration::from_secs(2), Duration::from_secs(5));
+    let dirty = Deeds { mib: 64, region_mib: 64, journal_mib: 512, load: Load::Once, slow: false };
+    measure_restart(&folder, dirty, "killed with 64 MiB dirty", soon);
+    let full = Deeds { mib: 0, region_mib: 16, journal_mib: 256, load: Load::Fills, slow: true };
+    measure_restart(&folder, full, "killed with a full journal of 256 MiB", whole);
+    for slow in [false, true] {
+        let deeds = Deeds { mib: 0, region_mib: 352, journal_mib: 256, load: Load::Overwrites, slow };
+        let on = if slow { "disks without a cache" } else { "files" };
+        let what = format!("killed after random overwrites of members in {on}, destage at work");
+        measure_restart(&folder, deeds, &what, soon);
+    }
+    if from_environment("OPENRAID_BENCH_RESTART_ONLY", 0) > 0 {
+        let _ = std::fs::remove_dir_all(&folder);
+        return;
+    }
     for in_memory in [false, true] {
         measure_log(&folder, in_memory);
         measure(&folder, MdLevel::Raid5, 4, in_memory);
