@@ -50,6 +50,8 @@ const APPLICATION_REQUESTS: u64 = 20_000;
 const ORDER_SECONDS: u64 = 120;
 /// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
 const ORDER_PAUSE: Nanos = Nanos::from_secs(120);
+/// Its requests outstanding.
+const ORDER_DEPTH: u32 = 16;
 /// Requests that it takes at most.
 const ORDER_REQUESTS_MAX: u64 = 60_000;
 
@@ -94,17 +96,21 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     if sequential == (before == Pattern::Sequential) {
         return Ok(());
     }
-    let mut load = cell.clone();
-    load.pattern = before.clone();
-    load.axes = super::axes::Axes { qd: Some(16), ..super::axes::Axes::default() };
+    let load = left_behind(cell, before.clone());
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
     let plan = Plan::of(&load, capacity, block)?;
+    if plan.spec.writes() && !target.facts().writable {
+        return Err(read_only(target));
+    }
+    // A real target is not kept busy for longer than it is measured.
+    let simulated = target.facts().simulated;
+    let seconds = if simulated { ORDER_SECONDS } else { ORDER_SECONDS.min(u64::from(cell.effort.seconds_max)) };
     let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.parts, load.load_seed());
     let mut closed = ClosedLoop::uneven(options(&load, plan.workers, plan.depth), plan.deeper);
-    let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(ORDER_SECONDS) };
+    let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(seconds) };
     let ended = closed.run(target, &mut source, stop, None)?;
     closed.drain(target, None)?;
-    if target.facts().simulated {
+    if simulated {
         let until = target.now() + ORDER_PAUSE;
         while target.now() < until {
             target.wait(until, &mut Vec::new())?;
@@ -112,6 +118,12 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     }
     notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
     Ok(())
+}
+
+/// The load of another part of the suite, on the machine of a cell.
+fn left_behind(cell: &CellSpec, pattern: Pattern) -> CellSpec {
+    let axes = super::axes::Axes { qd: Some(ORDER_DEPTH), ..super::axes::Axes::default() };
+    CellSpec { pattern, ..cell.clone() }.with(axes)
 }
 
 fn pattern<T: Target + ?Sized>(
@@ -561,6 +573,18 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
 /// # Errors
 /// See [`CellError`].
 pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError> {
+    let own = own_footprint(cell, capacity)?;
+    if cell.axes.cyc.is_none() && cell.axes.after.is_none() {
+        return Ok(own);
+    }
+    // What is left behind by another load may be larger.
+    [Pattern::FileServer, Pattern::Sequential].into_iter().try_fold(own, |(bytes, outstanding), before| {
+        let before = own_footprint(&left_behind(cell, before), capacity)?;
+        Ok((bytes.max(before.0), outstanding.max(before.1)))
+    })
+}
+
+fn own_footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError> {
     match cell.pattern {
         Pattern::FcTest | Pattern::TransferGraph | Pattern::Application | Pattern::Trace(_) => {
             let users = u32::from(cell.axes.users.unwrap_or(1));

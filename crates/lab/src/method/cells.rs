@@ -8,8 +8,10 @@ use crate::cell::{
 
 /// Depths at which Database results are discussed.
 const DATABASE_DEPTHS: [u32; 5] = [1, 4, 16, 64, 256];
-/// Clients of the multi-threaded method are run at these depths.
-const CLIENT_DEPTHS: [u32; 4] = [1, 2, 4, 8];
+/// Depths of random requests by size: one at a time, and a few.
+const RANDOM_DEPTHS: [u32; 2] = [1, 4];
+/// Clients of the multi-threaded method are run at depths up to this one.
+const CLIENT_DEPTH_MAX: u32 = 8;
 /// Repetitions of which the best is kept.
 const BEST_OF: u32 = 7;
 /// Repetitions from cold.
@@ -56,7 +58,10 @@ fn ways_and_sizes(sizes: impl Iterator<Item = u32> + Clone) -> impl Iterator<Ite
 }
 
 pub(super) fn random_by_block(suite: &Suite) -> Vec<CellSpec> {
-    each(suite, &Pattern::Random, ways_and_sizes(doubling(512, 13)))
+    let axes = RANDOM_DEPTHS
+        .into_iter()
+        .flat_map(|qd| ways_and_sizes(doubling(512, 13)).map(move |axes| Axes { qd: Some(qd), ..axes }));
+    each(suite, &Pattern::Random, axes)
 }
 
 pub(super) fn sequential(suite: &Suite) -> Vec<CellSpec> {
@@ -70,12 +75,7 @@ pub(super) fn response_time(suite: &Suite) -> Vec<CellSpec> {
 pub(super) fn multi_threaded(suite: &Suite) -> Vec<CellSpec> {
     let axes = WAYS.into_iter().flat_map(|op| {
         (1..=4u16).flat_map(move |th| {
-            CLIENT_DEPTHS.into_iter().map(move |qd| Axes {
-                op: Some(op),
-                th: Some(th),
-                qd: Some(qd),
-                ..Axes::default()
-            })
+            (1..=CLIENT_DEPTH_MAX).map(move |qd| Axes { op: Some(op), th: Some(th), qd: Some(qd), ..Axes::default() })
         })
     });
     each(suite, &Pattern::MultiThreaded, axes)
@@ -137,9 +137,11 @@ pub(super) fn transfer_graph(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::TransferGraph, std::iter::once(Axes::default()))
 }
 
+/// The office programs, and those that the second total is made of.
 pub(super) fn winmarks(suite: &Suite) -> Vec<CellSpec> {
-    let axes =
-        FileSystem::ALL.iter().map(|fs| Axes { app: Some(TraceApp::Winmark99), fs: Some(*fs), ..Axes::default() });
+    let axes = FileSystem::ALL
+        .iter()
+        .flat_map(|fs| TraceApp::ALL.iter().map(move |app| Axes { app: Some(*app), fs: Some(*fs), ..Axes::default() }));
     each(suite, &Pattern::Application, axes)
 }
 

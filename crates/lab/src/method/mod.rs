@@ -137,12 +137,13 @@ mod tests {
     #[test]
     fn methods_have_the_cells_that_are_written_down() {
         let count = |name: &str| find(name).unwrap().cells(&suite()).len();
-        // Per subject: 11 shares by 5 depths, 13 sizes both ways, 2, 12 sizes both ways, 4 clients by 4 depths both ways.
+        // Per subject: 11 shares by 5 depths, 13 sizes both ways at 2 depths, 2, 12 sizes both ways, 4 clients by 8 depths
+        // both ways.
         assert_eq!(count("database"), 2 * 55);
-        assert_eq!(count("random-by-block"), 2 * 26);
+        assert_eq!(count("random-by-block"), 2 * 52);
         assert_eq!(count("response-time"), 2 * 2);
         assert_eq!(count("sequential"), 2 * 24);
-        assert_eq!(count("multi-threaded"), 2 * 32);
+        assert_eq!(count("multi-threaded"), 2 * 64);
         assert_eq!(count("file-server"), 2 * 9);
         assert_eq!(count("web-server"), 2 * 9);
         assert_eq!(count("workstation"), 2 * 12);
@@ -167,7 +168,6 @@ mod tests {
     }
 
     #[test]
-    #[test]
     fn a_machine_goes_with_every_cell_that_says_nothing_else() {
         let axes = Axes { drive: Some("wd740gd".into()), cache_mib: Some(64), ..Axes::default() };
         let own = Suite { machine: axes, ..suite() };
@@ -180,6 +180,7 @@ mod tests {
         assert_eq!(sizes("cache-sizes").len(), 7);
     }
 
+    #[test]
     fn a_load_of_ones_own_is_a_cell_for_each_subject() {
         let axes = Axes { qd: Some(4), ..Axes::default() };
         let own = Suite { own: Some((Pattern::WebServer, axes)), ..suite() };
@@ -200,11 +201,13 @@ mod tests {
             bed: Vec::new(),
         };
         let refusal = |name: &str, facts: &TargetFacts| find(name).unwrap().refusal(facts);
-        for reads in ["web-server", "sequential", "response-time", "rst-raid", "latency"] {
+        for reads in ["web-server", "sequential", "response-time", "rst-raid", "latency", "repeatability"] {
             assert_eq!(refusal(reads, &facts(false, false)), None, "{reads}");
         }
         assert!(refusal("database", &facts(false, false)).unwrap().contains("--destroy-data"));
         assert_eq!(refusal("database", &facts(false, true)), None);
+        assert!(refusal("two-cycles", &facts(false, false)).unwrap().contains("--destroy-data"));
+        assert_eq!(refusal("two-cycles", &facts(false, true)), None);
         assert!(refusal("winmarks", &facts(false, true)).unwrap().contains("Windows"));
         assert!(refusal("cold-repetitions", &facts(false, true)).unwrap().contains("power"));
         assert!(methods().iter().all(|method| method.refusal(&facts(true, true)).is_none()));
