@@ -70,6 +70,25 @@ fn made_up_reports_hold_what_every_report_must() {
     }
 }
 
+#[test]
+fn a_guide_that_leaves_the_chart_says_so_and_has_no_stroke_to_its_name() {
+    let shown = |top: f64| {
+        let x = Axis::new("outstanding", Unit::None, Scale::Log2);
+        let y = Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher);
+        let points = vec![Point::exact(1.0, 50.0), Point::exact(2.0, 60.0)];
+        let series = vec![Series::line(Subject::new(Level::Single, 1), points)];
+        let corners = vec![(1.0, 50.0), (2.0, top)];
+        let guides = vec![Guide { label: "4 x single".into(), kind: GuideKind::Ideal, subject: None, corners }];
+        let panel = Panel::new("How fast?", Chart::Lines(Lines { x, y, series, guides }));
+        let section = Section { panels: vec![panel], ..Section::default() };
+        let page = render(&Review { sections: vec![section], ..Review::default() });
+        held(&page);
+        (page.matches("class=\"leader\"").count(), page.contains(">4 x single<"), page.contains(", above<"))
+    };
+    assert_eq!(shown(70.0), (2, true, false));
+    assert_eq!(shown(500.0), (1, false, true));
+}
+
 /// What must hold for any page.
 fn held(page: &str) {
     assert!(page.is_ascii() && page.ends_with('\n'));

@@ -108,7 +108,11 @@ fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -
         return Err(CellError::NotApplicable(reason));
     }
     let len = match choice {
-        Some(ZoneChoice::First32g) => (end - start).min(FIRST_32G),
+        Some(ZoneChoice::First32g) if end - start <= FIRST_32G => {
+            let reason = format!("the first 32 GB are all of it: the target holds {capacity} bytes");
+            return Err(CellError::NotApplicable(reason));
+        }
+        Some(ZoneChoice::First32g) => FIRST_32G,
         _ => end - start,
     };
     Ok(Zone { start, len: len / 4096 * 4096 })
@@ -207,6 +211,11 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_not_applicable() {
+        let first = Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() };
+        let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::Workstation).with(first);
+        assert!(Plan::of(&cell, 32_000_004_096, 512).is_ok());
+        let error = Plan::of(&cell, 512 << 20, 512).unwrap_err().to_string();
+        assert!(error.contains("the first 32 GB are all of it"), "{error}");
         let bs = Axes { bs: Some(4096), ..Axes::default() };
         assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::ResponseTime);

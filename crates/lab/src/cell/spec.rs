@@ -24,6 +24,12 @@ impl Effort {
     pub const NORMAL: Self = Self { requests: 30_000, seconds_max: 600, warm_seconds_max: 600 };
     /// For tails.
     pub const FULL: Self = Self { requests: 300_000, seconds_max: 3_600, warm_seconds_max: 1_200 };
+
+    /// Is it a time whatever the requests are, as on a real target?
+    #[must_use]
+    pub const fn is_a_time(self) -> bool {
+        self.requests == u64::MAX
+    }
 }
 
 /// The state of the array.

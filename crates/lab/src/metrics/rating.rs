@@ -17,7 +17,8 @@ pub enum Scheme {
     R3,
     /// Weights of their own for file, web and workstation loads.
     R4,
-    /// The mean of depths 16, 64 and 256.
+    /// An index: the mean of depths 16, 64 and 256, each by what the single drive makes there. Without such a measure it is
+    /// the mean of the figures themselves.
     R5,
 }
 
@@ -94,7 +95,7 @@ impl Scheme {
     #[must_use]
     pub fn formula(self, pattern: &Pattern) -> String {
         let terms = match (self, self.terms(pattern)) {
-            (Self::R5, _) => return "(q16 + q64 + q256) / 3".into(),
+            (Self::R5, _) => return "(q16/s16 + q64/s64 + q256/s256) / 3, sN: the single drive at depth N".into(),
             (_, Some(terms)) => terms,
             (_, None) => {
                 let depths: Vec<String> = pattern.depths().iter().map(|depth| format!("q{depth}")).collect();

@@ -206,19 +206,40 @@ pub struct Subject {
     pub members: u16,
     /// What else sets it apart: `degraded`, `write-through`, `measured`. Often empty.
     pub variant: String,
+    /// What it is called where its level says nothing: a real target's own name. Mostly empty.
+    pub name: String,
 }
 
 impl Subject {
     /// An array without anything special.
     #[must_use]
     pub const fn new(level: Level, members: u16) -> Self {
-        Self { level, members, variant: String::new() }
+        Self { level, members, variant: String::new(), name: String::new() }
     }
 
     /// The same array with something special.
     #[must_use]
     pub fn variant(self, variant: impl Into<String>) -> Self {
         Self { variant: variant.into(), ..self }
+    }
+
+    /// The same under a name of its own.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Drives whose work adds up for a host: all but the parities. Legs of nested levels have one parity each in RAID 50
+    /// and two in RAID 60; two legs are assumed, as reviews build them.
+    #[must_use]
+    pub const fn data_drives(&self) -> u16 {
+        let parities = match self.level {
+            Level::Raid5 => 1,
+            Level::Raid6 | Level::Raid50 => 2,
+            Level::Raid60 => 4,
+            _ => 0,
+        };
+        self.members.saturating_sub(parities)
     }
 
     /// From a name as in `raid5x4`, `single`, `jbodx6`; `None` for anything else.
@@ -237,6 +258,7 @@ impl Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
+            _ if !self.name.is_empty() => write!(f, "{}", self.name)?,
             Level::Single => write!(f, "single")?,
             level => write!(f, "{} x{}", level.title(), self.members)?,
         }

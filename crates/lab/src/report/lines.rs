@@ -20,7 +20,7 @@ const LEADER: f64 = 20.0;
 /// Room between two numbers of an axis.
 const TICK_GAP: f64 = 5.0;
 /// Guides in one chart.
-pub const GUIDES_MAX: usize = 3;
+pub const GUIDES_MAX: usize = 4;
 /// A guide widens the range of y up to this share beyond the data; higher ones leave the chart at its top.
 const GUIDE_STRETCH: f64 = 1.5;
 /// Series with more points have no marks.
@@ -89,6 +89,8 @@ struct Tag {
     text: String,
     class: String,
     end: (f64, f64),
+    /// Does a stroke lead from the end to the name? From where a line leaves the chart it would look like a level.
+    led: bool,
 }
 
 /// Where everything goes.
@@ -108,7 +110,7 @@ impl Frame {
             |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width(&text, LETTERS)).fold(0.0_f64, f64::max);
         let ticks = widest(&mut y.ticks(&[]).into_iter().map(|at| axis_tick(&lines.y, at)));
         let names = lines.series.iter().map(|series| cut(&series.subject.to_string()));
-        let guides = lines.guides.iter().take(GUIDES_MAX).map(|guide| cut(&guide.label));
+        let guides = guides(lines).into_iter().take(GUIDES_MAX).map(|guide| cut(&label(guide, ranges)));
         // Names are bold, and bold letters are wider.
         let names = widest(&mut names.chain(guides)) * 1.08;
         let left = (ticks + 12.0).clamp(30.0, 160.0);
@@ -135,10 +137,10 @@ pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &s
         m.text("title", &[("id", &heading)], title);
         m.text("desc", &[("id", &about)], &describe(lines));
         grid(m, lines, &frame);
-        for (number, guide) in lines.guides.iter().enumerate() {
+        for (number, guide) in guides(lines).into_iter().enumerate() {
             if number >= GUIDES_MAX {
                 notes.push(format!("Not drawn for want of room: {}.", guide.label));
-            } else if !draw_guide(m, guide, &frame, lines, &mut tags) {
+            } else if !draw_guide(m, guide, (&frame, ranges), lines, &mut tags) {
                 notes.push(format!("{} lies outside of the chart.", guide.label));
             }
         }
@@ -225,8 +227,39 @@ fn fitting(text: &str, room: f64) -> String {
     format!("{head}...")
 }
 
+/// The guides of a chart; arrays with the same ideal share one.
+fn guides(lines: &Lines) -> Vec<&Guide> {
+    let mut kept: Vec<&Guide> = Vec::new();
+    for guide in &lines.guides {
+        if !kept.iter().any(|known| known.label == guide.label && known.corners == guide.corners) {
+            kept.push(guide);
+        }
+    }
+    kept
+}
+
+/// Does a guide leave the chart at its top before its end?
+fn leaves(guide: &Guide, ranges: &Ranges) -> bool {
+    guide.corners.len() > 1 && guide.corners.last().is_some_and(|last| last.1 > ranges.y.1)
+}
+
+/// The name of a guide as the chart has it.
+fn label(guide: &Guide, ranges: &Ranges) -> String {
+    if leaves(guide, ranges) {
+        format!("{}, above", guide.label)
+    } else {
+        guide.label.clone()
+    }
+}
+
 /// Draw a guide; false where all of it is outside of the chart.
-fn draw_guide(m: &mut Markup, guide: &Guide, frame: &Frame, lines: &Lines, tags: &mut Vec<Tag>) -> bool {
+fn draw_guide(
+    m: &mut Markup,
+    guide: &Guide,
+    (frame, ranges): (&Frame, &Ranges),
+    lines: &Lines,
+    tags: &mut Vec<Tag>,
+) -> bool {
     let finite = |&&(x, y): &&(f64, f64)| drawable(x, lines.x.scale) && drawable(y, lines.y.scale);
     let mut corners: Vec<(f64, f64)> =
         guide.corners.iter().filter(finite).map(|&(x, y)| (frame.x.open(x), frame.y.open(y))).collect();
@@ -241,7 +274,8 @@ fn draw_guide(m: &mut Markup, guide: &Guide, frame: &Frame, lines: &Lines, tags:
         pieces.iter().map(|(a, b)| format!("M{} {}L{} {}", px(a.0), px(a.1), px(b.0), px(b.1))).collect();
     let class = if guide.kind == GuideKind::Ideal { "ideal" } else { "limit" };
     m.empty("path", &[("class", class), ("d", &path)]);
-    tags.push(Tag { text: cut(&guide.label), class: "quiet".into(), end });
+    let (text, led) = (cut(&label(guide, ranges)), !leaves(guide, ranges));
+    tags.push(Tag { text, class: "quiet".into(), end, led });
     true
 }
 
@@ -289,7 +323,7 @@ fn draw_series(
         return;
     };
     let class = format!("c-{}", series.subject.level.word());
-    tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(last) });
+    tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(last), led: true });
     let points = thinned(&all, frame);
     m.inside("g", &[("class", &class)], |m| {
         m.text("title", &[], &name);
@@ -396,9 +430,11 @@ fn draw_tags(m: &mut Markup, tags: &[Tag], frame: &Frame) {
     let places = apart(&wanted, TOP - LINE_HEIGHT / 2.0, Frame::LOW);
     for (tag, y) in tags.iter().zip(places) {
         let edge = frame.right;
-        let start = (tag.end.0 + 5.0).min(edge);
-        let path = format!("M{} {}H{}L{} {}", px(start), px(tag.end.1), px(edge + 5.0), px(edge + LEADER - 4.0), px(y));
-        m.empty("path", &[("class", "leader"), ("d", &path)]);
+        if tag.led {
+            let start = px((tag.end.0 + 5.0).min(edge));
+            let path = format!("M{start} {}H{}L{} {}", px(tag.end.1), px(edge + 5.0), px(edge + LEADER - 4.0), px(y));
+            m.empty("path", &[("class", "leader"), ("d", &path)]);
+        }
         let (x, y) = (px(edge + LEADER), px(y + 4.0));
         m.text("text", &[("class", &tag.class), ("x", &x), ("y", &y)], &tag.text);
     }

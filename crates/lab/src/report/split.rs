@@ -1,7 +1,7 @@
 //! More lines than one chart may hold, dealt out to several charts side by side.
 //!
 //! Arrays without redundancy and arrays with it are kept apart, what has one shape stays together, and the single
-//! drive is shown in every chart as the thing to compare with.
+//! drive is shown in every chart as the thing to compare with. An ideal is drawn where its array is.
 
 use super::data::{Level, Lines, Mark, Series};
 use super::LINES_MAX;
@@ -39,8 +39,10 @@ pub fn split(lines: &Lines) -> Vec<Part> {
         for (number, chart) in (1..).zip(charts) {
             let kind = if redundant { "With redundancy" } else { "Without redundancy" };
             let title = if count == 1 { kind.to_owned() } else { format!("{kind}, {number} of {count}") };
-            let series = reference.iter().cloned().chain(chart.into_iter().cloned()).collect();
-            parts.push(Part { title, lines: Lines { series, ..lines.clone() } });
+            let series: Vec<Series> = reference.iter().cloned().chain(chart.into_iter().cloned()).collect();
+            let mut guides = lines.guides.clone();
+            guides.retain(|guide| guide.subject.iter().all(|own| series.iter().any(|one| one.subject == *own)));
+            parts.push(Part { title, lines: Lines { series, guides, ..lines.clone() } });
         }
     }
     parts
@@ -71,7 +73,7 @@ fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::data::{Axis, Scale, Subject, Unit};
+    use crate::report::data::{Axis, Guide, GuideKind, Scale, Subject, Unit};
 
     fn lines(names: &[&str]) -> Lines {
         let axis = Axis::new("a", Unit::None, Scale::Linear);
@@ -99,6 +101,20 @@ mod tests {
             "With redundancy: single, RAID 1 x2, RAID 10 x4, RAID 5 x3, RAID 5 x4",
         ];
         assert_eq!(dealt(&names), wanted);
+    }
+
+    #[test]
+    fn an_ideal_is_drawn_where_its_array_is_and_a_limit_everywhere() {
+        let guide = |subject: &str| Guide {
+            label: subject.into(),
+            kind: GuideKind::Ideal,
+            subject: Subject::parse(subject),
+            corners: vec![(1.0, 1.0), (2.0, 2.0)],
+        };
+        let mut all = lines(&["single", "raid0x2", "raid0x3", "raid0x4", "raid5x3", "raid5x4"]);
+        all.guides = vec![guide("raid0x4"), guide("raid5x4"), guide("bus")];
+        let labels = |part: &Part| part.lines.guides.iter().map(|guide| guide.label.clone()).collect::<Vec<_>>();
+        assert_eq!(split(&all).iter().map(labels).collect::<Vec<_>>(), [["raid0x4", "bus"], ["raid5x4", "bus"]]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Lines of results: one for each subject, over one axis of the cells.
 
-use super::super::data::{AbsentPoint, Axis, Guide, GuideKind, Level, Lines, Series, Subject};
+use super::super::data::{AbsentPoint, Axis, Guide, GuideKind, Level, Lines, Part, Point, Series, Subject};
+use super::super::findings::BUSY_LIMIT;
 use super::bed::Ceiling;
 use super::figure::{subject, Figure};
 use super::Trial;
@@ -59,38 +60,97 @@ pub fn reason(trials: &[&Trial]) -> String {
     absence.map_or_else(|| "no requests were counted".into(), |absence| absence.reason.clone())
 }
 
-/// The single drive, and the widest stripe; where drives stand side by side, the first and all of them.
-fn single_and_widest(lines: &Lines) -> Option<(&Series, &Series)> {
+/// What is asked of arrays in a chart, as far as it decides how many of their drives can work for the host at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// One way only, where it is one.
+    pub op: Option<Direction>,
+    /// One place after the other.
+    pub stream: bool,
+}
+
+/// How many single drives an array is worth at best, where that can be said: all drives where there is no redundancy and
+/// where reads go to random places; without the parities where data is written, and where a stream is read past them; half
+/// of mirrors that are written. A mix of both ways is worth less than its reads and more than its writes: nothing is said.
+fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
+    let (all, data) = (f64::from(subject.members), f64::from(subject.data_drives()));
+    match (subject.level, asked.op) {
+        (Level::Raid0 | Level::Jbod, _) => Some(all),
+        (Level::Single | Level::Linear, _) | (_, None) => None,
+        (Level::Raid1, Some(Direction::Write)) => Some(1.0),
+        (Level::Raid1e | Level::Raid10, Some(Direction::Write)) => Some(all / 2.0),
+        (Level::Raid1 | Level::Raid1e | Level::Raid10, Some(Direction::Read)) => Some(all),
+        (Level::Raid5 | Level::Raid6 | Level::Raid50 | Level::Raid60, Some(Direction::Read)) if !asked.stream => {
+            Some(all)
+        }
+        (Level::Raid5 | Level::Raid6 | Level::Raid50 | Level::Raid60, Some(_)) => Some(data),
+    }
+}
+
+/// The single drive; where drives stand side by side, one of them.
+fn single(lines: &Lines) -> Option<&Series> {
     let plain = || lines.series.iter().filter(|one| one.subject.variant.is_empty() && !one.points.is_empty());
-    let widest = |level| {
-        let of_level = plain().filter(move |one| one.subject.level == level && one.subject.members > 1);
-        of_level.max_by_key(|one| one.subject.members)
-    };
     let alone = plain().find(|one| one.subject.level == Level::Jbod && one.subject.members == 1);
-    let single = plain().find(|one| one.subject.level == Level::Single).or(alone)?;
-    Some((single, widest(Level::Raid0).or_else(|| widest(Level::Jbod))?))
+    plain().find(|one| one.subject.level == Level::Single).or(alone)
 }
 
-fn times_single(widest: &Series, corners: Vec<(f64, f64)>) -> Guide {
-    let label = format!("{} x single", widest.subject.members);
-    Guide { label, kind: GuideKind::Ideal, subject: Some(widest.subject.clone()), corners }
+/// Does something else than the drive hold a result of the single drive down? Then more drives promise nothing.
+fn held_back(point: &Point) -> bool {
+    let loads = point.evidence.iter().flat_map(|evidence| &evidence.loads);
+    loads.into_iter().any(|load| load.part != Part::Drives && load.busy >= BUSY_LIMIT)
 }
 
-/// What the widest stripe would reach if every drive were as fast as the single one under the same load.
-pub fn ideal(lines: &Lines) -> Option<Guide> {
-    let (single, widest) = single_and_widest(lines)?;
-    let members = f64::from(widest.subject.members);
-    Some(times_single(widest, single.points.iter().map(|point| (point.x, point.y * members)).collect()))
+/// The arrays whose ideals are drawn, with what they are worth: the best of those without redundancy (drives side by side
+/// where there are no stripes), of those with parity, and of mirrors.
+fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
+    const KINDS: [&[Level]; 4] = [
+        &[Level::Raid0],
+        &[Level::Jbod],
+        &[Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60],
+        &[Level::Raid1, Level::Raid1e, Level::Raid10],
+    ];
+    let best = |levels: &&[Level]| {
+        let plain = lines.series.iter().filter(|one| one.subject.variant.is_empty() && !one.points.is_empty());
+        let of_kind = plain.map(|one| &one.subject).filter(|subject| levels.contains(&subject.level));
+        let known = of_kind.filter_map(|subject| Some((subject, worth(subject, asked)?)));
+        known.filter(|(_, worth)| *worth > 1.0).max_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let mut found: Vec<(&Subject, f64)> = KINDS.iter().filter_map(best).collect();
+    if found.iter().any(|(subject, _)| subject.level == Level::Raid0) {
+        found.retain(|(subject, _)| subject.level != Level::Jbod);
+    }
+    found
 }
 
-/// What the widest stripe would reach if its drives shared the queue evenly and each were as fast as the single one is
-/// with its share; with less than a request for each, so many drives work as there are requests.
-pub fn ideal_shared(lines: &Lines) -> Option<Guide> {
-    let (single, widest) = single_and_widest(lines)?;
-    let members = f64::from(widest.subject.members);
-    let corner = |x: f64| Some((x, members * at_share(single, x / members)?));
-    let corners: Vec<(f64, f64)> = widest.points.iter().filter_map(|point| corner(point.x)).collect();
-    (corners.len() > 1).then(|| times_single(widest, corners))
+fn times_single(subject: &Subject, worth: f64, corners: Vec<(f64, f64)>) -> Option<Guide> {
+    let label = format!("{worth} x single");
+    let guide = Guide { label, kind: GuideKind::Ideal, subject: Some(subject.clone()), corners };
+    // One corner would be a level line.
+    (guide.corners.len() > 1).then_some(guide)
+}
+
+/// What arrays would reach if every drive that can work were as fast as the single one under the same load.
+pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
+    let Some(single) = single(lines) else { return Vec::new() };
+    let free = || single.points.iter().filter(|point| !held_back(point));
+    let guide = |(subject, worth): (&Subject, f64)| {
+        times_single(subject, worth, free().map(|point| (point.x, point.y * worth)).collect())
+    };
+    measures(lines, asked).into_iter().filter_map(guide).collect()
+}
+
+/// What arrays would reach if their drives shared the queue evenly and each were as fast as the single one is with its
+/// share; with less than a request for each, so many drives work as there are requests.
+pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
+    let Some(single) = single(lines) else { return Vec::new() };
+    let points = single.points.iter().take_while(|point| !held_back(point)).cloned().collect();
+    let free = Series { points, ..single.clone() };
+    let guide = |(subject, worth): (&Subject, f64)| {
+        let own = lines.series.iter().find(|one| one.subject == *subject)?;
+        let corner = |x: f64| Some((x, worth * at_share(&free, x / worth)?));
+        times_single(subject, worth, own.points.iter().filter_map(|point| corner(point.x)).collect())
+    };
+    measures(lines, asked).into_iter().filter_map(guide).collect()
 }
 
 /// A series between its points in proportion, and before its first one from nothing on; none behind its last.

@@ -82,6 +82,8 @@ pub fn subject(spec: &CellSpec) -> Subject {
     };
     let shape = match spec.subject {
         cell::Subject::Array { level, members } => Subject::new(level, members),
+        // A real target is one thing, whatever is in it.
+        cell::Subject::Single if spec.effort.is_a_time() => Subject::new(Level::Single, 1).named(&spec.system),
         cell::Subject::Single => Subject::new(Level::Single, 1),
         other => {
             let words = if state.is_empty() { other.title() } else { format!("{}, {state}", other.title()) };

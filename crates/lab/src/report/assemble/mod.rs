@@ -126,22 +126,34 @@ fn summary(review: &Review) -> Vec<String> {
     review.sections.iter().filter_map(first).collect()
 }
 
-/// Subjects without any result, and directions without any, with the reasons, each once.
+/// Subjects without any result, and directions and zones without any, with the reasons, each once.
 fn absences(section: &mut Section, all: &[&Trial]) {
-    for (subject, trials) in curve::grouped(all, |spec| spec.subject) {
-        if trials.iter().any(|trial| trial.outcome.result().is_some()) {
-            for (op, one_way) in curve::grouped(&trials, |spec| spec.axes.op) {
-                if one_way.iter().all(|trial| trial.outcome.result().is_none()) {
-                    let what = format!("{}, {}", subject.title(), shapes::done(op));
-                    section.absent.push(Absent { what, reason: curve::reason(&one_way) });
-                }
+    let missing = |trials: &[&Trial]| trials.iter().all(|trial| trial.outcome.result().is_none());
+    for (name, trials) in curve::grouped(all, called) {
+        if !missing(&trials) {
+            let ways = curve::grouped(&trials, |spec| spec.axes.op).into_iter();
+            let ways = ways.map(|(op, part)| (shapes::done(op), part));
+            let zones = curve::grouped(&trials, |spec| spec.axes.zone).into_iter();
+            let zones = zones.map(|(zone, part)| (shapes::within(zone).trim_start(), part));
+            for (words, part) in ways.chain(zones).filter(|(_, part)| missing(part)) {
+                section.absent.push(Absent { what: format!("{name}, {words}"), reason: curve::reason(&part) });
             }
             continue;
         }
         let reasons: BTreeSet<&str> =
             trials.iter().filter_map(|trial| trial.outcome.absence()).map(|absence| absence.reason.as_str()).collect();
         let reason = reasons.into_iter().collect::<Vec<_>>().join("; ");
-        section.absent.push(Absent { what: subject.title(), reason });
+        section.absent.push(Absent { what: name, reason });
+    }
+}
+
+/// What was measured, as a sentence calls it.
+fn called(spec: &CellSpec) -> String {
+    let name = figure::subject(spec).name;
+    if name.is_empty() {
+        spec.subject.title()
+    } else {
+        name
     }
 }
 
@@ -157,7 +169,9 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     warn(results().filter(|result| result.errors > 0).count(), "had requests that failed; these are not counted");
     let unsteady = |notes: &[String]| notes.iter().any(|note| note.contains("NOT steady"));
     let count = results().filter(|result| unsteady(&result.notes)).count();
-    warn(count, "had not become steady when they were measured: give them more effort");
+    let real = all.iter().any(|trial| trial.spec.effort.is_a_time());
+    let more = if real { "more --seconds" } else { "more --effort" };
+    warn(count, &format!("had not become steady when they were measured: give them {more}"));
     let generator = |result: &&crate::cell::CellResult| {
         result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
     };
@@ -172,12 +186,13 @@ fn how(all: &[&Trial]) -> Vec<String> {
     let mut efforts: Vec<_> = all.iter().map(|trial| (trial.spec.effort, trial.spec.seed)).collect();
     efforts.dedup();
     let [(effort, seed)] = efforts.as_slice() else { return Vec::new() };
-    vec![format!(
-        "Each result is of at most {} requests or {} s, after at most {} s of warming up; seed {seed}.",
-        super::format::fixed(effort.requests as f64, 0),
-        effort.seconds_max,
-        effort.warm_seconds_max
-    )]
+    let (seconds, warm) = (effort.seconds_max, effort.warm_seconds_max);
+    let amount = if effort.is_a_time() {
+        format!("of {seconds} s")
+    } else {
+        format!("of at most {} requests or {seconds} s", super::format::fixed(effort.requests as f64, 0))
+    };
+    vec![format!("Each result is {amount}, after at most {warm} s of warming up; seed {seed}.")]
 }
 
 fn glossary() -> Vec<Fact> {

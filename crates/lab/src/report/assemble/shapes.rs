@@ -4,7 +4,7 @@ use super::super::data::{
     Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
 };
 use super::bed::{formula, Ceiling};
-use super::curve::{axes_words, ceilings, grouped, ideal, ideal_shared, lines, lines_of, reason, varying};
+use super::curve::{axes_words, ceilings, grouped, ideals, ideals_shared, lines, lines_of, reason, varying, Asked};
 use super::figure::{evidence, subject, title, Figure};
 use super::tables::only;
 use super::{outstanding_axis, push, size_axis, streaming, Trial};
@@ -23,6 +23,28 @@ pub fn done(op: Option<Direction>) -> &'static str {
     }
 }
 
+/// A part of the array as an adverb, with a space in front.
+pub const fn within(zone: Option<ZoneChoice>) -> &'static str {
+    match zone {
+        Some(ZoneChoice::First32g) => " in the first 32 GB",
+        Some(ZoneChoice::Full) => " on the whole array",
+        None => "",
+    }
+}
+
+/// What the cells of a chart ask of arrays.
+fn asked(trials: &[&Trial]) -> Asked {
+    let op_of = |spec: &CellSpec| match (spec.axes.op, spec.axes.rd.unwrap_or(spec.pattern.defaults().rd)) {
+        (Some(op), _) => Some(op),
+        (None, 100) => Some(Direction::Read),
+        (None, 0) => Some(Direction::Write),
+        (None, _) => None,
+    };
+    let ways = grouped(trials, op_of);
+    let op = if let [(op, _)] = ways.as_slice() { *op } else { None };
+    Asked { op, stream: trials.iter().all(|trial| streaming(&trial.spec.pattern)) }
+}
+
 /// M01: requests over the share of reads, a chart for each depth.
 pub fn shares(section: &mut Section, all: &[&Trial]) {
     for (depth, trials) in grouped(all, |spec| spec.axes.qd.unwrap_or(1)) {
@@ -39,20 +61,40 @@ pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
         let stream = trials.iter().all(|trial| streaming(&trial.spec.pattern));
         if stream {
             let mut drawn = lines(&trials, size_axis(), size, Figure::Mbps);
-            drawn.guides.extend(ideal(&drawn));
+            drawn.guides.extend(ideals(&drawn, asked(&trials)));
             drawn.guides.extend(ceilings(limits, op));
             push(section, format!("How fast is {}, by the size of a request?", done(op)), Chart::Lines(drawn));
             continue;
         }
-        let small = |spec: &CellSpec| spec.axes.bs.is_none_or(|bs| bs < LARGE);
-        let of_kind = |wanted: bool| -> Vec<&Trial> {
-            trials.iter().copied().filter(|trial| small(&trial.spec) == wanted).collect()
-        };
-        let drawn = lines(&of_kind(true), size_axis(), size, Figure::Iops);
-        push(section, format!("How many small requests a second, {}?", done(op)), Chart::Lines(drawn));
-        let mut drawn = lines(&of_kind(false), size_axis(), size, Figure::Mbps);
-        drawn.guides.extend(ceilings(limits, op));
-        push(section, format!("How fast are large requests, {}?", done(op)), Chart::Lines(drawn));
+        for (depth, trials) in grouped(&trials, |spec| spec.axes.qd.unwrap_or(spec.pattern.defaults().qd)) {
+            random_sizes(section, &trials, op, depth, limits);
+        }
+    }
+}
+
+/// M02: charts at depth 1, tables at others; small requests by their number, large ones by their bytes.
+fn random_sizes(section: &mut Section, all: &[&Trial], op: Option<Direction>, depth: u32, limits: &[Ceiling]) {
+    let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
+    for (small, figure) in [(true, Figure::Iops), (false, Figure::Mbps)] {
+        let trials = only(all, |spec| spec.axes.bs.is_none_or(|bs| bs < LARGE) == small);
+        let mut drawn = lines(&trials, size_axis(), size, figure);
+        if depth > 1 {
+            table_at(section, &drawn, &format!("random {} at depth {depth}", done(op)));
+        } else if small {
+            push(section, format!("How many small requests a second, {}?", done(op)), Chart::Lines(drawn));
+        } else {
+            drawn.guides.extend(ceilings(limits, op));
+            push(section, format!("How fast are large requests, {}?", done(op)), Chart::Lines(drawn));
+        }
+    }
+}
+
+/// Lines as a table, where a chart would be one too many.
+fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
+    if !drawn.series.is_empty() {
+        let mut table = super::super::table::of_lines(drawn);
+        table.caption = format!("{what}: {}", super::super::lines::axis_name(&drawn.y));
+        section.tables.push(table);
     }
 }
 
@@ -60,14 +102,10 @@ pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
 pub fn depths(section: &mut Section, all: &[&Trial]) {
     let zone = |spec: &CellSpec| spec.axes.zone;
     for (place, trials) in grouped(all, zone) {
-        let where_ = match place {
-            Some(ZoneChoice::First32g) => " in the first 32 GB",
-            Some(ZoneChoice::Full) => " on the whole array",
-            None => "",
-        };
+        let where_ = within(place);
         let depth = |spec: &CellSpec| spec.axes.qd.map(f64::from);
         let mut drawn = lines(&trials, outstanding_axis(), depth, Figure::Iops);
-        drawn.guides.extend(ideal_shared(&drawn));
+        drawn.guides.extend(ideals_shared(&drawn, asked(&trials)));
         push(section, format!("How does the speed grow with the queue{where_}?"), Chart::Lines(drawn));
         for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
             let scheme = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
@@ -80,13 +118,13 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
 /// The rating of each subject that has all depths of the formula.
 fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
     let mut bars = Vec::new();
+    let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
+    let singles = only(trials, |spec| spec.subject == crate::cell::Subject::Single);
+    // An index is normalised: each depth counts by what the single drive makes of it.
+    let unit = |depth| if scheme == Scheme::R5 { point(&singles, depth).map(|one| one.y) } else { Some(1.0) };
     for (name, of_subject) in grouped(trials, subject) {
-        let at = |depth: u32| {
-            let of_depth: Vec<&Trial> =
-                of_subject.iter().copied().filter(|trial| trial.spec.axes.qd == Some(depth)).collect();
-            Figure::Iops.point(0.0, &of_depth)
-        };
-        let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth).map(|point| of(&point)));
+        let at = |depth: u32, of: &dyn Fn(&Point) -> f64| Some(of(&point(&of_subject, depth)?) / unit(depth)?);
+        let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth, of));
         if let (Ok(y), Ok(low), Ok(high)) = (rate(&|p| p.y), rate(&|p| p.low), rate(&|p| p.high)) {
             bars.push(Bar { subject: name, value: Point::spread(0.0, y, low, high, 1) });
         }
@@ -127,13 +165,11 @@ pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
             let x = Axis::new("clients", Unit::None, Scale::Linear);
             let mut drawn = lines(&trials, x, |spec| spec.axes.th.map(f64::from), Figure::Mbps);
             if depth == 1 {
-                drawn.guides.extend(ideal(&drawn));
+                drawn.guides.extend(ideals(&drawn, asked(&trials)));
                 drawn.guides.extend(ceilings(limits, op));
                 push(section, format!("What do several streams get together, {}?", done(op)), Chart::Lines(drawn));
-            } else if !drawn.series.is_empty() {
-                let mut table = super::super::table::of_lines(&drawn);
-                table.caption = format!("{} at depth {depth}, MB/s", done(op));
-                section.tables.push(table);
+            } else {
+                table_at(section, &drawn, &format!("{} at depth {depth}", done(op)));
             }
         }
     }
@@ -271,8 +307,41 @@ const fn app_words(app: TraceApp) -> &'static str {
     }
 }
 
+/// The programs that the second total of the suite runs one after the other.
+const HIGH_END: [TraceApp; 3] = [TraceApp::Photoshop40, TraceApp::Soundforge40, TraceApp::Visualcpp50];
+
+/// The second total of each file system, where all of its parts were measured with one cache: their harmonic mean, as of
+/// parts that are run one after the other.
+fn high_end(section: &mut Section, all: &[&Trial]) {
+    for (fs, trials) in grouped(all, |spec| spec.axes.fs) {
+        if grouped(&trials, |spec| spec.axes.cache_mib).len() != 1 {
+            continue;
+        }
+        let mut bars = Vec::new();
+        for (name, of_subject) in grouped(&trials, subject) {
+            let part = |app: TraceApp| Figure::Score.point(0.0, &only(&of_subject, |spec| spec.axes.app == Some(app)));
+            let parts: Option<Vec<Point>> = HIGH_END.into_iter().map(part).collect();
+            let Some(parts) = parts else { continue };
+            let mean =
+                |of: fn(&Point) -> f64| parts.len() as f64 / parts.iter().map(|part| 1.0 / of(part)).sum::<f64>();
+            let value = Point::spread(0.0, mean(|p| p.y), mean(|p| p.low), mean(|p| p.high), parts[0].runs);
+            bars.push(Bar { subject: name, value });
+        }
+        let question = format!(
+            "Which array scores best: High-End{}?",
+            fs.map_or("", |fs| match fs {
+                FileSystem::Ntfs => ", NTFS",
+                FileSystem::Fat32 => ", FAT32",
+            })
+        );
+        let formula = "High-End = harmonic mean of Photoshop 4.0, Sound Forge 4.0 and Visual C++ 5.0".into();
+        push(section, question, Chart::Bars(Bars { value: Figure::Score.axis(), bars, formula }));
+    }
+}
+
 /// M12, M14: scores, with the gain of the larger cache where there are two.
 pub fn scores(section: &mut Section, all: &[&Trial]) {
+    high_end(section, all);
     let key = |spec: &CellSpec| (spec.axes.app.unwrap_or(TraceApp::Winmark99), spec.axes.fs);
     for ((app, fs), trials) in grouped(all, key) {
         let name = format!("{}{}", app_words(app), fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs))));
@@ -318,7 +387,13 @@ pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
         let each = trials.iter().all(alone);
         let x = if each { Axis::new("outstanding at each drive", Unit::None, Scale::Log2) } else { outstanding_axis() };
         let mut drawn = lines(&trials, x, outstanding_of, figure);
-        drawn.guides.extend(if each { ideal(&drawn) } else { ideal_shared(&drawn) });
+        let asked = asked(&trials);
+        // Large requests span members: how the queue is shared is not known.
+        drawn.guides.extend(match (each, asked.stream) {
+            (true, _) => ideals(&drawn, asked),
+            (false, false) => ideals_shared(&drawn, asked),
+            (false, true) => Vec::new(),
+        });
         let what = if figure == Figure::Mbps {
             drawn.guides.extend(ceilings(limits, op));
             "large requests in sequence"

@@ -221,6 +221,81 @@ fn the_ideal_shares_the_queue_among_its_drives() {
 }
 
 #[test]
+fn ideals_are_of_the_drives_that_can_work() {
+    let guides = |method: &str, op: Option<Direction>, subjects: &[&str]| {
+        let mut chapter = chapter(method, subjects);
+        for trial in &mut chapter.trials {
+            trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, 720.0)));
+        }
+        chapter.trials.retain(|trial| trial.spec.axes.op == op);
+        let found = section(&chapter, &[]);
+        let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+        let labels: Vec<String> = lines.guides.iter().map(|guide| guide.label.clone()).collect();
+        (labels, lines.guides.first().map(|guide| guide.corners[0].1))
+    };
+    // The single drive makes 72 MB/s: 216 are all that the data of RAID 5 of four can give.
+    let alone = guides("sequential", Some(Direction::Read), &["single", "raid5x4"]);
+    assert_eq!(alone, (vec!["3 x single".into()], Some(216.0)));
+    let arrays = ["single", "raid0x4", "raid10x4", "raid6x5"];
+    let (read, write) = (Some(Direction::Read), Some(Direction::Write));
+    assert_eq!(guides("sequential", read, &arrays).0, ["4 x single", "3 x single", "4 x single"]);
+    assert_eq!(guides("sequential", write, &arrays).0, ["4 x single", "3 x single", "2 x single"]);
+    // Reads at random places find data on every drive; what a mix is worth nobody knows.
+    assert_eq!(guides("web-server", None, &arrays).0, ["4 x single", "5 x single", "4 x single"]);
+    assert_eq!(guides("file-server", None, &arrays).0, ["4 x single"]);
+    assert_eq!(guides("file-server", None, &["single", "raid5x4"]).0, [""; 0]);
+}
+
+#[test]
+fn a_single_drive_that_something_else_holds_back_promises_nothing() {
+    let mut chapter = chapter("sequential", &["single", "raid0x4"]);
+    for trial in &mut chapter.trials {
+        let mut result = result(&trial.spec, 720.0);
+        // Up to 2 KiB the bus is busy all the time.
+        result.components[0].busy = if trial.spec.axes.bs < Some(4096) { 0.99 } else { 0.5 };
+        trial.outcome = Outcome::Measured(Box::new(result));
+    }
+    let found = section(&chapter, &[]);
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    assert_eq!(lines.guides[0].corners[0], (4096.0, 288.0));
+}
+
+#[test]
+fn totals_and_indices_are_made_of_their_parts() {
+    let mut scores = chapter("winmarks", &["raid5x4"]);
+    for trial in &mut scores.trials {
+        let score = match trial.spec.axes.app {
+            Some(crate::cell::TraceApp::Photoshop40) => 60.0,
+            Some(crate::cell::TraceApp::Soundforge40) => 30.0,
+            Some(crate::cell::TraceApp::Visualcpp50) => 20.0,
+            _ => 500.0,
+        };
+        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, score)));
+    }
+    let found = section(&scores, &[]);
+    let Chart::Bars(bars) = &found.panels[0].chart else { panic!("no bars") };
+    // 3 / (1/60 + 1/30 + 1/20)
+    assert!((bars.bars[0].value.y - 30.0).abs() < 1e-9 && found.panels[0].question.contains("High-End"));
+    let mut rated = chapter("file-server", &["single", "raid0x2"]);
+    for trial in &mut rated.trials {
+        // Twice, four times and six times the single drive at 16, 64 and 256.
+        let times = match (trial.spec.subject.members(), trial.spec.axes.qd) {
+            (2, Some(16)) => 2.0,
+            (2, Some(64)) => 4.0,
+            (2, Some(256)) => 6.0,
+            _ => 1.0,
+        };
+        let own = f64::from(trial.spec.axes.qd.unwrap_or(1));
+        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, own * times)));
+    }
+    let found = section(&rated, &[]);
+    let table = found.tables.iter().find(|table| table.caption.contains("ratings")).unwrap();
+    let column = table.columns.iter().position(|name| name == "R5").unwrap();
+    let index: Vec<&Cell> = table.rows.iter().map(|row| &row.cells[column]).collect();
+    assert_eq!(index, [&Cell::Number(1.0), &Cell::Number(4.0)]);
+}
+
+#[test]
 fn one_of_two_directions_without_a_result_says_why() {
     let mut chapter = chapter("response-time", &["single"]);
     for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.axes.op == Some(Direction::Write)) {
@@ -231,6 +306,31 @@ fn one_of_two_directions_without_a_result_says_why() {
         found.absent,
         [Absent { what: "single drive, writing".into(), reason: "it was opened for reading".into() }]
     );
+}
+
+#[test]
+fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
+    let suite = Suite {
+        subjects: vec!["single".parse().unwrap()],
+        ..Suite::new("/dev/sdx", vec![], crate::review::Performance::real_effort(10), 1)
+    };
+    let Some(method) = find("workstation") else { panic!("no method") };
+    let trials = method.cells(&suite).into_iter().map(|spec| {
+        let mut result = result(&spec, 100.0);
+        result.notes.push("warm-up: NOT steady after 5 requests".into());
+        let reason = "the first 32 GB are all of it".into();
+        let part = spec.axes.zone == Some(crate::cell::ZoneChoice::First32g);
+        let absent = Outcome::Absent(Absence { not_applicable: true, reason });
+        Trial { spec, outcome: if part { absent } else { Outcome::Measured(Box::new(result)) } }
+    });
+    let found = section(&Chapter { method, trials: trials.collect(), refusal: String::new() }, &[]);
+    assert_eq!(found.how, ["Each result is of 10 s, after at most 1 s of warming up; seed 1."]);
+    let reason = "the first 32 GB are all of it".to_owned();
+    assert_eq!(found.absent, [Absent { what: "/dev/sdx, in the first 32 GB".into(), reason }]);
+    let wanted = "6 of 12 cells had not become steady when they were measured: give them more --seconds.";
+    assert_eq!(found.findings[0].text, wanted);
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    assert_eq!(lines.series[0].subject.to_string(), "/dev/sdx");
 }
 
 #[test]

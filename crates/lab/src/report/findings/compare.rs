@@ -22,7 +22,7 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
         let mut widths: Vec<&Series> =
             drawn(lines).filter(|one| one.subject.level == level && one.subject.variant.is_empty()).collect();
         widths.sort_by_key(|series| series.subject.members);
-        let steps: Vec<Step> = widths.windows(2).filter_map(|pair| step_up(lines, level, pair[0], pair[1])).collect();
+        let steps: Vec<Step> = widths.windows(2).filter_map(|pair| step_up(lines, pair[0], pair[1])).collect();
         for group in steps.chunk_by(|a, b| a.part == b.part) {
             let mut words: Vec<String> = group.iter().map(|step| step.words.clone()).collect();
             words[0] = format!("{} would be perfect)", words[0].trim_end_matches(')'));
@@ -45,9 +45,10 @@ struct Step {
     cause: Option<String>,
 }
 
-fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<Step> {
+fn step_up(lines: &Lines, few: &Series, many: &Series) -> Option<Step> {
     let (less, more) = (few.subject.members, many.subject.members);
-    let ideal = f64::from(data_drives(level, more)) / f64::from(data_drives(level, less).max(1));
+    let data = |series: &Series| f64::from(series.subject.data_drives().max(1));
+    let ideal = data(many) / data(few);
     let (few_points, many_points) = (finite(few), finite(many));
     let (a, b) = (best(lines, &few_points)?, best(lines, &many_points)?);
     let gain = b.y / a.y;
@@ -56,18 +57,6 @@ fn step_up(lines: &Lines, level: Level, few: &Series, many: &Series) -> Option<S
     }
     let words = format!("from {less} to {more} drives {} times ({})", fixed(gain, 2), fixed(ideal, 2));
     Some(Step { words, part: limit(b).map(|load| load.part.clone()), cause: cause(b) })
-}
-
-/// Drives whose work adds up for a host, by level: all but the parities. Legs of nested levels have one parity
-/// each in RAID 50 and two in RAID 60; two legs are assumed, as reviews build them.
-const fn data_drives(level: Level, members: u16) -> u16 {
-    let parities = match level {
-        Level::Raid5 => 1,
-        Level::Raid6 | Level::Raid50 => 2,
-        Level::Raid60 => 4,
-        _ => 0,
-    };
-    members.saturating_sub(parities)
 }
 
 /// How much of its ideal each line reaches at its heaviest load.
