@@ -209,6 +209,37 @@ fn nearest_head_moves_the_heads_as_far_as_theory_says() {
 }
 
 #[test]
+fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
+    // Each read of the rule is preceded by one of each copy, so that its heads are at two random places.
+    let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
+    let (mut machine, array) = machine(Shape::raid1(2), 0, rule(MirrorRead::RoundRobin), true);
+    let blocks = machine.capacity(array).unwrap().get() / (4 * KIB);
+    let (mut chance, mut all) = (Random::new(12), Vec::new());
+    let rounds = 20_000;
+    for _ in 0..rounds {
+        for (mirror_read, requests) in [(MirrorRead::RoundRobin, 2), (MirrorRead::NearestHead, 1)] {
+            machine.admin(AdminCommand::SetPolicy { array, policy: rule(mirror_read) }).unwrap();
+            machine.run(array, RequestKind::Read, 4 * KIB, 1, requests, || chance.below(blocks) * 4 * KIB);
+            machine.drain();
+        }
+        all.push(reads(&mut machine));
+    }
+    let lbas = || all.iter().flatten().map(|command| command.lba.get());
+    let stroke = (lbas().max().unwrap() - lbas().min().unwrap()) as f64;
+    let mut moves = Vec::new();
+    for three in &all {
+        let [one, other, read] = three.as_slice() else { panic!("three reads: {three:?}") };
+        assert_ne!(one.drive, other.drive);
+        let head = if one.drive == read.drive { one } else { other };
+        moves.push((head.lba + head.len).get().abs_diff(read.lba.get()) as f64 / stroke);
+    }
+    let mean = moves.iter().sum::<f64>() / moves.len() as f64;
+    let square = moves.iter().map(|far| (far - mean) * (far - mean)).sum::<f64>() / moves.len() as f64;
+    let error = 3.0 * (square / moves.len() as f64).sqrt();
+    assert!((mean - 5.0 / 24.0).abs() < error.max(0.002), "{mean} is not {}", 5.0 / 24.0);
+}
+
+#[test]
 fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
     for mirror_read in [MirrorRead::NearestHead, MirrorRead::TwinStor] {
         let policy = Policy { mirror_read, ..Policy::default() };
