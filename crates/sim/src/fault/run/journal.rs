@@ -145,7 +145,9 @@ impl Run<'_> {
             return;
         }
         let working: Vec<DriveId> = self.working_devices();
-        if working.is_empty() {
+        // Rows that a crash cut short are in the journal alone until they were put right: that is no time to lose it.
+        let owes = self.world.journal().is_some_and(|journal| journal.owed > 0);
+        if working.is_empty() || (self.bounded() && owes && working.len() == 1) {
             return;
         }
         let drive = *self.random.pick(&working);
