@@ -5,8 +5,10 @@ mod support;
 
 use openraid_core::actions::DriveCommand;
 use openraid_core::admin::{AdminCommand, Health, JournalState, Session};
+use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
 use openraid_core::events::DriveError;
-use openraid_format::FeatureMap;
+use openraid_core::geometry::Level;
+use openraid_format::{FeatureMap, Superblock};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
@@ -289,5 +291,36 @@ fn no_more_is_promised_than_the_cache_can_load_again() {
             machine.rig.rest();
             machine.rig.judge();
         }
+    }
+}
+
+/// By force, md calls members clean before the kernel refuses them, and leaves the mark. Without the journal nobody knows
+/// which of their rows fit.
+#[test]
+fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
+    for shape in shapes() {
+        let _case = Case::new(1, shape);
+        let mut machine = machine(shape, 1);
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..Workload::mixed(machine.rig.session.capacity()) };
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        for drive in machine.rig.drives.clone() {
+            let superblock = superblock_on(&machine.rig.world, drive).expect("it is a member");
+            assert!(superblock.features.contains(FeatureMap::CONTROLLER_JOURNAL));
+            let clean = Superblock { resync_offset: u64::MAX, ..superblock };
+            let mut bytes = vec![0; clean.encoded_len().next_multiple_of(512)];
+            clean.encode(&mut bytes);
+            machine.rig.world.drive_mut(drive).poke(clean.super_offset, &bytes);
+        }
+        machine.rig.world.boot();
+        let mut candidates = machine.rig.world.candidates();
+        let lost = |force| AssembleOptions { force, journal_lost: true };
+        let planned = assemble::plan(&candidates, lost(false)).expect("all members are there");
+        assert_eq!(planned.resync_from, Some(Sectors::ZERO));
+        candidates.remove(0);
+        let degraded = assemble::plan(&candidates, lost(false));
+        let has_parity = matches!(shape.level, Level::Raid5 | Level::Raid6);
+        let refused = matches!(degraded, Err(AssembleError::DirtyDegraded { .. }));
+        assert_eq!(refused, has_parity, "{degraded:?}");
     }
 }

@@ -270,7 +270,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, &geometry, options.force);
     // What was being written when it stopped is put right from the partial parity log, before it takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
-    let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from)));
+    // Linux md refuses members whose journal it does not know, and by force calls them clean before.
+    let unknown = (journalled && !replays).then_some(Sectors::ZERO);
+    let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from))).or(unknown);
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let resync_from = resync_from.filter(|_| redundant);
     if resync_from.is_some() && is_hole_open(&newest.superblock, &geometry, missing, &verdicts) {
