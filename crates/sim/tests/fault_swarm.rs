@@ -99,6 +99,9 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write that a needed member did not take", &[2927]),
     // Entries were copied through a window that a silent device might still read.
     ("the frames of a device that fell silent", &[105_516]),
+    // A write past the cache waited, without its range, for room in the ring or for a redo, and revoked what was promised
+    // meanwhile.
+    ("a write past the cache that waits", &[303_518]),
 ];
 
 #[test]

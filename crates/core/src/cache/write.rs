@@ -16,7 +16,7 @@ use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::lock::{LockMode, LockRange};
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{Op, OpKind, Phase};
 use crate::io::split::narrow;
 use crate::journal::session::Session;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
@@ -276,7 +276,17 @@ impl Controller {
         };
         let lo = narrow(Sectors(from));
         let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write())
+        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write()) || self.begins_direct_write(range)
+    }
+
+    /// Is a write past the cache about to ask for a range that meets this one, as soon as there is room in the journal, or
+    /// its rows have what they miss? What was promised before it would be revoked by it.
+    fn begins_direct_write(&self, range: LockRange) -> bool {
+        let waiting = [&self.journal_ops, &self.wait_redo, &self.ready];
+        waiting.into_iter().flat_map(crate::slab::Queue::iter).any(|index| {
+            let op = &self.ops[index];
+            op.phase == Phase::Start && op.is_direct_write() && self.lock_range(op).conflicts(&range)
+        })
     }
 
     /// A write past the cache has ended that promised writes may have waited for.

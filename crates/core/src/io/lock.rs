@@ -41,7 +41,8 @@ pub struct LockRange {
 }
 
 impl LockRange {
-    fn conflicts(&self, other: &Self) -> bool {
+    /// Must one of the two wait for the other?
+    pub(crate) fn conflicts(&self, other: &Self) -> bool {
         self.unit == other.unit
             && self.set == other.set
             && self.lo < other.hi
