@@ -329,6 +329,7 @@ impl Reader {
             ));
             let mut rest = given.clone();
             rest.remove("pattern");
+            rest.remove("pat");
             Workload::from_fields(&rest).unwrap_or_else(|_| panic!("bug: a workload without a pattern has none to miss"))
         })
     }

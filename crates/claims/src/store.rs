@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The format of the file.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 enum Slot {
     Known(Value),

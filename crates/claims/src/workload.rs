@@ -60,6 +60,17 @@ const METHODS: &[(&str, Method)] = &[
     ("rst-random", Method::RstRandom),
 ];
 
+/// Other names of methods: those that `openraid review` has for them.
+const ALIASES: &[(&str, Method)] = &[
+    ("multi-threaded", Method::MultiThreaded),
+    ("random", Method::RandomRead),
+    ("latency", Method::RstRandom),
+    ("fc-subset", Method::FcTest),
+    ("transfer-graph", Method::TransferGraph),
+    ("applications", Method::Applications),
+    ("application", Method::Applications),
+];
+
 /// The names of all methods.
 pub const METHOD_NAMES: [&str; METHODS.len()] = {
     let mut names = [""; METHODS.len()];
@@ -75,7 +86,7 @@ impl Method {
     /// The method of a workload's `pattern`.
     #[must_use]
     pub fn of(pattern: &str) -> Option<Self> {
-        METHODS.iter().find(|(name, _)| *name == pattern).map(|(_, method)| *method)
+        METHODS.iter().chain(ALIASES).find(|(name, _)| *name == pattern).map(|(_, method)| *method)
     }
 
     /// As a workload writes it.
@@ -186,7 +197,7 @@ impl Workload {
     /// # Errors
     /// The pattern, where nothing is called so.
     pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
-        let method = match fields.get("pattern") {
+        let method = match fields.get("pattern").or_else(|| fields.get("pat")) {
             None | Some(Value::Null) => Method::Static,
             Some(Value::String(pattern)) => Method::of(pattern)
                 .or_else(|| Method::of_pat(pattern).map(|(method, _)| method))
@@ -194,10 +205,10 @@ impl Workload {
             Some(other) => return Err(other.to_string()),
         };
         let mut defaults = Axes::new();
-        for (field, axis) in FIELDS {
-            let Some(value) = fields.get(*field).and_then(|value| single(*axis, value)) else { continue };
+        for (field, axis) in fields_of_axes() {
+            let Some(value) = fields.get(field).and_then(|value| single(axis, value)) else { continue };
             // A value that the axis does not take is prose, and no default.
-            let _ = defaults.set(*axis, value);
+            let _ = defaults.set(axis, value);
         }
         let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::of);
         let step = fields.get("step_s").and_then(|value| single(Axis::Secs, value));
@@ -216,34 +227,23 @@ impl Workload {
     }
 }
 
-/// Fields of a workload and the axes that they give.
-const FIELDS: &[(&str, Axis)] = &[
+/// Fields of a workload that have another name than the axis that they give.
+const FIELDS: [(&str, Axis); 5] = [
     ("block", Axis::Bs),
     ("read_pct", Axis::Rd),
-    ("qd", Axis::Qd),
-    ("oio", Axis::Oio),
-    ("workers", Axis::Workers),
-    ("users", Axis::Users),
     ("streams", Axis::Th),
     ("duration_s", Axis::Secs),
-    ("warm_s", Axis::WarmS),
-    ("zone", Axis::Zone),
-    ("pos", Axis::Pos),
-    ("fs", Axis::Fs),
-    ("op", Axis::Op),
-    ("set", Axis::Set),
-    ("app", Axis::App),
     ("cycle", Axis::Cyc),
-    ("after", Axis::After),
-    ("cache", Axis::Cache),
-    ("cache_mib", Axis::CacheMib),
-    ("ctl", Axis::Ctl),
-    ("bus", Axis::Bus),
-    ("slow", Axis::Slow),
-    ("member", Axis::Member),
-    ("host_speed", Axis::HostSpeed),
-    ("rep", Axis::Rep),
 ];
+
+/// Fields that give no axis: what is told by them is told elsewhere, or describes the review's test bed.
+const OTHER_FIELDS: [&str; 6] = ["pattern", "pat", "rating_scheme", "step_s", "random_pct", "partition_gb"];
+
+/// Every field that gives an axis; the axis's own name comes last, and wins.
+fn fields_of_axes() -> impl Iterator<Item = (&'static str, Axis)> {
+    let own = Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat).map(|axis| (axis.name(), axis));
+    FIELDS.into_iter().chain(own)
+}
 
 /// The field's value where it is one: a number, a number as text (also `128K`), a word.
 fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
@@ -258,10 +258,21 @@ fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
     }
 }
 
-/// Fields whose value gives no default although it is no series and no choice: `qd' says ...` with the reason.
+/// Fields that nobody knows, and those whose value gives no default although it is no series and no choice: `qd' says ...`
+/// with the reason.
 pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
-    let mut odd = Vec::new();
-    for (field, axis) in FIELDS.iter().copied().chain([("step_s", Axis::Secs)]) {
+    let known = |name: &str| OTHER_FIELDS.contains(&name) || fields_of_axes().any(|(field, _)| field == name);
+    let unknown = fields.keys().filter(|name| !known(name));
+    let mut odd: Vec<String> = unknown.map(|name| format!("{}' is not known and does nothing", clip(name))).collect();
+    if let Some(text) = fields.get("rating_scheme").filter(|value| !value.is_null()) {
+        if text.as_str().and_then(Scheme::of).is_none() {
+            let text = clip(&text.to_string());
+            odd.push(format!(
+                "rating_scheme': {text} is none of R1 to R5; ratings are made as the pattern's usually are"
+            ));
+        }
+    }
+    for (field, axis) in fields_of_axes().chain([("step_s", Axis::Secs)]) {
         let Some(value) = fields.get(field).filter(|value| !value.is_null()) else { continue };
         if value.as_str().is_some_and(is_series) {
             continue;
@@ -327,6 +338,16 @@ mod tests {
     }
 
     #[test]
+    fn every_axis_is_a_field_by_its_own_name() {
+        let load = of(json!({"pat": "db", "rd": 0, "bs": "64K", "th": 2, "cyc": 1, "secs": 30, "block": 8192}));
+        assert_eq!(load.method, Method::Database);
+        assert_eq!(load.defaults.to_string(), "rd=0, bs=65536, th=2, cyc=1, secs=30");
+        for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat) {
+            assert!(fields_of_axes().any(|(field, known)| (field, known) == (axis.name(), axis)), "{axis:?}");
+        }
+    }
+
+    #[test]
     fn what_is_neither_a_value_nor_a_series_is_told() {
         let odd = |value: Value| not_understood(value.as_object().expect("an object"));
         let fine = json!({
@@ -334,6 +355,10 @@ mod tests {
             "streams": 2, "zone": "32g", "step_s": 60, "random_pct": "any",
         });
         assert_eq!(odd(fine), Vec::<String>::new());
+        let told = odd(json!({"drive": "x", "foo": 1, "rating_scheme": "R9"}));
+        for words in ["drive' is not known", "foo' is not known", "rating_scheme': \"R9\" is none of"] {
+            assert!(told.iter().any(|one| one.starts_with(words)), "{words}: {told:?}");
+        }
         let told = odd(json!({"qd": 0, "zone": "32 GB", "workers": [1, 4], "step_s": -1, "oio": "4 per worker"}));
         for words in
             ["qd': qd=0 makes no sense", "zone': zone='32 GB'", "workers': [1,4] is not one", "step_s': ", "oio': "]
@@ -363,6 +388,10 @@ mod tests {
     fn every_method_and_every_pattern_word_is_known() {
         for (name, method) in METHODS {
             assert_eq!((Method::of(name), method.name()), (Some(*method), *name));
+        }
+        // What `openraid review` calls them.
+        for name in ["multi-threaded", "latency", "transfer-graph", "applications", "fc-subset"] {
+            assert!(Method::of(name).is_some(), "{name}");
         }
         for pat in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"] {
             assert!(Method::of_pat(pat).is_some(), "{pat}");

@@ -33,6 +33,13 @@ const CHECKS: &[(&str, &str, &str)] = &[
     ("9260-8i", "sequential", "all([mbps(raid0x8, bs=M, op='write', cyc=c) > 20 for c in (1, 2)]) and mbps(raid0x8, bs=M, op='write', after='power_cycle') > mbps(raid0x8, bs=M, op='write', after='recreate')"),
     ("icp9024ro", "winbench99", "all([score(raid5x4, app=a, cache_mib=128) > 1000 for a in APPS]) and all([score(raid5x4, app=a) > 1000 for a in ('business', 'highend')])"),
     ("icp9024ro", "winbench99", "within(gain(raid0x4, app='soundforge40', fs='fat32'), -T, 1) and score(raid5x4, app='winmark99', users=8) > score(raid5x4, app='winmark99') * (1 - T)"),
+    // Of a load with both directions, and of drives side by side.
+    ("9650se", "database", "approx(count(single, op='read', rd=50, qd=4, secs=10) + count(single, op='write', rd=50, qd=4, secs=10), count(single, rd=50, qd=4, secs=10), 0.001) and within(count(single, op='read', rd=50, qd=4, secs=10) / count(single, rd=50, qd=4, secs=10), 0.4, 0.6)"),
+    ("9650se", "database", "min([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) < lat(single, pat='fs', qd=4) and max([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) > lat(single, pat='fs', qd=4)"),
+    ("9650se", "static-property", "approx(capacity('jbodx4', member=1), capacity(single), 0.001)"),
+    ("9650se", "winbench99-transfer-graph", "approx(mbps(single, pos='end'), lin(single, pos='end'), 0.001) and mbps(single, pos='end') < mbps(single, pos='begin')"),
+    // A member is busy where any part of it is: at its plateau an SSD's path or link.
+    ("rst", "rst-random", "all([iops(a, rd=100, oio=64) < iops(a, rd=100, oio=32) * 1.02 and util(a, 0, rd=100, oio=64) >= 0.95 for a in (single, 's3500', 's3700')])"),
     // SSDs: 75,000 reads of 4 KiB each second and 500 MB/s by the sheet of an S3500.
     ("rst", "rst-random", "approx(M4('s3500', 100), 75000, T) and M4('s3700', rd=0) > 10000 and iops('s3500', rd=100, oio=3) > 0"),
     ("rst", "rst-random", "0 < pctl_us(raid0x2, 1) and pctl_us(raid0x2, 1) <= mean_us(raid0x2) and mean_us(raid0x2) < pctl_us(raid0x2, p=99.99)"),
@@ -77,6 +84,35 @@ fn every_name_of_the_language_has_a_sensible_value() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CHECKS.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_is_not_measured_is_not_answered_with_something_else() {
+    let effort = Effort { requests: 200, seconds_max: 2, warm_seconds_max: 2 };
+    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    for (pattern, check, words) in [
+        ("database", "lat('jbodx2', rd=100, member=0) > 0", "leave member out"),
+        ("database", "lat('jbodx2', rd=100, member=2) > 0", "no member 2"),
+        ("rst-random", "mean_us(raid0x2, member=1) > 0", "leave member out"),
+        ("rst-random", "pctl_us(raid0x2, 99, member=1) > 0", "leave member out"),
+        ("database", "reads_per_write(raid5x4, rd=0, member=1) > 0", "leave member out"),
+        ("database", "cpu(raid0x2, rd=0, member=1) > 0", "leave member out"),
+        ("winbench99", "score(raid0x2, app='winmark99', member=1) > 0", "leave member out"),
+        ("winbench99-transfer-graph", "lin(raid0x2, member=1) > 0", "leave member out"),
+        ("winbench99-transfer-graph", "lin('jbodx4') > 0", "drives side by side"),
+        ("fc-test", "fct('jbodx4', op='read', set='iso') > 0", "drives side by side"),
+        ("winbench99", "score('jbodx4', app='winmark99') > 0", "drives side by side"),
+        ("database", "capacity('jbodx4', member=4) > 0", "no member 4"),
+        ("database", "capacity(raid5x4, member=1) > 0", "leave member out"),
+        ("database", "mbps(single, pos='end') > 0", "belongs to winbench99-transfer-graph"),
+        ("database", "iops(single, secs=0.25) > 0", "whole seconds"),
+        ("file-server", "rating(single, qd=16) > 0", "leave qd out"),
+        ("web-server", "lat(single, op='write', qd=4) > 0", "no requests of this direction"),
+    ] {
+        let outcome = evaluate(&claim("9650se", pattern, check), &laboratory);
+        assert_eq!(outcome.verdict, Verdict::NotApplicable, "{check}: {}", outcome.reason);
+        assert!(outcome.reason.contains(words), "{check}: {}", outcome.reason);
+    }
 }
 
 /// The words in backticks of a list of docs/claims.md.

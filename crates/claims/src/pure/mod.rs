@@ -44,6 +44,7 @@ pub fn answer(call: &MetricCall) -> Result<MetricValue, NotApplicable> {
 }
 
 fn narrow(call: &MetricCall, axis: Axis) -> Result<u16, NotApplicable> {
-    let value = call.axes.whole(axis).and_then(|value| u16::try_from(value).ok());
+    let given = call.axes.whole(axis).or_else(|| call.workload.defaults.whole(axis));
+    let value = given.and_then(|value| u16::try_from(value).ok());
     value.ok_or_else(|| NotApplicable::new(format!("{} is missing", axis.name())))
 }

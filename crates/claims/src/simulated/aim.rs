@@ -6,7 +6,8 @@
 
 use crate::axes::{Axes, Axis};
 use crate::language::names::{RND, SEQ};
-use crate::metric::{Metric, MetricCall, NotApplicable};
+use crate::metric::{Metric, MetricCall, NotApplicable, Target};
+use crate::subject::Subject;
 use crate::workload::{Direction, Method};
 use openraid_lab::cell::{self, Pattern};
 
@@ -19,6 +20,8 @@ pub struct Aim {
     latency: bool,
     /// With what.
     pub axes: Axes,
+    /// Of a load that reads and writes, only these requests are looked at.
+    pub part: Option<Direction>,
     /// Axes that the check itself gave.
     given: Axes,
 }
@@ -76,6 +79,8 @@ impl Aim {
             let reason = format!("{} needs a load: name one with pat", call.metric.name());
             return Err(NotApplicable::new(reason));
         }
+        meaningless(call, method)?;
+        let (given, part) = part(call, method);
         let mut defaults = call.workload.defaults.clone();
         if method != call.workload.method {
             defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
@@ -85,13 +90,13 @@ impl Aim {
             defaults = defaults.without(Axis::Fs);
         }
         // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
-        if call.axes.has(Axis::Op) || direction.is_some() {
+        if given.has(Axis::Op) || direction.is_some() {
             defaults = defaults.without(Axis::Rd);
         }
-        if call.axes.has(Axis::Rd) || direction.is_some() {
+        if given.has(Axis::Rd) || direction.is_some() {
             defaults = defaults.without(Axis::Op);
         }
-        if call.axes.has(Axis::Qd) || call.axes.has(Axis::Oio) {
+        if given.has(Axis::Qd) || given.has(Axis::Oio) {
             defaults = defaults.without(Axis::Qd).without(Axis::Oio);
         }
         if call.metric == Metric::M4 {
@@ -99,7 +104,7 @@ impl Aim {
             defaults = defaults.number(Axis::Bs, M4_BLOCK);
         }
         let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
-        let mut aim = Self { method, latency, axes: call.axes.or(&defaults), given: call.axes.clone() };
+        let mut aim = Self { method, latency, axes: given.or(&defaults), part, given };
         aim.habits(direction);
         // What a load costs the processor is told where the load is as large as the method makes it.
         let rst = matches!(method, Method::RstSequential | Method::RstRandom);
@@ -227,8 +232,8 @@ impl Aim {
             after: self.named(Axis::After, cell::Recreated::from_word)?,
             slow: axes.whole(Axis::Slow).map(|slow| slow == 1),
             rep: self.narrow(Axis::Rep)?,
-            warm_s: axes.real(Axis::WarmS).map(whole_seconds),
-            secs: axes.real(Axis::Secs).map(|secs| whole_seconds(secs).max(1)),
+            warm_s: self.seconds(Axis::WarmS)?,
+            secs: self.seconds(Axis::Secs)?,
             host_speed_percent: axes.real(Axis::HostSpeed).map(percent),
             ..cell::Axes::default()
         };
@@ -250,7 +255,11 @@ impl Aim {
         if self.method == Method::FcTest {
             let word = if op == Some("write") { Some("create") } else { op };
             cell.step = word.and_then(cell::FileStep::from_word);
-            (cell.bs, cell.rd, cell.qd) = (None, None, None);
+            // What the workload says of blocks and depth is said of another test.
+            let own = |axis: Axis| self.given.has(axis);
+            cell.bs = cell.bs.filter(|_| own(Axis::Bs));
+            cell.rd = cell.rd.filter(|_| own(Axis::Rd));
+            cell.qd = cell.qd.filter(|_| own(Axis::Qd));
             return Ok(());
         }
         match op {
@@ -275,11 +284,79 @@ impl Aim {
         Ok(Some(narrow))
     }
 
+    /// The laboratory's clock for warming up and measuring has whole seconds.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the axes take no more than a day
+    fn seconds(&self, axis: Axis) -> Result<Option<u32>, NotApplicable> {
+        let Some(seconds) = self.axes.real(axis) else { return Ok(None) };
+        if seconds.fract() != 0.0 {
+            let reason = format!("{}={seconds}: the laboratory measures whole seconds; give 1 or more", axis.name());
+            return Err(NotApplicable::new(reason));
+        }
+        Ok(Some(seconds as u32))
+    }
+
     fn named<T>(&self, axis: Axis, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NotApplicable> {
         let Some(word) = self.axes.text(axis) else { return Ok(None) };
         let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.name()));
         read(word).map(Some).ok_or_else(unknown)
     }
+}
+
+/// The check's axes without a direction that picks requests of a load that reads and writes, and that direction.
+fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
+    let whole = (call.axes.clone(), None);
+    let direction = match (call.metric, call.axes.text(Axis::Op)) {
+        (Metric::Lat | Metric::Count, Some("read")) => Direction::Read,
+        (Metric::Lat | Metric::Count, Some("write")) => Direction::Write,
+        _ => return whole,
+    };
+    let mixed = call.axes.whole(Axis::Rd).is_some_and(|reads| (1..100).contains(&reads));
+    let mix = matches!(method, Method::FileServer | Method::WebServer | Method::Workstation);
+    if mixed || mix {
+        (call.axes.clone().without(Axis::Op), Some(direction))
+    } else {
+        whole
+    }
+}
+
+/// Axes of the check that mean nothing to the method or the metric, and arrays that the method cannot be put on.
+fn meaningless(call: &MetricCall, method: Method) -> Result<(), NotApplicable> {
+    use Method::{Applications, FcTest, TransferGraph};
+    let metric = call.metric.name();
+    let given = |axis: Axis| call.axes.has(axis);
+    if call.metric == Metric::Capacity {
+        return Ok(());
+    }
+    for (axis, methods) in [
+        (Axis::Pos, &[TransferGraph][..]),
+        (Axis::Set, &[FcTest]),
+        (Axis::App, &[Applications]),
+        (Axis::Fs, &[FcTest, Applications]),
+    ] {
+        if given(axis) && !methods.contains(&method) {
+            let (axis, names) = (axis.name(), methods.iter().map(|one| one.name()).collect::<Vec<_>>().join(" and "));
+            let reason = format!("{axis} means nothing to {}: it belongs to {names}; leave it out", method.name());
+            return Err(NotApplicable::new(reason));
+        }
+    }
+    let fixed: &[(Axis, &str)] = match call.metric {
+        Metric::Rating => &[(Axis::Qd, "the depths of its scheme"), (Axis::Oio, "the depths of its scheme")],
+        Metric::M4 => &[(Axis::Qd, "every load of OIO"), (Axis::Oio, "every load of OIO")],
+        Metric::Gain => &[(Axis::CacheMib, "256 and 128 MiB")],
+        Metric::Wbwt => &[(Axis::Cache, "both settings")],
+        _ => &[],
+    };
+    if let Some((axis, over)) = fixed.iter().find(|(axis, _)| given(*axis)) {
+        let reason = format!("{metric} is made over {over}; leave {} out, or ask for another metric", axis.name());
+        return Err(NotApplicable::new(reason));
+    }
+    if matches!(call.target, Target::Subject(Subject::Jbod(_)))
+        && matches!(method, FcTest | TransferGraph | Applications)
+    {
+        let reason = format!("{} is of one array, and these are drives side by side; ask for single", method.name());
+        return Err(NotApplicable::new(reason));
+    }
+    Ok(())
 }
 
 /// Percent of reads of a direction.
@@ -288,12 +365,6 @@ const fn reads_of(direction: cell::Direction) -> u8 {
         cell::Direction::Read => 100,
         cell::Direction::Write => 0,
     }
-}
-
-/// Seconds of axes are few: the cast holds them.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole_seconds(seconds: f64) -> u32 {
-    seconds.ceil().clamp(0.0, 86_400.0) as u32
 }
 
 /// A factor between a hundredth and a hundred.
@@ -305,8 +376,7 @@ fn percent(factor: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Target;
-    use crate::subject::{Level, Subject};
+    use crate::subject::Level;
     use crate::workload::Workload;
     use serde_json::json;
 
@@ -373,6 +443,53 @@ mod tests {
         let still = json!({"pattern": "static-property"});
         assert!(Aim::of(&call(Metric::Iops, still.clone(), Axes::new())).is_err());
         assert!(Aim::of(&call(Metric::Capacity, still, Axes::new())).is_ok());
+    }
+
+    #[test]
+    fn a_direction_picks_requests_of_a_load_that_reads_and_writes() {
+        let load = json!({"pattern": "database", "block": 8192, "qd": 16});
+        let of = |metric, axes: Axes| Aim::of(&call(metric, load.clone(), axes)).expect("an aim");
+        let op = |word: &str| Axes::new().word(Axis::Op, word);
+        let mixed = of(Metric::Lat, op("write").number(Axis::Rd, 50));
+        assert_eq!((mixed.part, mixed.cell_axes().expect("axes").rd), (Some(Direction::Write), Some(50)));
+        let web = of(Metric::Count, op("read").word(Axis::Pat, "web"));
+        assert_eq!((web.part, web.cell_axes().expect("axes").rd), (Some(Direction::Read), None));
+        // Where the load has one direction, that is it.
+        let plain = of(Metric::Lat, op("write"));
+        assert_eq!((plain.part, plain.cell_axes().expect("axes").rd), (None, Some(0)));
+        assert!(of(Metric::Iops, op("write").number(Axis::Rd, 50)).cell_axes().is_err());
+    }
+
+    #[test]
+    fn what_means_nothing_is_not_passed_over() {
+        let jbod = Target::Subject(Subject::Jbod(4));
+        let load = json!({"pattern": "database", "fs": "ntfs"});
+        let refused = |metric, target: &Target, axes: Axes| {
+            Aim::of(&MetricCall { target: target.clone(), ..call(metric, load.clone(), axes) }).is_err()
+        };
+        let array = Target::Subject(Subject::Array { level: Level::Raid5, members: 4 });
+        for (metric, axes) in [
+            (Metric::Mbps, Axes::new().word(Axis::Pos, "end")),
+            (Metric::Iops, Axes::new().word(Axis::Set, "iso")),
+            (Metric::Iops, Axes::new().word(Axis::Fs, "ntfs")),
+            (Metric::Iops, Axes::new().word(Axis::App, "winmark99")),
+            (Metric::Score, Axes::new().word(Axis::Set, "iso")),
+            (Metric::Rating, Axes::new().number(Axis::Qd, 16)),
+            (Metric::M4, Axes::new().number(Axis::Oio, 16)),
+            (Metric::Gain, Axes::new().number(Axis::CacheMib, 64)),
+            (Metric::Wbwt, Axes::new().word(Axis::Cache, "wt")),
+        ] {
+            assert!(refused(metric, &array, axes.clone()), "{metric:?} {axes}");
+        }
+        assert!(!refused(Metric::Lin, &array, Axes::new().word(Axis::Pos, "end")));
+        assert!(!refused(Metric::Score, &array, Axes::new().word(Axis::Fs, "ntfs")));
+        for metric in [Metric::Lin, Metric::Fct, Metric::Score, Metric::Gain] {
+            assert!(refused(metric, &jbod, Axes::new()) && !refused(metric, &array, Axes::new()), "{metric:?}");
+        }
+        assert!(!refused(Metric::Iops, &jbod, Axes::new()));
+        let short =
+            call(Metric::Iops, load.clone(), Axes::new().with(Axis::Secs, crate::axes::AxisValue::Number(0.25)));
+        assert!(Aim::of(&short).expect("an aim").cell_axes().is_err());
     }
 
     #[test]

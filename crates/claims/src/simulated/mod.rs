@@ -15,7 +15,7 @@ use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Tar
 use crate::pure::{self, Manner};
 use crate::store::Store;
 use crate::subject::{Level, Subject};
-use crate::workload::{Method, Scheme};
+use crate::workload::{Direction, Method, Scheme};
 use aim::Aim;
 use openraid_lab::cell::{self, CellSpec, Effort, Pattern};
 use openraid_lab::metrics as lab;
@@ -88,6 +88,12 @@ impl Simulated {
 
     /// The figure of one cell: of the array, or of one member.
     fn figure(&self, call: &MetricCall, aim: &Aim, of: Figure) -> Result<f64, NotApplicable> {
+        if aim.method == Method::TransferGraph && aim.axes.has(Axis::Pos) {
+            return match of {
+                Figure::Mbps => self.linear(call, aim),
+                Figure::Iops => Err(NotApplicable::new("a place of the transfer graph has MB/s; ask for lin or mbps")),
+            };
+        }
         let reading = self.read(call, aim, MEDIAN)?;
         let member = aim.axes.whole(Axis::Member);
         match (member, of) {
@@ -159,6 +165,7 @@ impl Simulated {
             let reading = self.read(call, aim, MEDIAN)?;
             reading.score.ok_or_else(|| NotApplicable::new("the laboratory gave no score"))
         };
+        whole(call, aim)?;
         if parts.is_empty() {
             return one(aim);
         }
@@ -171,6 +178,7 @@ impl Simulated {
     }
 
     fn linear(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        whole(call, aim)?;
         let reading = self.read(call, aim, MEDIAN)?;
         let place = match aim.axes.text(Axis::Pos) {
             Some("end") => reading.curve.last(),
@@ -196,6 +204,10 @@ impl Simulated {
             aim.axes = aim.axes.with(Axis::Secs, AxisValue::Number(seconds));
         }
         let reading = self.read(call, &aim, MEDIAN)?;
+        if let Some(part) = aim.part {
+            whole(call, &aim)?;
+            return Ok(if part == Direction::Write { reading.writes } else { reading.requests - reading.writes });
+        }
         if !aim.axes.has(Axis::Member) {
             return Ok(reading.requests);
         }
@@ -206,6 +218,7 @@ impl Simulated {
 
     /// Reads of members for each write of the host. A load that reads as well counts what its reads took.
     fn reads_per_write(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        whole(call, aim)?;
         let reading = self.read(call, aim, MEDIAN)?;
         if reading.writes == 0.0 {
             return Err(NotApplicable::new("the load does not write; give rd or op"));
@@ -219,7 +232,32 @@ impl Simulated {
         let target = SimTarget::new("capacity", &spec, &self.library);
         let target = target.map_err(|error| NotApplicable::new(error.to_string()))?;
         #[allow(clippy::cast_precision_loss)] // far below 2^53
-        Ok(target.facts().capacity.get() as f64 / 1e9)
+        let bytes = target.facts().capacity.get() as f64;
+        let subject = call.subject()?;
+        match (subject, aim.axes.whole(Axis::Member)) {
+            (_, None) => Ok(bytes / 1e9),
+            (Subject::Jbod(members), Some(member)) if member >= members.into() => {
+                Err(no_member(member, members.into()))
+            }
+            // Drives of a JBOD are alike.
+            (Subject::Jbod(members), Some(_)) => Ok(bytes / f64::from(members) / 1e9),
+            _ => whole(call, aim).map(|()| bytes / 1e9),
+        }
+    }
+
+    /// Mean response: of all requests, or of those of one direction.
+    fn mean_ns(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+        whole(call, aim)?;
+        let reading = self.read(call, aim, MEDIAN)?;
+        let (requests, mean) = match aim.part {
+            None => return Ok(reading.mean_ns),
+            Some(Direction::Read) => (reading.requests - reading.writes, reading.mean_each_ns[0]),
+            Some(Direction::Write) => (reading.writes, reading.mean_each_ns[1]),
+        };
+        if requests == 0.0 {
+            return Err(NotApplicable::new("the load has no requests of this direction"));
+        }
+        Ok(mean)
     }
 
     /// The controller of a call: the system's, or the one of `ctl`.
@@ -266,6 +304,20 @@ enum Figure {
     Mbps,
 }
 
+/// Metrics of the whole: what each member has of it is not measured. The one member of a single drive is the whole.
+fn whole(call: &MetricCall, aim: &Aim) -> Result<(), NotApplicable> {
+    let members = call.subject()?.members();
+    match aim.axes.whole(Axis::Member) {
+        None => Ok(()),
+        Some(0) if members == 1 => Ok(()),
+        Some(member) if member >= members.into() => Err(no_member(member, members.into())),
+        Some(_) => {
+            let reason = format!("{} is of all members together; leave member out", call.metric.name());
+            Err(NotApplicable::new(reason))
+        }
+    }
+}
+
 fn no_member(member: u64, count: usize) -> NotApplicable {
     NotApplicable::new(format!("there is no member {member} of {count}; they count from 0"))
 }
@@ -290,11 +342,14 @@ impl Metrics for Simulated {
             Metric::Iops => self.figure(call, &aim()?, Figure::Iops)?,
             Metric::Mbps | Metric::Fct => self.figure(call, &aim()?, Figure::Mbps)?,
             Metric::PeakMbps => self.peak(call, &aim()?)?,
-            Metric::Lat => self.read(call, &aim()?, MEDIAN)?.mean_ns / 1e6,
-            Metric::MeanUs => self.read(call, &aim()?, MEDIAN)?.mean_ns / 1e3,
+            Metric::Lat => self.mean_ns(call, &aim()?)? / 1e6,
+            Metric::MeanUs => self.mean_ns(call, &aim()?)? / 1e3,
             Metric::PctlUs => {
-                let percentile = call.axes.real(Axis::P).unwrap_or(MEDIAN);
-                self.read(call, &aim()?, percentile)?.percentile_ns / 1e3
+                let own = call.axes.real(Axis::P).or_else(|| call.workload.defaults.real(Axis::P));
+                let percentile = own.unwrap_or(MEDIAN);
+                let aim = aim()?;
+                whole(call, &aim)?;
+                self.read(call, &aim, percentile)?.percentile_ns / 1e3
             }
             Metric::Rating => self.rating(call, &aim()?)?,
             Metric::Score => self.score(call, &aim()?)?,
@@ -318,12 +373,15 @@ impl Metrics for Simulated {
             }
             Metric::Count => self.count(call, aim()?)?,
             Metric::Cpu => {
-                let cpu = self.read(call, &aim()?, MEDIAN)?.cpu;
+                let aim = aim()?;
+                whole(call, &aim)?;
+                let cpu = self.read(call, &aim, MEDIAN)?.cpu;
                 cpu.ok_or_else(|| NotApplicable::new("the target does not tell what its host did"))?
             }
             Metric::Util => {
-                let member = call.axes.whole(Axis::Member).unwrap_or(0);
-                let members = self.read(call, &aim()?, MEDIAN)?.members;
+                let aim = aim()?;
+                let member = aim.axes.whole(Axis::Member).unwrap_or(0);
+                let members = self.read(call, &aim, MEDIAN)?.members;
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
                 members.get(index).ok_or_else(|| no_member(member, members.len()))?.busy
             }

@@ -26,6 +26,8 @@ pub struct Reading {
     pub mbps: f64,
     /// Mean latency.
     pub mean_ns: f64,
+    /// Of reads, and of writes.
+    pub mean_each_ns: [f64; 2],
     /// The percentile that was asked for.
     pub percentile_ns: f64,
     /// Requests.
@@ -62,6 +64,7 @@ impl Reading {
             iops: result.iops,
             mbps: result.mbps,
             mean_ns: result.latency.mean_ns,
+            mean_each_ns: [result.reads.latency.mean(), result.writes.latency.mean()],
             percentile_ns: result.histogram().percentile(percentile) as f64,
             requests: result.requests as f64,
             writes: result.writes.requests as f64,
@@ -88,6 +91,7 @@ impl Reading {
             |parts: &[Part]| -> Vec<[f64; 3]> { parts.iter().map(|part| [part.busy, part.iops, part.mbps]).collect() };
         json!({
             "iops": self.iops, "mbps": self.mbps, "mean_ns": self.mean_ns, "percentile_ns": self.percentile_ns,
+            "read_mean_ns": self.mean_each_ns[0], "write_mean_ns": self.mean_each_ns[1],
             "requests": self.requests, "writes": self.writes, "member_reads": self.member_reads,
             "cpu": self.cpu, "score": self.score, "members": parts(&self.members), "workers": parts(&self.workers),
             "curve": self.curve,
@@ -112,6 +116,7 @@ impl Reading {
             iops: figure("iops")?,
             mbps: figure("mbps")?,
             mean_ns: figure("mean_ns")?,
+            mean_each_ns: [figure("read_mean_ns")?, figure("write_mean_ns")?],
             percentile_ns: figure("percentile_ns")?,
             requests: figure("requests")?,
             writes: figure("writes")?,
