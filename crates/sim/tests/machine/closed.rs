@@ -1,13 +1,14 @@
 //! Queueing networks with known answers.
 
-use openraid_models::Library;
+use openraid_core::admin::{MirrorRead, Policy};
+use openraid_models::{DriveKind, Library, SeekPoints, ServiceLaw};
 use openraid_sim::timing::drive::{DriveKit, DriveModel, DriveOptions};
 use openraid_sim::timing::machine::plant::{HostCost, ProcessorCost};
 use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, Plant};
 use openraid_sim::Random;
-use openraid_units::{Instant, Nanos};
+use openraid_units::{Instant, Nanos, Sectors};
 
-use crate::support::{closed_loop, constant, exponential, machine, ExponentialDrive};
+use crate::support::{closed_loop, constant, exponential, fixed, machine, ExponentialDrive, SECTORS};
 
 const SERVICE: Nanos = Nanos::from_millis(5);
 /// Blocks that open loads go through one after another: so many that no two requests inside meet at one.
@@ -39,6 +40,13 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
         let error = measured / expected - 1.0;
         assert!(error.abs() < 0.01, "{drives} drives, depth {depth}: {measured} is not {expected}");
     }
+}
+
+/// Three standard errors of a mean response by its size, of M/M/1: waiting times hang together, this is the asymptotic
+/// variance of their mean (Daley 1968; Whitt 1989). Of laws that vary less it is less.
+fn error_of_queue(rho: f64, requests: u64) -> f64 {
+    let variance = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho * rho * rho) / (1.0 - rho).powi(4);
+    3.0 * (variance / requests as f64).sqrt() * (1.0 - rho)
 }
 
 /// Requests that come by themselves, with exponential times between them: the mean response.
@@ -80,10 +88,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         let requests = 2_000_000;
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service / (1.0 - load);
-        // Waiting times hang together: the asymptotic variance of their mean (Daley 1968; Whitt 1989).
-        let rho = load;
-        let variance = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho * rho * rho) / (1.0 - rho).powi(4);
-        let error = 3.0 * (variance / requests as f64).sqrt() * service / expected;
+        let error = error_of_queue(load, requests);
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/M/1 at {load}: {mean} is not {expected}");
         // M/D/1: s (1 + rho / (2 (1 - rho))).
         let mut machine = Machine::with_drives(plant, &array, constant(1, SERVICE), true).expect("it can run");
@@ -121,10 +126,139 @@ fn writes_that_come_by_themselves_wait_for_both_halves_of_a_mirror_as_long_as_th
         let requests = 1_000_000;
         let mean = open_loop(&mut machine, load, IoKind::Write, requests);
         let expected = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
-        // As for one queue, which varies no less: see above.
-        let variance = load * (2.0 + 5.0 * load - 4.0 * load * load + load * load * load) / (1.0 - load).powi(4);
-        let error = 3.0 * (variance / requests as f64).sqrt() * SERVICE.0 as f64 / expected;
+        // As for one queue, which varies no less.
+        let error = error_of_queue(load, requests);
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "at {load}: {mean} is not {expected}");
+    }
+}
+
+#[test]
+fn a_write_to_more_copies_waits_for_the_slowest() {
+    // The largest of n exponential times: H_n = 1 + 1/2 + ... + 1/n means, with the variance 1 + 1/4 + ... + 1/n^2.
+    for copies in [3, 4] {
+        let models = (0..u64::from(copies)).map(|n| ExponentialDrive::new(SERVICE, 140 + n)).collect();
+        let array = ArraySpec::new(ArrayLevel::Raid1, copies);
+        let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+        let write = |id| HostIo { id, kind: IoKind::Write, offset: 0, len: 4096, worker: 0 };
+        let requests = 200_000;
+        let (time, _) = closed_loop(&mut machine, 1, requests, write);
+        let mean = time.0 as f64 / requests as f64 / SERVICE.0 as f64;
+        let harmonic: f64 = (1..=copies).map(|n| 1.0 / f64::from(n)).sum();
+        let variance: f64 = (1..=copies).map(|n| 1.0 / f64::from(n * n)).sum();
+        let error = 3.0 * (variance / requests as f64).sqrt();
+        assert!((mean - harmonic).abs() < error, "{copies}: {mean} is not {harmonic}");
+    }
+}
+
+#[test]
+fn writes_that_come_by_themselves_wait_for_more_copies_as_the_approximation_says() {
+    // Nelson and Tantawi 1988: R_K = (H_K / H_2 + 4/11 rho (1 - H_K / H_2)) R_2, within 5 % of their simulations.
+    for (copies, load, seed) in [(3, 0.3, 160), (3, 0.7, 170), (4, 0.5, 180), (4, 0.8, 190)] {
+        let models = (0..u64::from(copies)).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
+        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let array = ArraySpec::new(ArrayLevel::Raid1, copies);
+        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let mean = open_loop(&mut machine, load, IoKind::Write, 500_000);
+        let two = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
+        let more = (1..=copies).map(|n| 1.0 / f64::from(n)).sum::<f64>() / 1.5;
+        let expected = (more + 4.0 / 11.0 * load * (1.0 - more)) * two;
+        assert!((mean / expected - 1.0).abs() < 0.05, "{copies} at {load}: {mean} is not {expected}");
+    }
+}
+
+#[test]
+fn an_open_queue_waits_by_the_square_of_its_service_times() {
+    // M/G/1 (Pollaczek and Khinchin): s + lambda E[S^2] / (2 (1 - rho)); of times between nothing and twice the mean
+    // E[S^2] = 4/3 s^2.
+    let service = SERVICE.0 as f64;
+    let law = |law| {
+        let mut profile = fixed(Sectors(SECTORS).bytes(), SERVICE);
+        let DriveKind::Constant(constant) = &mut profile.kind else { panic!("it is one") };
+        constant.law = law;
+        profile
+    };
+    for load in [0.3, 0.6, 0.8] {
+        let drive =
+            DriveKit::new(&law(ServiceLaw::Uniform)).build(&DriveOptions { seed: 4, ..DriveOptions::default() });
+        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let array = ArraySpec::new(ArrayLevel::Single, 1);
+        let mut machine = Machine::with_drives(plant, &array, vec![drive], true).expect("it can run");
+        let requests = 1_000_000;
+        let mean = open_loop(&mut machine, load, IoKind::Read, requests);
+        let expected = service * (1.0 + load * 4.0 / 3.0 / (2.0 * (1.0 - load)));
+        let error = error_of_queue(load, requests).max(0.01);
+        assert!((mean / expected - 1.0).abs() < error, "at {load}: {mean} is not {expected}");
+    }
+}
+
+#[test]
+fn small_writes_make_the_throughput_of_their_member_commands() {
+    // N drives of rate X make N X / 4 small writes of RAID 5, N X / 6 of RAID 6 and N X / 2 of RAID 10.
+    for (level, each) in [(ArrayLevel::Raid5, 4.0), (ArrayLevel::Raid6, 6.0), (ArrayLevel::Raid10, 2.0)] {
+        for members in [8, 12] {
+            let mut machine = machine(Plant::default(), level, members, SERVICE);
+            let blocks = machine.capacity().get() / 4096;
+            let mut random = Random::derived(u64::from(members), 15);
+            let next = |id| HostIo { kind: IoKind::Write, ..read(id, random.below(blocks) * 4096) };
+            let requests = 200_000;
+            // So many that no drive is ever without work.
+            let (time, _) = closed_loop(&mut machine, 1024, requests, next);
+            let measured = requests as f64 / (time.0 as f64 / SERVICE.0 as f64);
+            let expected = f64::from(members) / each;
+            assert!((measured / expected - 1.0).abs() < 0.01, "{level} x{members}: {measured} is not {expected}");
+        }
+    }
+}
+
+/// Mean seek, in ms, of the nearer of two heads that read at random: the curve through the sheet's three points, with
+/// E[sqrt x] = 8/15 and E[x] = 1/3 over random distances.
+fn nearer_seek_ms(points: &SeekPoints) -> f64 {
+    let [next, average, full] =
+        [&points.track_to_track, &points.average, &points.full_stroke].map(|t| t.value.0 as f64);
+    let root = ((average - next) - (full - next) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
+    let linear = full - next - root;
+    let (mut random, mut heads, mut sum) = (Random::derived(8, 8), [0.0f64; 2], 0.0);
+    let reads = 400_000;
+    for _ in 0..reads {
+        let place = random.below(1 << 40) as f64 / (1u64 << 40) as f64;
+        let [one, other] = heads.map(|head| (head - place).abs());
+        sum += next + root * one.min(other).sqrt() + linear * one.min(other);
+        heads[usize::from(other < one)] = place;
+    }
+    sum / f64::from(reads) / 1e6
+}
+
+#[test]
+fn the_nearer_head_gains_what_the_seek_curve_says() {
+    // One read at a time: arm and turn of one drive take 1.25 to 1.30 times as long as of a pair whose nearer head reads, on
+    // five drives that were computed elsewhere, with other parameters.
+    // The drive's own time for a command comes on top of both.
+    for name in ["wd740gd", "mba3073rc", "cheetah_15k7", "exos_x18_18tb", "hus728t8"] {
+        let mut profile = Library::builtin().drive(name).expect("a profile of the project").clone();
+        let DriveKind::Disk(disk) = &mut profile.kind else { panic!("{name} is a disk") };
+        // With one density places are as far apart as cylinders; and the curve is that of the three points.
+        (disk.rate_inner, disk.seek_table) = (disk.rate_outer.clone(), None);
+        let turn_ms = disk.turn().0 as f64 / 2e6;
+        let alone_ms = disk.seek_read.average.value.0 as f64 / 1e6 + turn_ms;
+        let expected = alone_ms / (nearer_seek_ms(&disk.seek_read) + turn_ms);
+        let kit = DriveKit::new(&profile);
+        let mean_ms = |level, members: u64| {
+            let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
+            let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
+            let plant = Plant { policy, ..Plant::default() };
+            let array = ArraySpec::new(level, members as u16);
+            let models = (0..members).map(drive).collect();
+            let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+            let capacity = machine.capacity().get();
+            let requests = 40_000;
+            let (time, _) = closed_loop(&mut machine, 1, requests, places(7, capacity));
+            time.0 as f64 / requests as f64 / 1e6
+        };
+        let (one, two) = (mean_ms(ArrayLevel::Single, 1), mean_ms(ArrayLevel::Raid1, 2));
+        let command = one - alone_ms;
+        let gain = alone_ms / (two - command);
+        assert!((gain / expected - 1.0).abs() < 0.01, "{name}: {gain} is not {expected}; {one} and {two} ms");
+        assert!((1.25 * 0.98..1.30 * 1.02).contains(&expected), "{name}: {expected}");
     }
 }
 

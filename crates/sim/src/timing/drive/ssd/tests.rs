@@ -103,6 +103,28 @@ fn random_writing_settles_at_what_the_dies_can_program() {
     }
 }
 
+/// The dies of a drive that collects in the order of writing move (1 + p) / (2 p) pages for each that is written at random
+/// places, p the spare space by what is offered.
+#[test]
+fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
+    for spare in [0.07, 0.10, 0.28] {
+        let (mut profile, capacity) = plain("s3500_480");
+        let form: f64 = (1.0 + spare) / (2.0 * spare);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // thousandths of a small number
+        let thousandths = (form * 1000.0).round() as u64;
+        profile.amplification_random = Sourced::exact(thousandths);
+        let (mut drive, mut random) = (ssd(&profile, capacity, DriveState::Steady), Random::new(6));
+        let writes = 400_000;
+        closed(&mut drive, 32, 0, writes, || (WRITE, random.below(capacity.0 / 8) * 8, 8));
+        let pages = (writes * 4096 / profile.page.value.0) as f64;
+        let work = drive.busy(Instant::NEVER).0 as f64 * f64::from(profile.dies.value) / pages;
+        // A page that is written is programmed; one that is moved is read as well; each brings its part of an erase.
+        let (read, program) = (profile.read.value.0 as f64, profile.program.value.0 as f64);
+        let erase = profile.erase.value.0 as f64 / f64::from(profile.block_pages.value);
+        close((work + read) / (program + read + erase), form, 0.01);
+    }
+}
+
 /// What is moved for each page that is written at random places, where space is collected in the order in which it was
 /// written: (1 + p) / (2 p), p the spare space by what is offered. Real drives are somewhat worse, as they collect several
 /// streams side by side, and none can be much better.
