@@ -640,3 +640,26 @@ fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_st
     is(20 << 20, 500 << 10, 3);
     is(20_991 << 10, 1024, 4);
 }
+
+/// A line of what the kernel tells of a process, in KiB.
+fn told_of(server: &Server, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it lives");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
+    line.trim().strip_suffix(" kB").and_then(|number| number.parse().ok()).expect("KiB")
+}
+
+#[test]
+fn memory_of_the_cache_is_taken_with_its_use_only() {
+    let lab = Lab::new("served-cache-memory");
+    let array = ["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--memory", "32M"];
+    let told = |cache: &str| {
+        let server = lab.serve(&[&array[..], &["--cache", cache]].concat());
+        let told = ["VmPin:", "VmRSS:"].map(|name| told_of(&server, name));
+        server.stop();
+        told
+    };
+    let ([pinned, _], [more_pinned, resident]) = (told("1M"), told("512M"));
+    // What commands point at may be pinned, which is --memory, and a huge page of rounding; none of it is the cache's.
+    assert!(pinned.max(more_pinned) <= 34 << 10, "{pinned} KiB are pinned, and {more_pinned} with a larger cache");
+    assert!(resident < 256 << 10, "{resident} KiB are taken at the start with a cache of 512 MiB that nobody uses");
+}

@@ -63,16 +63,19 @@ pub enum Waiting {
 pub struct EngineOptions {
     /// Which engine.
     pub prefer: Prefer,
-    /// Register members and the pool with io_uring, which saves looking them up for each command. Pins the whole pool
-    /// in memory. Where it is refused, a note is left and everything works without.
+    /// Register members and the pool with io_uring, which saves looking them up for each command. Where it is refused,
+    /// a note is left and everything works without.
     pub register: bool,
+    /// Of the pool so much is registered at the most, from its start on. That much the system gives and pins while the
+    /// engine is made, which takes seconds for each GiB; commands whose memory lies behind it go unregistered.
+    pub register_pool_max: Bytes,
     /// How completions are waited for.
     pub waiting: Waiting,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { prefer: Prefer::Best, register: true, waiting: Waiting::Among }
+        Self { prefer: Prefer::Best, register: true, register_pool_max: Bytes(u64::MAX), waiting: Waiting::Among }
     }
 }
 
@@ -266,6 +269,15 @@ impl IoEngine {
         match &self.backend {
             Backend::Ring(ring) => ring.description(),
             Backend::Threads(_) => "threads".into(),
+        }
+    }
+
+    /// Bytes of the pool, from its start on, that are registered with the kernel and pinned.
+    #[must_use]
+    pub fn registered_bytes(&self) -> Bytes {
+        match &self.backend {
+            Backend::Ring(ring) => Bytes(ring.pool_registered() as u64),
+            Backend::Threads(_) => Bytes(0),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::member::Member;
 use crate::pool::Mapping;
 use crate::threads::Threads;
 use io_uring::{opcode, squeue, types, IoUring};
-use openraid_units::{Nanos, PoolOffset};
+use openraid_units::{Bytes, Nanos, PoolOffset};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -66,7 +66,8 @@ pub(crate) struct Ring {
     mapping: Arc<Mapping>,
     members: Vec<Option<Attached>>,
     files_registered: bool,
-    buffers_registered: bool,
+    /// Bytes of the pool, from its start on, that the kernel's table of buffers has.
+    pool_registered: usize,
     /// Commands that found the submission queue full.
     waiting: VecDeque<Command>,
     helper: Option<Threads>,
@@ -75,7 +76,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Set a ring up, registering files and the pool if that is asked for.
+    /// Set a ring up, registering files and what was asked for of the pool.
     pub(crate) fn new(mapping: Arc<Mapping>, options: EngineOptions, notes: &mut Vec<Note>) -> Result<Self, Errno> {
         let (ring, mode) = set_up(options.waiting, notes)?;
         let mut this = Self {
@@ -83,7 +84,7 @@ impl Ring {
             mapping,
             members: Vec::new(),
             files_registered: false,
-            buffers_registered: false,
+            pool_registered: 0,
             waiting: VecDeque::new(),
             helper: None,
             helper_polled: false,
@@ -97,7 +98,7 @@ impl Ring {
         }
         if options.register {
             this.files_registered = this.register_files(notes);
-            this.buffers_registered = this.register_pool(notes);
+            this.pool_registered = this.register_pool(options.register_pool_max, notes);
         }
         Ok(this)
     }
@@ -109,8 +110,12 @@ impl Ring {
             Mode::Plain => "plain completions",
         };
         let yes_no = |yes| if yes { "registered" } else { "plain" };
-        let (files, buffers) = (yes_no(self.files_registered), yes_no(self.buffers_registered));
+        let (files, buffers) = (yes_no(self.files_registered), yes_no(self.pool_registered > 0));
         format!("io_uring, {mode}, {files} files, {buffers} buffers")
+    }
+
+    pub(crate) fn pool_registered(&self) -> usize {
+        self.pool_registered
     }
 
     fn register_files(&self, notes: &mut Vec<Note>) -> bool {
@@ -123,8 +128,11 @@ impl Ring {
         }
     }
 
-    fn register_pool(&self, notes: &mut Vec<Note>) -> bool {
-        let len = self.mapping.len();
+    fn register_pool(&self, most: Bytes, notes: &mut Vec<Note>) -> usize {
+        let len = usize::try_from(most.get()).map_or(self.mapping.len(), |most| most.min(self.mapping.len()));
+        if len == 0 {
+            return 0;
+        }
         let pieces: Vec<libc::iovec> = (0..len)
             .step_by(REGISTERED_BYTES_MAX)
             .map(|start| libc::iovec {
@@ -135,14 +143,14 @@ impl Ring {
         // SAFETY: the memory is mapped as long as this ring keeps the mapping, and it is used only by commands,
         // whose ranges are marked in the pool.
         match unsafe { self.ring.submitter().register_buffers(&pieces) } {
-            Ok(()) => true,
+            Ok(()) => len,
             Err(error) => {
                 notes.push(Note(format!(
-                    "the frame pool of {} MiB cannot be registered with io_uring ({error}): the limit of locked \
+                    "{} MiB of the frame pool cannot be registered with io_uring ({error}): the limit of locked \
                      memory is in the way; a little slower without, `ulimit -l` or LimitMEMLOCK= raises it",
                     len >> 20
                 )));
-                false
+                0
             }
         }
     }
@@ -236,12 +244,12 @@ impl Ring {
 
     /// The registered buffer that holds the command's whole memory; metadata lies outside the pool and has none.
     fn registered_buffer(&self, command: &Command) -> Option<u16> {
-        if !self.buffers_registered {
+        let base = self.mapping.address(PoolOffset::ZERO) as usize;
+        let start = (command.address as usize).checked_sub(base)?;
+        let end = start + command.transfer_len() as usize;
+        if end > self.pool_registered {
             return None;
         }
-        let base = self.mapping.address(PoolOffset::ZERO) as usize;
-        let start = (command.address as usize).checked_sub(base).filter(|&start| start < self.mapping.len())?;
-        let end = start + command.transfer_len() as usize;
         let (first, last) = (start / REGISTERED_BYTES_MAX, (end - 1) / REGISTERED_BYTES_MAX);
         (first == last).then(|| u16::try_from(first).ok()).flatten()
     }
@@ -365,7 +373,7 @@ impl Ring {
         if self.files_registered {
             let _ = self.ring.submitter().unregister_files();
         }
-        if self.buffers_registered {
+        if self.pool_registered > 0 {
             let _ = self.ring.submitter().unregister_buffers();
         }
     }

@@ -30,8 +30,13 @@ impl Rig {
     }
 
     fn waiting(waiting: Waiting, prefer: Prefer, register: bool) -> Self {
+        Self::with(EngineOptions { prefer, register, waiting, ..EngineOptions::default() })
+    }
+
+    fn with(options: EngineOptions) -> Self {
+        let waiting = options.waiting;
         let pool = FramePool::new(PoolOptions { len: POOL, huge: HugePages::No, touch: false }).expect("pool");
-        let engine = IoEngine::new(&pool, EngineOptions { prefer, register, waiting }).expect("engine");
+        let engine = IoEngine::new(&pool, options).expect("engine");
         let epoll = Epoll::new().expect("epoll");
         epoll.add(engine.event_fd(), 1, Interest::READ).expect("add");
         Self { pool, engine, epoll, waiting }
@@ -102,6 +107,37 @@ fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
 fn uring_here() -> bool {
     let pool = FramePool::new(PoolOptions::of(Bytes::mib(2))).expect("pool");
     IoEngine::new(&pool, EngineOptions { prefer: Prefer::Uring, register: false, ..EngineOptions::default() }).is_ok()
+}
+
+#[test]
+fn no_more_of_the_pool_is_registered_than_asked_and_commands_behind_it_work_all_the_same() {
+    if !uring_here() {
+        println!("skipped: io_uring is refused here");
+        return;
+    }
+    let dir = TempDir::on_disk();
+    let edge = 1 << 20;
+    for most in [Bytes(0), Bytes(edge), Bytes(u64::MAX)] {
+        let options = EngineOptions { prefer: Prefer::Uring, register_pool_max: most, ..EngineOptions::default() };
+        let mut rig = Rig::with(options);
+        // Where the limit of locked memory refuses it a note says so.
+        let expected = if rig.engine.notes().is_empty() { most.min(POOL) } else { Bytes(0) };
+        assert_eq!(rig.engine.registered_bytes(), expected);
+        let path = dir.file(&format!("member-{}", most.get()), 1 << 20);
+        let member = rig.attach(&path, Use::Exclusive, Direct::Try);
+        // Before the edge, across it, and behind it.
+        for (seed, start) in [(1, 0), (2, edge - 4096), (3, edge), (4, POOL.get() - 8192)] {
+            let (bytes, range) = (pattern(seed, 8192), frames(start, 8192));
+            rig.fill(range, &bytes);
+            let written = rig.one(member, Verb::Write { at: DriveLba(seed * 64), from: range, fua: false });
+            assert_eq!(written.result, Ok(8192), "{most:?} at {start}");
+            let at = usize::try_from(seed).expect("small") * 64 * 512;
+            assert_eq!(std::fs::read(&path).expect("file")[at..][..8192], bytes, "{most:?} at {start}");
+            rig.fill(range, &[0; 8192]);
+            assert_eq!(rig.one(member, Verb::Read { at: DriveLba(seed * 64), into: range }).result, Ok(8192));
+            assert_eq!(rig.pool.slice(range), bytes, "{most:?} at {start}");
+        }
+    }
 }
 
 #[test]

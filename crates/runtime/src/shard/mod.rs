@@ -123,7 +123,10 @@ impl Shard {
         let limits = config.limits;
         let control = Control::new(limits.clone(), config.recorder).map_err(ShardError::Limits)?;
         let pool = FramePool::new(PoolOptions { len: limits.pool, ..config.pool }).map_err(ShardError::Pool)?;
-        let engine = IoEngine::new(&pool, config.engine).map_err(ShardError::System)?;
+        // The cache is the end of the pool, and its lines are touched by copies only: no command ever points there.
+        let register_pool_max = config.engine.register_pool_max.min(limits.pool - limits.cache);
+        let engine = EngineOptions { register_pool_max, ..config.engine };
+        let engine = IoEngine::new(&pool, engine).map_err(ShardError::System)?;
         let epoll = Epoll::new().map_err(ShardError::System)?;
         epoll.add(engine.event_fd(), ENGINE, Interest::READ).map_err(ShardError::System)?;
         epoll.add(&config.waker, WAKER, Interest::READ).map_err(ShardError::System)?;
