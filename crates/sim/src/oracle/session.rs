@@ -9,7 +9,7 @@ use openraid_units::{ArrayId, Token, SECTOR_BYTES};
 
 use super::content::{stamped, Content};
 use super::history::History;
-use super::versions::{Mismatch, Seen, VersionId, Versions};
+use super::versions::{Mismatch, Seen, Standing, VersionId, Versions};
 use crate::random::Random;
 use crate::world::{Finished, World};
 
@@ -208,12 +208,16 @@ impl Session {
                 format!("bytes that nobody ever wrote there ({} ...)", bytes.join(" "))
             }
         };
+        let standing = |seen: &Seen| match seen.standing {
+            Standing::Open => "",
+            _ if seen.anything => "",
+            Standing::Promised => ", which no power cut may undo",
+            // Until a read finds one of them there are others beside it.
+            Standing::Left if mismatch.expected.len() == 1 => ", which a read has found since the power went",
+            Standing::Left => ", which the power cut may have left",
+        };
         let expected = mismatch.expected.iter().take(EXPECTED_TOLD_MAX);
-        let mut expected: Vec<String> = expected
-            .map(|seen| {
-                format!("{}{}", self.name(seen), if seen.durable { ", which no power cut may undo" } else { "" })
-            })
-            .collect();
+        let mut expected: Vec<String> = expected.map(|seen| format!("{}{}", self.name(seen), standing(seen))).collect();
         let more = mismatch.expected.len().saturating_sub(EXPECTED_TOLD_MAX);
         if more > 0 {
             expected.push(format!("one of {more} more"));

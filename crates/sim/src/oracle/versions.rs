@@ -28,6 +28,8 @@ struct Version {
     sure: bool,
     /// A power cut cannot undo it.
     durable: bool,
+    /// It was not durable when the power went: it is there or not.
+    left: bool,
     /// The version that a write made: a power cut gives what is left of it another name.
     origin: VersionId,
 }
@@ -64,8 +66,19 @@ pub struct Seen {
     pub zeroes: bool,
     /// Is anything right?
     pub anything: bool,
-    /// Was it to survive a power cut?
-    pub durable: bool,
+    /// Why it may be there, or must be.
+    pub standing: Standing,
+}
+
+/// What a version has to say to a power cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// One that comes may undo it, or it is not known to be there.
+    Open,
+    /// None may undo it: it was answered, and flushed or forced.
+    Promised,
+    /// One that came has left it or not.
+    Left,
 }
 
 /// The histories of all bytes of an array.
@@ -98,6 +111,7 @@ impl Versions {
             ended: Some(0),
             sure: true,
             durable: true,
+            left: false,
             origin: 0,
         };
         Self {
@@ -191,8 +205,9 @@ impl Versions {
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
         let begun = self.tick();
         let id = self.versions.len() as VersionId;
-        let (sure, durable) = (false, false);
-        self.versions.push(Version { content, range: range.clone(), begun, ended: None, sure, durable, origin: id });
+        let own = range.clone();
+        let (ended, sure, durable, left) = (None, false, false, false);
+        self.versions.push(Version { content, range: own, begun, ended, sure, durable, left, origin: id });
         for start in self.starts(&range) {
             self.extents.get_mut(&start).expect("a border").versions.push(id);
         }
@@ -362,12 +377,16 @@ impl Versions {
     }
 
     fn seen(&self, id: VersionId) -> Seen {
-        let Version { content, durable, origin, .. } = self.version(id);
+        let Version { content, sure, durable, left, origin, .. } = self.version(id);
         Seen {
             origin: *origin,
             zeroes: matches!(content, Content::Zeroes),
             anything: matches!(content, Content::Anything | Content::Beyond),
-            durable: *durable,
+            standing: match (*left, *sure && *durable) {
+                (true, _) => Standing::Left,
+                (false, true) => Standing::Promised,
+                (false, false) => Standing::Open,
+            },
         }
     }
 
@@ -460,9 +479,9 @@ impl Versions {
             return *new;
         }
         let new = self.versions.len() as VersionId;
-        let Version { content, range, origin, .. } = self.version(id).clone();
-        let ended = Some(now);
-        self.versions.push(Version { content, range, begun: now, ended, sure: true, durable: true, origin });
+        let old = self.version(id).clone();
+        let left = old.left || !old.durable;
+        self.versions.push(Version { begun: now, ended: Some(now), sure: true, durable: true, left, ..old });
         renamed.insert(id, new);
         new
     }

@@ -1,7 +1,7 @@
 //! The oracle against what it must and must not accept.
 
 use super::content::{stamped, Content};
-use super::versions::Versions;
+use super::versions::{Standing, Versions};
 
 const SIZE: u64 = 8192;
 
@@ -23,6 +23,14 @@ impl Bench {
     fn sees(&self, range: std::ops::Range<u64>, stamp: u64) -> bool {
         let mut copy = self.0.clone();
         Self::read(&mut copy, range, stamp)
+    }
+    /// What a read that finds none of them is told that it might have found: each write, by its order, and its standing.
+    fn told(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
+        let mut versions = self.0.clone();
+        let begun = versions.begin_read();
+        let bytes = stamped(99, range.start, usize::try_from(range.end - range.start).unwrap());
+        let wrong = versions.end_read(begun, range.start, &bytes).unwrap_err();
+        wrong.expected.iter().map(|seen| (seen.origin, seen.standing)).collect()
     }
     fn read(versions: &mut Versions, range: std::ops::Range<u64>, stamp: u64) -> bool {
         let begun = versions.begin_read();
@@ -149,4 +157,21 @@ fn histories_that_meet_again_become_one() {
     assert!(bench.0.extents() > 8);
     bench.write(0..SIZE, 9, false);
     assert_eq!(bench.0.extents(), 1);
+}
+
+#[test]
+fn what_was_never_answered_is_told_as_left_by_the_cut_and_not_as_promised() {
+    let mut bench = Bench::new(false);
+    bench.write(0..512, 1, true);
+    bench.write(512..1024, 2, false);
+    bench.0.begin_write(0..1024, Content::Stamp(3));
+    assert_eq!(bench.told(0..512), [(1, Standing::Promised), (3, Standing::Open)]);
+    assert_eq!(bench.told(512..1024), [(2, Standing::Open), (3, Standing::Open)]);
+    bench.0.cut();
+    assert_eq!(bench.told(0..512), [(1, Standing::Promised), (3, Standing::Left)]);
+    assert_eq!(bench.told(512..1024), [(0, Standing::Promised), (2, Standing::Left), (3, Standing::Left)]);
+    // A second cut makes no promise of it, and neither does a read; which decides all the same.
+    bench.0.cut();
+    assert!(Bench::read(&mut bench.0, 0..512, 3));
+    assert_eq!(bench.told(0..512), [(3, Standing::Left)]);
 }
