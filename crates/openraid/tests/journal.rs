@@ -297,7 +297,8 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     let device = lab.path("j0");
     let device = device.to_str().expect("UTF-8");
     stranger.line("create own --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
-    stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(2, &["another controller"]);
+    let words = ["another controller", "openraid journal adopt DEVICE"];
+    stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(2, &words);
     let asked = stranger.run(&["journal", "adopt", device]).expect(64);
     assert!(asked.text().contains("if that one does not use it any more, add --yes"), "{}", asked.text());
     stranger.run(&["journal", "adopt", device, "--yes"]).expect(0);
@@ -328,6 +329,59 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     let server = restarted(&lab, &["--journal", "j0"]);
     holds_everything(&lab);
     server.stop();
+}
+
+/// Make a file this long, whatever it held.
+fn cut(lab: &Lab, name: &str, bytes: u64) {
+    let file = std::fs::File::options().write(true).open(lab.path(name)).expect("it is there");
+    file.set_len(bytes).expect("room");
+}
+
+#[test]
+fn of_a_device_that_was_cut_off_it_is_said_that_the_other_one_is_whole_and_how_to_go_on() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-cut", 16, "j0 j1", "16M");
+    killed(&lab, &["j0", "j1"]);
+    let both = "serve --nbd 127.0.0.1:0 data --journal j0 --journal j1";
+    for bytes in [12 << 20, 4 << 20, 0] {
+        cut(&lab, "j1", bytes);
+        let words = ["j1: it is ", "long and was 16 MiB long", "j0, is whole", "--journal-alone"];
+        let refused = lab.line(both).refused(2, &words);
+        assert!(!refused.err.contains("at least") && !refused.err.contains("a member"), "{}", refused.err);
+    }
+    std::fs::remove_file(lab.path("j1")).expect("it was there");
+    lab.line(both).refused(2, &["j1: there is no such file", "j0, is whole", "--journal-alone"]);
+    let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
+    holds_everything(&lab);
+    server.stop();
+    // One that carries the journal alone needs no other one, and nothing has to be confirmed.
+    lab.line("journal create --size 16M j2").expect(0);
+    let words = ["j1: there is no such file", "j2, is whole", "it carries the journal alone"];
+    let refused = lab.line("serve --nbd 127.0.0.1:0 data --journal j1 --journal j2").refused(2, &words);
+    assert!(!refused.err.contains("--journal-alone"), "{}", refused.err);
+}
+
+#[test]
+fn devices_are_read_where_the_server_that_is_asked_for_does_not_answer() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-unasked", 16, "j0", "16M");
+    killed(&lab, &["j0"]);
+    let asked = |words: &[&str]| {
+        let ran = lab.command(words).env("OPENRAID_CONTROL", lab.path("gone.sock")).output().expect("it runs");
+        (ran.status.code(), ran.stdout, String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let without = lab.line("journal show j0 --json").expect(0);
+    assert!(without.json()["journal"]["entries"].as_u64() > Some(0), "{}", without.text());
+    let (code, out, err) = asked(&["journal", "show", "j0", "--json"]);
+    assert_eq!((code, String::from_utf8_lossy(&out).into_owned()), (Some(0), without.text()));
+    assert!(err.contains("no server answers at") && err.contains("gone.sock"), "{err}");
+    // Without a device there is nothing to tell.
+    let (code, _, err) = asked(&["journal", "show"]);
+    assert!(code == Some(4) && err.contains("gone.sock"), "{code:?}: {err}");
 }
 
 #[test]

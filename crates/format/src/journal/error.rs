@@ -258,7 +258,8 @@ impl fmt::Display for JournalError {
             Self::OtherController { owner, own } => write!(
                 f,
                 "this journal belongs to another controller ({owner}, this one is {own}) and may hold promised data; \
-                 attach it there, or adopt or discard it by name"
+                 serve with it there, or, if that controller does not use it any more, make it this one's own with: \
+                 openraid journal adopt DEVICE (both devices of a mirrored one)"
             ),
             Self::TwoJournals { first, last } => write!(
                 f,

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use openraid_format::JournalError;
-use openraid_units::{Nanos, Sectors};
+use openraid_format::{JournalError, JournalSuperblock};
+use openraid_sys::MemberError;
+use openraid_units::{Bytes, Nanos, Sectors};
 
-use crate::member::OpenError;
+use crate::member::{MemberSpec, OpenError, OpenedMember};
 use crate::service::ServiceError;
 
 /// Why a journal cannot be made or used.
@@ -25,6 +26,17 @@ pub enum JournalStartError {
         device: String,
         /// Why.
         error: JournalError,
+    },
+    /// One of two devices cannot be used, and the other one can.
+    OneOfTwo {
+        /// The device that cannot.
+        device: String,
+        /// Why.
+        why: String,
+        /// The device that can.
+        whole: String,
+        /// It carries the journal alone: nothing on the other one counts.
+        is_alone: bool,
     },
     /// Two devices that do not belong together, or are damaged both.
     Mirrors {
@@ -77,6 +89,19 @@ impl fmt::Display for JournalStartError {
             }
             Self::Open(error) => write!(f, "journal: {error}"),
             Self::Device { device, error } => write!(f, "journal {device}: {error}"),
+            Self::OneOfTwo { device, why, whole, is_alone } => {
+                write!(f, "journal {device}: {why}; the journal's other device, {whole}, is whole: ")?;
+                if *is_alone {
+                    write!(f, "it carries the journal alone, so name only that one")?;
+                } else {
+                    write!(
+                        f,
+                        "if {device} cannot be put right, and did not carry the journal alone before it broke, name only \
+                         {whole}, which is served with --journal-alone"
+                    )?;
+                }
+                f.write_str("; then `openraid journal attach DEVICE` gives it a second one again")
+            }
             Self::Mirrors { devices, error } => write!(f, "journal on {devices}: {error}"),
             Self::OtherMissing { device, mirror } => write!(
                 f,
@@ -104,6 +129,30 @@ impl fmt::Display for JournalStartError {
     }
 }
 impl std::error::Error for JournalStartError {}
+
+impl JournalStartError {
+    /// The same where the other device of the journal can be used and has this superblock. Who uses a device, or whose it
+    /// is, is not changed by that.
+    pub(super) fn beside(self, spec: &MemberSpec, whole: &OpenedMember, superblock: &JournalSuperblock) -> Self {
+        let made = superblock.device_sectors;
+        let cut = |now: Bytes| {
+            let (now, made) = (now.readable(), made.bytes().readable());
+            format!("it is {now} long and was {made} long, as {} is: the rest was cut off", whole.spec.text)
+        };
+        let why = match &self {
+            Self::Open(OpenError::Local(MemberError::Empty { size, .. })) => cut(*size),
+            Self::Device { error: JournalError::TooSmall(now), .. } if *now < made => cut(now.bytes()),
+            Self::Device { error: JournalError::DeviceTruncated { now, .. }, .. } => cut(now.bytes()),
+            Self::Open(OpenError::Local(MemberError::Missing { .. })) => "there is no such file or device".into(),
+            Self::Device { error: error @ (JournalError::NotAJournal | JournalError::Checksum { .. }), .. } => {
+                error.to_string()
+            }
+            _ => return self,
+        };
+        let (device, whole) = (spec.text.clone(), whole.spec.text.clone());
+        Self::OneOfTwo { device, why, whole, is_alone: superblock.mirrors == 1 }
+    }
+}
 
 impl From<ServiceError> for JournalStartError {
     fn from(error: ServiceError) -> Self {

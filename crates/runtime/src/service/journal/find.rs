@@ -163,22 +163,9 @@ fn read(
     controller: Option<Uuid>,
     void: &[Uuid],
 ) -> Result<FoundDevices, JournalStartError> {
-    let mut devices = specs.iter().map(|spec| open(spec, options)).collect::<Result<Vec<_>, _>>()?;
-    let numbered: Vec<JournalDevice> = (0..)
-        .zip(&devices)
-        .map(|(n, device)| JournalDevice {
-            drive: DriveId(n),
-            capacity: device.info.capacity,
-            block: device.info.block,
-        })
-        .collect();
+    let (mut devices, superblocks) = open_each(specs, options, controller)?;
+    let numbered: Vec<JournalDevice> = (0..).zip(&devices).map(|(n, device)| numbered(n, device)).collect();
     let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect() };
-    let mut superblocks = Vec::new();
-    for (number, device) in numbered.iter().enumerate() {
-        let found = superblock_of(number, device, &mut reader);
-        let found = found.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
-        superblocks.push(found.map_err(|error| device_error(&specs[number], error))?);
-    }
     let of_others = |own: &JournalSuperblock| {
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
@@ -195,6 +182,45 @@ fn read(
         FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(specs), error },
     })?;
     Ok(FoundDevices { devices, superblocks, journal, notes })
+}
+
+fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
+    JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
+}
+
+/// The devices, open, and the superblock of each. Where one of two cannot be used and the other one can, that is said too.
+fn open_each(
+    specs: &[MemberSpec],
+    options: OpenOptions,
+    controller: Option<Uuid>,
+) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
+    let (mut whole, mut failed) = (Vec::new(), None);
+    for spec in specs {
+        match open_one(spec, options, controller) {
+            Ok(own) => whole.push(own),
+            Err(error) => failed = failed.or(Some((spec, error))),
+        }
+    }
+    let Some((spec, error)) = failed else { return Ok(whole.into_iter().unzip()) };
+    Err(match whole.pop() {
+        Some((other, superblock)) if !superblock.unfinished => error.beside(spec, &other, &superblock),
+        _ => error,
+    })
+}
+
+fn open_one(
+    spec: &MemberSpec,
+    options: OpenOptions,
+    controller: Option<Uuid>,
+) -> Result<(OpenedMember, JournalSuperblock), JournalStartError> {
+    let mut device = [open(spec, options)?];
+    let own = numbered(0, &device[0]);
+    let mut reader = Reader { devices: &mut device, kernels: Kernels::detect() };
+    let superblock = superblock_of(0, &own, &mut reader);
+    let superblock = superblock.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+    let superblock = superblock.map_err(|error| device_error(spec, error))?;
+    let [device] = device;
+    Ok((device, superblock))
 }
 
 fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
