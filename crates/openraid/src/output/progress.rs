@@ -10,7 +10,10 @@ use crate::quantity::{eta_seconds, human_rate, human_seconds};
 /// Time between two lines where there is no bar.
 const LINE_MILLIS: u64 = 30_000;
 
-/// A bar over bytes.
+const BYTES: &str = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
+const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
+
+/// A bar over bytes, or things.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -21,24 +24,26 @@ pub struct Progress {
 impl Progress {
     /// A bar for this many bytes, with a word in front.
     pub fn new(what: &str, total_bytes: u64) -> Self {
+        Self::with(what, total_bytes, BYTES)
+    }
+
+    /// A bar for so many things, with a word in front.
+    pub fn counting(what: &str, total: u64) -> Self {
+        Self::with(what, total, THINGS)
+    }
+
+    fn with(what: &str, total: u64, template: &str) -> Self {
         let target = if super::is_error_terminal() {
             ProgressDrawTarget::stderr_with_hz(4)
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(total_bytes), target);
-        bar.set_style(style());
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        // Before the word, which draws it.
+        bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(what.to_owned());
         Self { bar, told_millis: AtomicU64::new(0) }
-    }
-
-    /// A bar for so many things, with a word in front.
-    pub fn counting(what: &str, total: u64) -> Self {
-        let progress = Self::new(what, total);
-        let template = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
-        progress.bar.set_style(style.progress_chars("=> "));
-        progress
     }
 
     /// So many things are done; the time left is told at the average pace so far.
@@ -99,10 +104,4 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn style() -> ProgressStyle {
-    let template = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
-    style.progress_chars("=> ")
 }
