@@ -308,7 +308,9 @@ fn content_of(place: u64) -> [u8; BLOCK_BYTES] {
 
 /// The server that will be killed: it writes, says so, and waits.
 fn be_killed(folder: &Path, deeds: Deeds) {
-    let service = started(killed_limits(deeds.load));
+    // Without touching memory before it is used, as the program starts.
+    let config = ServiceConfig { limits: killed_limits(deeds.load), ..ServiceConfig::default() };
+    let service = Service::start(config).expect("a service");
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
     let array = new_array(&service, MdLevel::Raid5, killed_members(folder, deeds), false);
     let handle = service.handle();

@@ -52,7 +52,7 @@ fn redos(machine: &Journalled) -> (u64, u64) {
 #[test]
 fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
     for (seed, shape) in (1..).zip(parities()) {
-        let _case = Case::new(seed, &shape);
+        let _case = Case::new(seed, shape);
         let mut machine = overwritten(shape, seed, 1);
         started(&mut machine);
         let (owed, begun) = redos(&machine);
@@ -76,7 +76,7 @@ fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
 fn whatever_is_asked_for_first_is_right_and_cuts_on_the_way_change_nothing() {
     for seed in seeds(6, 60) {
         for shape in parities() {
-            let _case = Case::new(seed, &shape);
+            let _case = Case::new(seed, shape);
             let mut machine = overwritten(shape, seed, 1);
             for _ in 0..4 {
                 started(&mut machine);
@@ -103,7 +103,7 @@ fn whatever_is_asked_for_first_is_right_and_cuts_on_the_way_change_nothing() {
 fn a_member_that_is_lost_before_its_redos_are_done_takes_nothing_along() {
     for seed in seeds(4, 40) {
         for shape in parities() {
-            let _case = Case::new(seed, &shape);
+            let _case = Case::new(seed, shape);
             let mut machine = overwritten(shape, seed, 1);
             started(&mut machine);
             assert!(redos(&machine).0 > 0);
@@ -121,8 +121,8 @@ fn a_member_that_is_lost_before_its_redos_are_done_takes_nothing_along() {
 fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_is_there() {
     for (seed, shape) in (1..).zip(parities()) {
         for mirrors in [1, 2] {
-            let _case = Case::new(seed, &shape);
-            let mut machine = overwritten(shape.clone(), seed, mirrors);
+            let _case = Case::new(seed, shape);
+            let mut machine = overwritten(shape, seed, mirrors);
             started(&mut machine);
             assert!(redos(&machine).0 > 0);
             let lost = machine.devices[0];
@@ -150,7 +150,7 @@ fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_i
 #[test]
 fn sets_without_parity_are_started_when_their_redos_are_done() {
     for shape in [Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
-        let _case = Case::new(3, &shape);
+        let _case = Case::new(3, shape);
         let mut machine = Journalled::with_cache(shape, 3, Bytes::mib(1));
         let odd = Workload {
             len_max: 9000,
