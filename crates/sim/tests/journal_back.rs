@@ -197,7 +197,7 @@ fn power_that_goes_again_and_again_while_promises_are_kept_takes_none_of_them() 
                 machine.rig.world.boot();
                 machine.rig.world.attach_journal(&machine.devices).unwrap_or_else(|fault| panic!("{fault:?}"));
                 machine.assemble();
-                let steps = u32::try_from(machine.rig.random.below(300)).expect("few");
+                let steps = u32::try_from(machine.rig.random.below(200)).expect("few");
                 machine.rig.rest_or(steps);
                 inside += u32::from(machine.rig.world.journal().is_some_and(|journal| journal.entries > 0));
                 machine.rig.session.cut_power(&mut machine.rig.world);
