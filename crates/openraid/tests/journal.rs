@@ -522,9 +522,12 @@ fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they
     assert_eq!(lab.line("journal show j0 j1 --json").expect(0).json()["journal"]["state"], "in-use");
     let asked = lab.run(&["journal", "show", "j0", "--control", apart, "--json"]).expect(0).json();
     assert_eq!(asked["journal"]["state"], "live", "{asked:#}");
+    // An array that has been quiet for a moment is not in the journal's table any more.
+    assert!(io(&lab, &["write -P 4 6M 4k"]));
     let examined = lab.line("examine j0 --json").expect(0).json();
     let own = &examined["members"][0]["journal"];
     assert_eq!((&own["state"], &own["arrays"][0]["name"]), (&"in-use".into(), &"data".into()), "{examined:#}");
+    assert!(io(&lab, &["write -P 5 7M 4k"]));
     server.kill();
     let shown = lab.line("journal show j0 j1 --json").expect(0).json();
     assert_eq!((&shown["journal"]["state"], &shown["journal"]["other_missing"]), (&"unused".into(), &false.into()));
