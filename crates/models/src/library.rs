@@ -53,6 +53,17 @@ impl fmt::Display for LookupError {
 
 impl std::error::Error for LookupError {}
 
+/// A profile as its own text has it now, or as it was where that cannot be read.
+fn read_again<T: Clone>(
+    all: &[(T, Text)],
+    found: &T,
+    named: impl Fn(&T) -> bool,
+    read: impl FnOnce(&str, &str) -> Option<T>,
+) -> T {
+    let text = all.iter().find(|(known, _)| named(known)).map(|(_, text)| text);
+    text.and_then(|text| read(&text.file, &text.text)).unwrap_or_else(|| found.clone())
+}
+
 impl Library {
     /// The profiles that are built in.
     ///
@@ -188,10 +199,9 @@ impl Library {
     /// Never: what was read once can be read again, unless the ends of ranges contradict each other, and then the
     /// values in between are taken.
     pub fn drive_at(&self, name: &str, edges: &Edges) -> Result<DriveProfile, LookupError> {
-        let drive = self.drive(name)?;
-        let text = self.drives.iter().find(|(known, _)| known.head.name == drive.head.name).map(|(_, text)| text);
-        let read = text.and_then(|text| DriveProfile::parse_at(&text.file, &text.text, edges).ok());
-        Ok(read.unwrap_or_else(|| drive.clone()))
+        let found = self.drive(name)?;
+        let named = |known: &DriveProfile| known.head.name == found.head.name;
+        Ok(read_again(&self.drives, found, named, |file, text| DriveProfile::parse_at(file, text, edges).ok()))
     }
 
     /// A controller with some of its values at an end of their range.
@@ -200,9 +210,10 @@ impl Library {
     /// There is none of this name.
     pub fn controller_at(&self, name: &str, edges: &Edges) -> Result<ControllerProfile, LookupError> {
         let found = self.controller(name)?;
-        let text = self.controllers.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
-        let read = text.and_then(|text| ControllerProfile::parse_at(&text.file, &text.text, edges).ok());
-        Ok(read.unwrap_or_else(|| found.clone()))
+        let named = |known: &ControllerProfile| known.head.name == found.head.name;
+        Ok(read_again(&self.controllers, found, named, |file, text| {
+            ControllerProfile::parse_at(file, text, edges).ok()
+        }))
     }
 
     /// A host with some of its values at an end of their range.
@@ -211,9 +222,8 @@ impl Library {
     /// There is none of this name.
     pub fn host_at(&self, name: &str, edges: &Edges) -> Result<HostProfile, LookupError> {
         let found = self.host(name)?;
-        let text = self.hosts.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
-        let read = text.and_then(|text| HostProfile::parse_at(&text.file, &text.text, edges).ok());
-        Ok(read.unwrap_or_else(|| found.clone()))
+        let named = |known: &HostProfile| known.head.name == found.head.name;
+        Ok(read_again(&self.hosts, found, named, |file, text| HostProfile::parse_at(file, text, edges).ok()))
     }
 
     /// A bus with some of its values at an end of their range.
@@ -222,10 +232,9 @@ impl Library {
     /// There is none of this name.
     pub fn bus_at(&self, name: &str, edges: &Edges) -> Result<BusProfile, LookupError> {
         let found = self.bus(name)?;
-        let text = self.buses.iter().find(|(known, _)| known.name == found.name).map(|(_, text)| text);
-        let read = text.and_then(|text| BusFile::parse_at(&text.file, &text.text, edges).ok());
-        let read = read.and_then(|file| file.buses.into_iter().find(|bus| bus.name == found.name));
-        Ok(read.unwrap_or_else(|| found.clone()))
+        let named = |known: &BusProfile| known.name == found.name;
+        let read = |file: &_, text: &_| BusFile::parse_at(file, text, edges).ok()?.buses.into_iter().find(named);
+        Ok(read_again(&self.buses, found, named, read))
     }
 
     /// What is wrong between profiles: names that one uses and no other has (a controller's bus, a drive's link), and

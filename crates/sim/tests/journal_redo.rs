@@ -56,7 +56,6 @@ fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
         let mut machine = overwritten(shape, seed, 1);
         started(&mut machine);
         let (owed, begun) = redos(&machine);
-
         assert!(owed > 60 && begun * 4 < owed, "{owed} owed, {begun} begun when the array was started");
         // A byte of each stripe, from the last one on, which is where the others come to last.
         let capacity = machine.rig.session.capacity();

@@ -86,19 +86,20 @@ fn a_window_of_one_chunk_keeps_two_members_at_work() {
     assert!((four / two - 1.0).abs() < 0.1, "{two} {four}");
 }
 
+/// Requests a second, of one kind and size, at random places.
+fn random(spec: &MachineSpec, library: &Library, (kind, len): (IoKind, u32), depth: u64, seed: u64) -> f64 {
+    let mut machine = Machine::in_library(spec, library).unwrap_or_else(|error| panic!("{error}"));
+    let blocks = machine.capacity().get() / u64::from(len);
+    let mut random = openraid_sim::Random::new(seed);
+    let next = |id: u64| HostIo { id, kind, offset: random.below(blocks) * u64::from(len), len, worker: 0 };
+    let (time, _) = closed_loop(&mut machine, depth, 20_000, next);
+    20_000.0 * 1e9 / time.0 as f64
+}
+
 #[test]
 fn slots_of_legs_bound_the_depth() {
     let library = Library::builtin();
-    let rate = |level| {
-        let spec = spec(&library, "9260-8i", level, 8);
-        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
-        let blocks = machine.capacity().get() / 4096;
-        let mut random = openraid_sim::Random::new(3);
-        let next =
-            |id: u64| HostIo { id, kind: IoKind::Read, offset: random.below(blocks) * 4096, len: 4096, worker: 0 };
-        let (time, _) = closed_loop(&mut machine, 256, 20_000, next);
-        20_000.0 * 1e9 / time.0 as f64
-    };
+    let rate = |level| random(&spec(&library, "9260-8i", level, 8), &library, (IoKind::Read, 4096), 256, 3);
     // Eight drives of 2000 a second each; 32 requests over 8 queues keep fewer of them busy.
     let (wide, legs) = (rate(ArrayLevel::Raid5), rate(ArrayLevel::Raid50));
     assert!(wide > 15_000.0 && legs < 0.93 * wide, "{wide} {legs}");
@@ -141,16 +142,8 @@ fn parts_of_stripes_without_a_stream_are_not_cached() {
 #[test]
 fn a_wide_array_keeps_its_drives_as_busy_with_small_writes_as_a_narrow_one() {
     let library = Library::builtin();
-    let rate = |members| {
-        let spec = spec(&library, "9650se", ArrayLevel::Raid5, members);
-        let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
-        let blocks = machine.capacity().get() / 8192;
-        let mut random = openraid_sim::Random::new(7);
-        let next =
-            |id: u64| HostIo { id, kind: IoKind::Write, offset: random.below(blocks) * 8192, len: 8192, worker: 0 };
-        let (time, _) = closed_loop(&mut machine, 64, 20_000, next);
-        20_000.0 * 1e9 / time.0 as f64
-    };
+    let rate =
+        |members| random(&spec(&library, "9650se", ArrayLevel::Raid5, members), &library, (IoKind::Write, 8192), 64, 7);
     // Two commands of each of M - 1 stripes at M drives: N / (N + M - 1) is two thirds for all M.
     let narrow = rate(4);
     for members in [8, 16] {
