@@ -116,6 +116,16 @@ impl Cache {
         self.shares.sets[set.index()].writing
     }
 
+    /// Lines with a dirty sector of a set.
+    pub(crate) fn dirty_of(&self, set: SetId) -> u32 {
+        self.shares.sets[set.index()].dirty
+    }
+
+    /// Is there one set that collects writes, at the most, and none that has failed with dirty lines?
+    pub(crate) fn is_of_one_set(&self) -> bool {
+        self.shares.collectors <= 1 && self.held == 0
+    }
+
     /// May one more unit of a set be written, of so many in all?
     fn has_place(&self, set: SetId, places: u32) -> bool {
         let own = (places / self.shares.collectors.max(1)).max(1);

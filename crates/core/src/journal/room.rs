@@ -38,10 +38,15 @@ impl Controller {
         self.room_kept(lines) + self.journal.asked
     }
 
-    /// Sectors that are kept for what is dirty, so many lines more, and for writes past the cache that have begun; and for
-    /// the end of the ring, which is lost once while all that is written.
+    /// Sectors that are kept for what is dirty of sets that log it, so many lines more, and for writes past the cache that
+    /// have begun; and for the end of the ring, which is lost once while all that is written.
     fn room_kept(&self, lines: u64) -> u64 {
-        let redo = (u64::from(self.cache.dirty) + lines) * REDO_SECTORS_PER_LINE;
+        let dirty: u32 = if self.cache.is_of_one_set() {
+            self.cache.dirty
+        } else {
+            self.sets_in_session().map(|set| self.cache.dirty_of(set)).sum()
+        };
+        let redo = (u64::from(dirty) + lines) * REDO_SECTORS_PER_LINE;
         redo + self.journal.reserved + self.journal.entry_max()
     }
 

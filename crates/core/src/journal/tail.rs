@@ -104,6 +104,14 @@ impl Controller {
         log.may_shrink() && log.first <= self.journal.durable && log.first < self.held_tail()
     }
 
+    /// A round flushes every set in session. Where operations have all places it begins when one of them has ended.
+    fn has_ops_for_round(&self) -> bool {
+        let room = self.ops.room() as usize;
+        // All of them are flushed at the most.
+        room > self.sets.len()
+            || room > self.sets.iter().flatten().filter(|set| set.journal.session != Session::Off).count()
+    }
+
     /// When a round is due although nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
@@ -114,7 +122,8 @@ impl Controller {
         let idle = journal.is_live()
             && self.is_tail_at_rest()
             && !journal.log.is_kept_pinned()
-            && (self.may_pass_something() || journal.log.may_empty_kept());
+            && (self.may_pass_something() || journal.log.may_empty_kept())
+            && self.has_ops_for_round();
         idle.then(|| self.idle_round_at())
     }
 
@@ -168,8 +177,7 @@ impl Controller {
         if stays || self.journal.log.is_kept_pinned() {
             return self.check_full();
         }
-        let count = self.sets.iter().flatten().filter(|set| set.journal.session != Session::Off).count();
-        if u32::try_from(count).is_ok_and(|count| self.ops.room() <= count) {
+        if !self.has_ops_for_round() {
             return false;
         }
         let round = &mut self.journal.round;

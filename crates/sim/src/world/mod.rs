@@ -414,7 +414,12 @@ impl World {
             self.digest.advance(now, &self.actions);
             if self.actions.is_empty() {
                 empty += 1;
-                assert!(empty < EMPTY_ADVANCES_MAX, "the controller is due and does nothing\n{}", self.dump());
+                let due = self.controller.next_deadline();
+                assert!(
+                    empty < EMPTY_ADVANCES_MAX,
+                    "the controller is due ({due:?}) and does nothing\n{}",
+                    self.dump()
+                );
             } else {
                 empty = 0;
                 self.issue_all();
