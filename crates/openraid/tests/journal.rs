@@ -248,6 +248,14 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     holds_everything(&lab);
     assert!(io(&lab, &["write -P 3 5M 12k", "write -P 7 8M 4k"]));
     server.kill();
+    // It has been said: from then on this one is known to have everything.
+    let server = restarted(&lab, &["--journal", "j0"]);
+    holds_everything(&lab);
+    server.kill();
+    // Were the other one used alone as well, nobody could tell whose promises count.
+    std::fs::copy(lab.path("j0"), lab.path("twin")).expect("copied");
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal twin")
+        .refused(2, &["carries the journal alone", "in use last"]);
     std::fs::rename(lab.path("away"), lab.path("j1")).expect("moved");
     let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
     holds_everything(&lab);

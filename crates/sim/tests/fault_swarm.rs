@@ -102,6 +102,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // A write past the cache waited, without its range, for room in the ring or for a redo, and revoked what was promised
     // meanwhile.
     ("a write past the cache that waits", &[303_518]),
+    // The journal was lost and another one taken in while a write past the cache had room reserved.
+    ("a reservation in a journal that is gone", &[423_035]),
     // The tail could move, and operations that waited for redos had all places: the engine asked to be called at once.
     ("a round without a place for its flushes", &[411_685]),
 ];

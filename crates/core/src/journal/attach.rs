@@ -126,12 +126,14 @@ impl Controller {
             return Err(AdminError::Full("journal entry"));
         }
         let journal = &mut self.journal;
+        // Whoever let it be used without the other one is not asked again: that one is behind from here on.
+        let is_alone = found.devices.len() == 1;
         journal.devices = found
             .devices
             .iter()
             .map(|(drive, mirror)| Device {
                 drive: *drive,
-                mirror: *mirror,
+                mirror: if is_alone { 0 } else { *mirror },
                 written_as: *mirror,
                 state: DeviceState::Works,
             })
@@ -141,6 +143,9 @@ impl Controller {
         superblock.epoch_start = found.head.sequence;
         superblock.clean = false;
         superblock.tail = found.tail;
+        if is_alone {
+            superblock.mirrors = 1;
+        }
         journal.log.clear(found.tail.sequence);
         for (sequence, entry) in (found.tail.sequence..).zip(&found.entries) {
             journal.log.push(found_entry(&superblock, sequence, entry));
@@ -216,9 +221,11 @@ impl Controller {
                 self.end_hurry(id);
             }
         }
-        // What drives that are silent may still read is theirs as long as they are.
-        let (held, window) = (self.journal.held, self.journal.window.for_next_journal());
-        self.journal = Journal { held, window, ..Journal::new(&self.limits) };
+        // What drives that are silent may still read is theirs as long as they are; writes that have reserved room give it
+        // back when they end.
+        let (held, reserved, window) =
+            (self.journal.held, self.journal.reserved, self.journal.window.for_next_journal());
+        self.journal = Journal { held, reserved, window, ..Journal::new(&self.limits) };
     }
 
     /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that

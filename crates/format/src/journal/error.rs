@@ -190,6 +190,8 @@ pub enum JournalError {
     Unfinished,
     /// Two devices that both say they are the same copy of the journal.
     SameMirror(u8),
+    /// Both devices have carried the journal alone: what each has the other one has not.
+    BothAlone,
     /// An entry that was promised cannot be read, or one was written that this program does not know.
     Damaged {
         /// The entry that is missing.
@@ -275,7 +277,7 @@ impl fmt::Display for JournalError {
                 "this device was being brought up to date when that was interrupted, and nothing on it counts; name the \
                  other device of the journal, alone or beside this one",
             ),
-            Self::NotMirrors { .. } | Self::SameMirror(_) | Self::Damaged { .. } | Self::TableFull => self.fmt_whole(f),
+            Self::NotMirrors { .. } | Self::SameMirror(_) | Self::BothAlone | Self::Damaged { .. } | Self::TableFull => self.fmt_whole(f),
         }
     }
 }
@@ -294,6 +296,11 @@ impl JournalError {
                 f,
                 "both devices say they are copy {mirror} of the journal: one is a duplicate of the other; detach the \
                  one that was not in use last"
+            ),
+            Self::BothAlone => f.write_str(
+                "each of the two devices says that it carries the journal alone: one was used without the other, and then \
+                 the other way round, or one is a duplicate; name only the one that was in use last, and give the other one \
+                 back to it with `openraid journal attach DEVICE --yes --overwrite`",
             ),
             Self::Damaged { sequence, promised, at, sectors, fault } => {
                 let first = u128::from(at.get()) * 512;

@@ -12,7 +12,8 @@ use super::superblock::JournalSuperblock;
 /// The index of the device whose log counts; the other one is to be brought up to date from it.
 ///
 /// # Errors
-/// [`JournalError::NotMirrors`] and [`JournalError::SameMirror`] where the devices do not belong together,
+/// [`JournalError::NotMirrors`], [`JournalError::SameMirror`] and [`JournalError::BothAlone`] where the devices do not
+/// belong together,
 /// [`JournalError::Damaged`] where promised entries are missing on the better one too.
 pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -> Result<usize, JournalError> {
     let [(one, found_one), (other, found_other)] = devices;
@@ -20,6 +21,9 @@ pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -
         return Err(JournalError::NotMirrors { one: one.journal, other: other.journal });
     }
     // A device that carries the journal alone since the other one was dropped is copy 0 of one.
+    if one.mirrors == 1 && other.mirrors == 1 {
+        return Err(JournalError::BothAlone);
+    }
     if one.mirror == other.mirror && one.mirrors == other.mirrors {
         return Err(JournalError::SameMirror(one.mirror));
     }
