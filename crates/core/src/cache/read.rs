@@ -148,6 +148,7 @@ impl Controller {
             self.fill_extent(piece, set, (set_lba, from, len), keep, actions);
             at += len;
         }
+        self.wake_for_filled_lines();
     }
 
     /// An extent of the set, which begins `from` sectors into the piece.

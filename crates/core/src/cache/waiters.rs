@@ -92,6 +92,14 @@ impl Controller {
         self.wake_other_waiters();
     }
 
+    /// Lines are not being filled any more. Whoever waits for lines while some are dirty is asked when those were written;
+    /// with none that may be never.
+    pub(crate) fn wake_for_filled_lines(&mut self) {
+        if self.cache.dirty == 0 {
+            self.cache_waiters.unasked = self.cache_waiters.lines.len();
+        }
+    }
+
     /// The piece in front has no more to do now, or waits.
     pub(crate) fn leave_splitting(&mut self) {
         self.splitting.pop();
