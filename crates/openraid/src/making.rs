@@ -160,7 +160,7 @@ impl Shape {
         }
         if let (Some(true), false) = (self.bitmap, self.level.is_redundant()) {
             return Err(Failure::usage(
-                "this level has no redundancy, so a bitmap would never help; leave --bitmap out",
+                "this level has no redundancy, so a bitmap would never help; leave --bitmap, or --consistency-policy bitmap, out",
             ));
         }
         Ok(())

@@ -10,11 +10,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use openraid_format::Uuid;
+use openraid_runtime::service::journal::LastUse;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
 const SCHEMA: &str = "openraid/registry/1";
+/// Journals that it remembers; the one that was used first is forgotten for one more.
+const JOURNALS_MAX: usize = 64;
 /// A registry is never larger; a larger file is none.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -34,6 +37,15 @@ pub struct Entry {
     pub journalled: bool,
 }
 
+/// When a journal was used last.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct JournalUse {
+    /// Its identity.
+    uuid: String,
+    epoch: u64,
+    devices: u8,
+}
+
 /// All of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Content {
@@ -41,12 +53,15 @@ struct Content {
     /// The identity of this controller, to which journals belong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     controller: Option<String>,
+    /// When which of its journals was used last: which device of two was left then is known by that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    journals: Vec<JournalUse>,
     arrays: Vec<Entry>,
 }
 
 impl Default for Content {
     fn default() -> Self {
-        Self { schema: SCHEMA.into(), controller: None, arrays: Vec::new() }
+        Self { schema: SCHEMA.into(), controller: None, journals: Vec::new(), arrays: Vec::new() }
     }
 }
 
@@ -134,6 +149,32 @@ impl Registry {
             None => content.controller = Some(own.to_string()),
         })?;
         Ok(own)
+    }
+
+    /// When which journal was used last.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn last_uses(&self) -> Result<Vec<LastUse>, Failure> {
+        let known = |own: &JournalUse| {
+            Some(LastUse { journal: own.uuid.parse().ok()?, epoch: own.epoch, devices: own.devices })
+        };
+        Ok(self.read()?.journals.iter().filter_map(known).collect())
+    }
+
+    /// A journal is in use. Of those that were used once as many are remembered as matter to anybody.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn remember_use(&self, used: LastUse) -> Result<(), Failure> {
+        let uuid = used.journal.to_string();
+        self.change_all(|content| {
+            let before = content.journals.iter().find(|own| own.uuid == uuid).map_or(0, |own| own.devices);
+            content.journals.retain(|own| own.uuid != uuid);
+            let more = (content.journals.len() + 1).saturating_sub(JOURNALS_MAX);
+            content.journals.drain(..more);
+            content.journals.push(JournalUse { uuid, epoch: used.epoch, devices: used.devices.max(before) });
+        })
     }
 
     fn read(&self) -> Result<Content, Failure> {
@@ -269,6 +310,21 @@ mod tests {
         let own = registry.controller().unwrap();
         registry.remember(entry("a", "1", &["/x"])).unwrap();
         assert_eq!(registry.controller(), Ok(own));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn of_each_journal_the_last_use_is_remembered_and_the_devices_that_it_had() {
+        let folder = folder("journals");
+        let registry = Registry::at(Some(&folder.join("registry.json")));
+        let used = |journal, epoch, devices| LastUse { journal: Uuid([journal; 16]), epoch, devices };
+        for own in [used(1, 5, 2), used(2, 7, 1), used(1, 6, 1)] {
+            registry.remember_use(own).unwrap();
+        }
+        assert_eq!(registry.last_uses(), Ok(vec![used(2, 7, 1), used(1, 6, 2)]));
+        (3..70).for_each(|journal| registry.remember_use(used(journal, 1, 1)).unwrap());
+        let known = registry.last_uses().unwrap();
+        assert_eq!((known.len(), known[0].journal, known[63].journal), (JOURNALS_MAX, Uuid([6; 16]), Uuid([69; 16])));
         let _ = fs::remove_dir_all(&folder);
     }
 

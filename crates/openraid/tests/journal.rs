@@ -252,10 +252,6 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     let server = restarted(&lab, &["--journal", "j0"]);
     holds_everything(&lab);
     server.kill();
-    // Were the other one used alone as well, nobody could tell whose promises count.
-    std::fs::copy(lab.path("j0"), lab.path("twin")).expect("copied");
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal twin")
-        .refused(2, &["carries the journal alone", "in use last"]);
     std::fs::rename(lab.path("away"), lab.path("j1")).expect("moved");
     let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
     holds_everything(&lab);
@@ -277,6 +273,38 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
     holds_everything(&lab);
     assert!(io(&lab, &["read -P 7 8M 4k", "read -P 8 9M 4k"]));
+    server.stop();
+}
+
+/// Each of two devices is used without the other one: the one that was used first has not what was promised since, and
+/// says nothing of it itself.
+#[test]
+fn of_two_devices_that_were_both_used_alone_the_one_that_was_used_first_is_behind() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-fork", 16, "j0 j1", "16M");
+    killed(&lab, &["j0", "j1"]);
+    for (device, starts, pattern) in [("j1", 3, 3), ("j0", 1, 7)] {
+        for _ in 0..starts {
+            let server = restarted(&lab, &["--journal", device, "--journal-alone"]);
+            assert!(io(&lab, &[&format!("write -P {pattern} 8M 4k")]));
+            server.kill();
+        }
+    }
+    let behind = ["j1", "in use later", "--journal-alone"];
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j1").refused(2, &behind);
+    let both = ["carries the journal alone", "in use last", "journal attach"];
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(2, &both);
+    // The one that was used last needs no word, and does not take the other one's promises away without one.
+    let server = restarted(&lab, &["--journal", "j0"]);
+    assert!(io(&lab, &["read -P 7 8M 4k"]));
+    lab.line("journal attach j1").refused(2, &["has carried the journal alone", "--overwrite"]);
+    lab.line("journal attach j1 --yes --overwrite").expect(0);
+    wait_for_devices(&lab, true);
+    server.stop();
+    let server = restarted(&lab, &["--journal", "j1", "--journal", "j0"]);
+    assert!(io(&lab, &["read -P 7 8M 4k"]));
     server.stop();
 }
 
@@ -505,6 +533,18 @@ fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_i
     let texts: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
     let told = texts.iter().filter(|text| **text == "data: settings changed: write.cache through -> journal");
     assert_eq!((told.count(), texts.iter().any(|text| text.starts_with("array "))), (2, false), "{texts:?}");
+    // What an array cannot have is not taken for its policy, nor remembered.
+    lab.line("create pp --level 5 --chunk 64K --assume-clean --consistency-policy ppl --file-size 16M p0 p1 p2")
+        .expect(0);
+    let server = lab.serve(&["pp", "--journal", "j0", "--consistency-policy", "controller-journal"]);
+    let shown = lab.show("pp");
+    assert_eq!((&shown["consistency_policy"], &shown["settings"]["write_cache"]), (&"ppl".into(), &"through".into()));
+    server.stop();
+    let registry = std::fs::read_to_string(lab.path("state/openraid/registry.json")).expect("it is there");
+    let registry: serde_json::Value = serde_json::from_str(&registry).expect("JSON");
+    let arrays = registry["arrays"].as_array().expect("a list");
+    let own = arrays.iter().find(|array| array["name"] == "pp").expect("it is remembered");
+    assert!(own["journalled"].is_null(), "{own:#}");
 }
 
 #[test]

@@ -187,8 +187,7 @@ impl Controller {
         let (Some(index), true) = (index, works) else {
             return Err(AdminError::Refused(format!(
                 "a journal holds writes that this array has promised to keep, and it is not the one that is here: it is \
-                 {named}; start the server with that journal (--journal), or give those writes up (assemble with \
-                 --journal-lost)"
+                 {named}; start the server with that journal (--journal), or give those writes up (--journal-lost)"
             )));
         };
         if !self.journal.can_replay(index) {

@@ -412,7 +412,7 @@ impl Controller {
         let sectors = Sectors(last - first);
         if !self.load_line(current.set, (number, first, last), sequence, from, actions) {
             self.journal.replay.error =
-                Some("the journal holds more for the array than the cache can take; give the server the cache it had");
+                Some("the journal holds more for the array than the cache can take; give the server a larger --cache, no less than it had");
             return None;
         }
         self.journal.counters.replayed_sectors += sectors.get();

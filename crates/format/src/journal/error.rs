@@ -277,7 +277,11 @@ impl fmt::Display for JournalError {
                 "this device was being brought up to date when that was interrupted, and nothing on it counts; name the \
                  other device of the journal, alone or beside this one",
             ),
-            Self::NotMirrors { .. } | Self::SameMirror(_) | Self::BothAlone | Self::Damaged { .. } | Self::TableFull => self.fmt_whole(f),
+            Self::NotMirrors { .. }
+            | Self::SameMirror(_)
+            | Self::BothAlone
+            | Self::Damaged { .. }
+            | Self::TableFull => self.fmt_whole(f),
         }
     }
 }
@@ -298,9 +302,9 @@ impl JournalError {
                  one that was not in use last"
             ),
             Self::BothAlone => f.write_str(
-                "each of the two devices says that it carries the journal alone: one was used without the other, and then \
-                 the other way round, or one is a duplicate; name only the one that was in use last, and give the other one \
-                 back to it with `openraid journal attach DEVICE --yes --overwrite`",
+                "each of the two devices says that it carries the journal alone: one was used without the other, and \
+                 then the other way round, or one is a duplicate; name only the one that was in use last, and give the \
+                 other one back to it with `openraid journal attach DEVICE --yes --overwrite`",
             ),
             Self::Damaged { sequence, promised, at, sectors, fault } => {
                 let first = u128::from(at.get()) * 512;

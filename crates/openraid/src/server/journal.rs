@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, Jour
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
-    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest,
+    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse,
 };
 use openraid_runtime::service::{ServiceStatus, StartedArray};
 use openraid_sys::Use;
@@ -34,13 +34,22 @@ impl Server {
     /// # Errors
     /// It cannot be used.
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
-        let started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
+        let mut started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
         self.handle.wait_for_journal().map_err(Failure::failed)?;
+        // Before anything is promised: what is promised from here on only these devices have.
+        started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
         let keeper = JournalKeeper::start(self.handle(), request).map_err(Failure::failed)?;
         if self.journal.set(OwnJournal { keeper }).is_err() {
             return Err(Failure::failed("the server has a journal already"));
         }
         Ok(started.notes)
+    }
+
+    /// Remember when the journal was opened, and on how many devices it is.
+    fn remember_journal(&self) -> Result<(), Failure> {
+        let Some(journal) = self.status()?.journal else { return Ok(()) };
+        let devices = u8::try_from(journal.devices.len()).unwrap_or(u8::MAX);
+        self.registry.remember_use(LastUse { journal: journal.uuid, epoch: journal.epoch, devices })
     }
 
     /// Was the server started with a journal?
@@ -52,7 +61,8 @@ impl Server {
     pub fn journal_news(&self) -> Vec<News> {
         let Some(own) = self.journal.get() else { return Vec::new() };
         let news = own.keeper.news().into_iter().map(|news| match news {
-            JournalNews::Back(notes) => {
+            JournalNews::Back(mut notes) => {
+                notes.extend(self.remember_journal().err().map(|failure| failure.text));
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
                 plain("JournalBack", format!("the journal is back, and promises writes again{notes}"))
             }
@@ -181,6 +191,9 @@ impl Server {
             self.remember_wish(entry, wanted);
             return self.has_journal().then(|| self.without_journal(started, name)).flatten();
         }
+        if let Some(note) = self.cannot_promise(started, name) {
+            return Some(note);
+        }
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
         for set in sets {
             if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array: set.array, policy }) {
@@ -189,6 +202,12 @@ impl Server {
         }
         self.remember_wish(entry, wanted);
         None
+    }
+
+    /// What an array is makes promises by a journal impossible: they are not asked for, nor is that remembered.
+    fn cannot_promise(&self, started: &StartedArray, name: &str) -> Option<String> {
+        let why = never_protected(&self.status().ok()?, &Served::of(started.clone(), Vec::new()))?;
+        Some(format!("{name}: its writes cannot be promised by a journal, as they were to be: {}", unprotected(why)))
     }
 
     /// The server has a journal, and an array does not use it: whoever gave it may not know.
@@ -261,6 +280,7 @@ impl Server {
             self.handle.release_journal().map_err(Failure::failed)?;
             self.handle.attach_journal(&own.keeper.request()).map_err(Failure::failed)?;
             self.handle.wait_for_journal().map_err(Failure::failed)?;
+            self.remember_journal()?;
         }
         Ok(())
     }

@@ -84,7 +84,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         let devices = arguments.journal.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
         let controller = context.registry.controller()?;
         let open = options(Use::Exclusive);
-        let request = JournalRequest { devices, controller, alone: arguments.journal_alone, open };
+        let last_uses = context.registry.last_uses()?;
+        let request = JournalRequest { devices, controller, alone: arguments.journal_alone, last_uses, open };
         for note in server.open_journal(request)? {
             context.output.warn(&note);
         }
@@ -222,7 +223,9 @@ fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !arguments.journal.is_empty();
     let default = if journalled { JOURNAL_CACHE } else { Bytes(0) };
-    let (memory, cache) = (arguments.memory, arguments.cache.unwrap_or(default).round_down(frame));
+    let (memory, asked) = (arguments.memory, arguments.cache.unwrap_or(default));
+    check_asked(memory, asked, journalled)?;
+    let cache = asked.round_down(frame);
     let journal = if journalled { JOURNAL_BUFFERS } else { Bytes(0) };
     let with = |memory: Bytes| {
         let pool = memory.round_down(frame);
@@ -251,22 +254,29 @@ fn too_little(memory: Bytes, with: &dyn Fn(Bytes) -> Limits, error: &dyn std::fm
     })
 }
 
+/// Sizes that cannot be meant, before anything is reckoned with them.
+fn check_asked(memory: Bytes, cache: Bytes, journalled: bool) -> Result<(), Failure> {
+    let least = Limits::default().cache_bytes_min();
+    if memory > POOL_BYTES_MAX || cache > POOL_BYTES_MAX {
+        return Err(too_much(memory, cache));
+    }
+    if cache < least && (journalled || !cache.is_zero()) {
+        let or = if journalled { "; a journal needs it" } else { ", or none" };
+        let (cache, least) = (human(cache), human(least));
+        return Err(Failure::usage(format!("--cache {cache}: it is too small to work; give {least} at least{or}")));
+    }
+    Ok(())
+}
+
+fn too_much(memory: Bytes, cache: Bytes) -> Failure {
+    let (memory, cache, most) = (human(memory), human(cache), human(POOL_BYTES_MAX));
+    Failure::usage(format!("--memory {memory}, --cache {cache}: more than {most} cannot be addressed; give less"))
+}
+
 /// What the limits would refuse without knowing the options.
 fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
-    let (cache, least) = (limits.cache, limits.cache_bytes_min());
-    if !cache.is_zero() && cache < least {
-        let (cache, least) = (human(cache), human(least));
-        return Err(Failure::usage(format!(
-            "--cache {cache}: it is too small to work; give {least} at least, or none"
-        )));
-    }
     if limits.pool > POOL_BYTES_MAX {
-        return Err(Failure::usage(format!(
-            "--memory {}, --cache {}: more than {} cannot be addressed; give less",
-            human(memory),
-            human(cache),
-            human(POOL_BYTES_MAX)
-        )));
+        return Err(too_much(memory, limits.cache));
     }
     Ok(())
 }
@@ -540,10 +550,21 @@ mod tests {
 
     #[test]
     fn sizes_that_cannot_work_are_refused_with_the_figure_that_can() {
-        let refused = |cache| check_sizes(&limits(cache), Bytes::mib(160)).unwrap_err().text;
-        assert!(refused(Bytes::kib(64)).contains("give 80 KiB at least"));
-        assert!(refused(Bytes::mib(5 << 20)).contains("more than 4 TiB cannot be addressed; give less"));
-        check_sizes(&limits(Bytes::kib(80)), Bytes::mib(160)).unwrap();
+        let memory = Bytes::mib(160);
+        let refused = |cache, journalled| check_asked(memory, cache, journalled).unwrap_err().text;
+        for cache in [Bytes(1), Bytes::kib(1), Bytes::kib(64)] {
+            assert!(refused(cache, false).contains("give 80 KiB at least, or none"));
+        }
+        assert!(refused(Bytes(0), true).contains("give 80 KiB at least; a journal needs it"));
+        check_asked(memory, Bytes(0), false).unwrap();
+        for cache in [Bytes::mib(5 << 20), Bytes(u64::MAX)] {
+            assert!(refused(cache, true).contains("more than 4 TiB cannot be addressed; give less"));
+        }
+        check_asked(Bytes(u64::MAX), Bytes(0), false).unwrap_err();
+        // Each can be addressed, and both together cannot.
+        check_sizes(&limits(Bytes::mib(4 << 20)), memory).unwrap_err();
+        check_asked(memory, Bytes::kib(80), true).unwrap();
+        check_sizes(&limits(Bytes::kib(80)), memory).unwrap();
         assert_eq!(limits(Bytes::kib(80)).check(), Ok(()));
     }
 }

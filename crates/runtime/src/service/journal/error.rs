@@ -59,6 +59,8 @@ pub enum JournalStartError {
         /// The reason in words.
         why: String,
     },
+    /// The journal was used later without these devices.
+    LeftBehind(String),
     /// A device did not answer in this time.
     Silent(String, Nanos),
     /// A device joins a journal that works.
@@ -108,6 +110,11 @@ impl fmt::Display for JournalStartError {
                 "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing, which may \
                  hold promises that this one has not; name both (--journal twice), or, if the other device is lost for good \
                  and failed last, use this one alone with --journal-alone"
+            ),
+            Self::LeftBehind(devices) => write!(
+                f,
+                "journal {devices}: the journal was in use later than what stands here, on another device, which may hold \
+                 promises that this one has not; name that one, or, if it is lost for good, use this one with --journal-alone"
             ),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
             Self::Silent(device, limit) => {

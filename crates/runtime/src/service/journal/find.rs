@@ -34,6 +34,11 @@ impl FoundDevices {
         self.devices.len() == 1 && self.superblocks[0].mirrors == 2
     }
 
+    /// The error that says that it was used after this without them.
+    pub(super) fn left_behind(&self) -> JournalStartError {
+        JournalStartError::LeftBehind(names(&self.devices.iter().map(|own| own.spec.clone()).collect::<Vec<_>>()))
+    }
+
     /// The error that says so.
     #[must_use]
     pub fn other_missing(&self) -> JournalStartError {

@@ -42,8 +42,36 @@ pub struct JournalRequest {
     pub controller: Uuid,
     /// One of two devices is taken although the other one is not there, whatever that one may have promised.
     pub alone: bool,
+    /// When this controller has used which journal last.
+    pub last_uses: Vec<LastUse>,
     /// How to open the devices.
     pub open: OpenOptions,
+}
+
+/// When a journal was used last: one of its devices that was left then is behind, whatever it says itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LastUse {
+    /// Its identity.
+    pub journal: Uuid,
+    /// The epoch that it had from its opening on.
+    pub epoch: u64,
+    /// Devices that it had at the most.
+    pub devices: u8,
+}
+
+impl JournalRequest {
+    fn last_use(&self, journal: Uuid) -> Option<&LastUse> {
+        self.last_uses.iter().find(|known| known.journal == journal)
+    }
+}
+
+/// Every opening takes this many epochs: the first is its own, and so many times less one it may go on with one device of
+/// two. Two devices that are used one without the other never have the same, as long as who uses them remembers.
+const EPOCHS_OF_AN_OPENING: u64 = 1 << 20;
+
+/// The last epoch before that of the next opening.
+fn end_of_opening(epoch: u64) -> u64 {
+    epoch / EPOCHS_OF_AN_OPENING * EPOCHS_OF_AN_OPENING + (EPOCHS_OF_AN_OPENING - 1)
 }
 
 /// A journal that is in use.
@@ -65,13 +93,23 @@ impl ServiceHandle {
         if found.is_half() && !request.alone {
             return Err(found.other_missing());
         }
-        if found.is_half() {
-            notes.push("one of the journal's two devices is not there: the other one is used alone".into());
+        let last = request.last_use(found.journal.superblock.journal);
+        let known = last.map_or(0, |last| last.epoch);
+        if found.journal.epoch < known && !request.alone {
+            return Err(found.left_behind());
+        }
+        if found.devices.len() == 1 && last.is_some_and(|last| last.devices == 2) || found.is_half() {
+            notes.push(
+                "one of the journal's two devices is not there, and the other one is used alone; `openraid journal attach \
+                 DEVICE` gives it a second one again"
+                    .into(),
+            );
         }
         heal::heal(&mut found, &mut notes)?;
         notes.extend(found.devices.iter().flat_map(|device| device.notes.clone()));
         let numbers = self.attach_devices(found.devices)?;
         let mut journal = found.journal;
+        journal.epoch = end_of_opening(journal.epoch.max(known));
         for (drive, _) in &mut journal.devices {
             *drive = numbers[drive.index()];
         }

@@ -70,7 +70,8 @@ fn check(
         Ok(own) if own.journal == status.uuid => {
             own.check_controller(request.controller)
                 .map_err(|error| JournalStartError::Device { device: device(), error })?;
-            if !own.unfinished && own.epoch >= status.epoch && !request.fresh {
+            let has_been_alone = own.mirrors == 1 || own.epoch >= status.epoch;
+            if !own.unfinished && has_been_alone && !request.fresh {
                 return Err(JournalStartError::MayHoldMore(device()));
             }
             Ok((own.generation, own.epoch))
