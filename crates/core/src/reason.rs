@@ -104,8 +104,12 @@ reasons! {
     WaitedForLock = "waited for another request on the same rows",
     /// The write is in the cache.
     WriteCached = "write taken into the cache",
-    /// A write waits for room in the journal, or until its array may use it.
-    WaitedForJournal = "waited for the journal",
+    /// A write waits for room in the ring of the journal.
+    WaitedForJournal = "waited for room in the journal",
+    /// A write waits because the group that collects is full, and the one before it is still being written.
+    WaitedForJournalWrite = "waited until the journal had written the group before",
+    /// A write waits because the log must never hold more lines than the cache can load again after a crash.
+    WaitedForReplayRoom = "waited because the cache could not load more of the journal again",
     /// What is about to be written is in the journal first.
     RedoLogged = "redo put into the journal",
     /// What is about to be written is in the partial parity log first; the figure is 1 where it is not of whole stripes.

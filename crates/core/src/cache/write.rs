@@ -188,7 +188,8 @@ impl Controller {
         let (number, _) = unit_at(&self.set(set).geometry, at);
         let (start, sectors) = unit_extent(&self.set(set).geometry, number);
         let len = len.min((start + sectors) - at);
-        let len = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { len };
+        let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
+        let len = fits.unwrap_or(Sectors::ZERO);
         let columns = actions.columns.len();
         let (mut taken, mut unit, mut is_full) = (Sectors::ZERO, NONE, false);
         let merged = self.cache.counters.overwritten;
@@ -227,11 +228,7 @@ impl Controller {
             if is_full && self.cache.is_held() {
                 return self.pass_cache(piece, set, at, len);
             }
-            let reason = match (is_full, len.is_zero()) {
-                (true, _) => Reason::WaitedForCache,
-                (false, true) => Reason::WaitedForJournal,
-                (false, false) => Reason::WaitedForDestage,
-            };
+            let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
             return self.wait_for_cache(piece, set, reason, at);
         }
         self.note_cached(set, taken, self.cache.counters.overwritten - merged);
@@ -296,30 +293,28 @@ impl Controller {
         }
     }
 
-    /// How many sectors of an extent the open entry of the journal can take now.
-    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Sectors {
+    /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.
+    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
         let all = self.cache.lines.len();
         let lines = u64::from(all - self.journal.log.lines.min(all));
         // A small cache keeps fewer free: a round is due when half of it is in the log.
         if lines < LINES_AT_ONCE.min(u64::from(all) / 4) {
             // More could not be loaded again.
             self.journal.short = true;
-            return Sectors::ZERO;
+            return Err(Reason::WaitedForReplayRoom);
         }
         let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // Of a small cache so many lines are fewer than one look may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
-        if !self.group_takes(1, first, spare) {
-            return Sectors::ZERO;
-        }
+        self.group_takes(1, first, spare)?;
         let room = self.journal.buffer_sectors - self.journal.open.payload;
         if room >= len {
-            return len;
+            return Ok(len);
         }
         // Whole lines.
         let end = at + room;
-        Sectors(first.max((end.get() - end.get() % LINE_SECTORS).saturating_sub(at.get())))
+        Ok(Sectors(first.max((end.get() - end.get() % LINE_SECTORS).saturating_sub(at.get()))))
     }
 
     /// A line that is about to be written to goes into the open entry; returns where its bytes are to be copied.

@@ -73,7 +73,7 @@ impl Controller {
             return;
         }
         if !self.reserve_room(index) {
-            return self.wait_for_journal(index);
+            return self.wait_for_journal(index, Reason::WaitedForJournal);
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;

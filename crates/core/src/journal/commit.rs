@@ -98,33 +98,36 @@ impl Group {
 }
 
 impl Controller {
-    /// Is there, or can there be, an open group that takes so many records and sectors more? `spare` sectors of the
-    /// ring are to stay free behind it.
-    pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> bool {
+    /// Is there, or can there be, an open group that takes so many records and sectors more? If not, what has to be waited
+    /// for. `spare` sectors of the ring are to stay free behind it.
+    pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> Result<(), Reason> {
         if !self.journal.is_live() {
-            return false;
+            return Err(Reason::WaitedForJournal);
         }
         let journal = &self.journal;
         if journal.free() < journal.group_room() + spare {
             self.journal.short = true;
-            return false;
+            return Err(Reason::WaitedForJournal);
         }
-        if !journal.open.is_used() && !self.open_group() {
-            return false;
+        if !journal.open.is_used() {
+            self.open_group()?;
         }
         let open = &self.journal.open;
-        open.records.len() + records <= JOURNAL_RECORDS_MAX
-            && open.payload.get() + sectors <= self.journal.buffer_sectors.get()
+        let fits = open.records.len() + records <= JOURNAL_RECORDS_MAX
+            && open.payload.get() + sectors <= self.journal.buffer_sectors.get();
+        fits.then_some(()).ok_or(Reason::WaitedForJournalWrite)
     }
 
-    fn open_group(&mut self) -> bool {
+    fn open_group(&mut self) -> Result<(), Reason> {
         let journal = &mut self.journal;
         // One that a silent drive may still read is not used again before it has answered.
         let mut buffers = journal.buffers.iter().zip(journal.held);
-        let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else { return false };
+        let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else {
+            return Err(Reason::WaitedForJournalWrite);
+        };
         if !journal.log.has_room(2) {
             journal.short = true;
-            return false;
+            return Err(Reason::WaitedForJournal);
         }
         let ring = journal.ring();
         let (mut position, mut wrap) = (journal.head, None);
@@ -138,7 +141,7 @@ impl Controller {
         journal.log.push(Entry { position: position.0, sectors: 0, pins: 0, lines: 0, waiting: 0 });
         let open = &mut journal.open;
         (open.sequence, open.position, open.wrap, open.buffer) = (sequence, position, wrap, buffer);
-        true
+        Ok(())
     }
 
     /// Put a line's part of a write into the open group, which takes it: a record of its own, or (not `first`) more
@@ -485,10 +488,10 @@ impl Controller {
         self.wake_replay();
     }
 
-    /// An operation waits for room in the journal.
-    pub(crate) fn wait_for_journal(&mut self, index: u32) {
+    /// An operation waits for the journal, for this reason.
+    pub(crate) fn wait_for_journal(&mut self, index: u32, reason: Reason) {
         let (stripe, used) = (self.ops[index].stripe.0, narrow(Sectors(self.journal.log.used)));
-        self.explain_op(index, Reason::WaitedForJournal, stripe, used);
+        self.explain_op(index, reason, stripe, used);
         self.journal_ops.push(index);
     }
 }

@@ -217,8 +217,8 @@ impl Controller {
             settled = SlotSet::EMPTY;
         }
         let records = needed + settled.len() as usize;
-        if !self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
-            self.wait_for_journal(index);
+        if let Err(reason) = self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
+            self.wait_for_journal(index, reason);
             return false;
         }
         let array = self.set(set).journal.index;
@@ -372,8 +372,8 @@ impl Controller {
     fn log_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = self.ops[index];
         let fragments = self.fragments_of(&op);
-        if !self.group_takes(fragments + 1, op.len.get(), 0) {
-            self.wait_for_journal(index);
+        if let Err(reason) = self.group_takes(fragments + 1, op.len.get(), 0) {
+            self.wait_for_journal(index, reason);
             return false;
         }
         let array = self.set(op.set).journal.index;

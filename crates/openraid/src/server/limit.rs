@@ -95,18 +95,31 @@ pub struct Figures {
     pub journal: Vec<DriveFigures>,
     /// Share of the time that the thread worked, per mille.
     pub processor: u64,
-    /// Waits: for memory, for the cache, for the journal, for other requests.
+    /// Waits: for memory, for room in the cache, for the journal, for other requests.
     pub memory: u64,
     /// See `memory`.
     pub cache: u64,
     /// See `memory`.
-    pub logged: u64,
+    pub logged: LogWaits,
     /// See `memory`.
     pub locks: u64,
+    /// How much of the journal's ring is taken, in per cent.
+    pub fill: u64,
     /// Does something run in the background?
     pub background: bool,
     /// Is every write acknowledged by the members?
     pub through: bool,
+}
+
+/// What was waited for where something was to go into the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogWaits {
+    /// Room in its ring.
+    pub room: u64,
+    /// The entry before, on its way to the device.
+    pub device: u64,
+    /// A cache that could load more of it again.
+    pub cache: u64,
 }
 
 impl Server {
@@ -188,8 +201,13 @@ fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Opti
         processor: per_mille(now.worked.get().saturating_sub(before.worked.get()), window.get()),
         memory: waits(Reason::WaitedForHostFrames) + waits(Reason::WaitedForFrames),
         cache: waits(Reason::WaitedForCache),
-        logged: waits(Reason::WaitedForJournal),
+        logged: LogWaits {
+            room: waits(Reason::WaitedForJournal),
+            device: waits(Reason::WaitedForJournalWrite),
+            cache: waits(Reason::WaitedForReplayRoom),
+        },
         locks: waits(Reason::WaitedForLock),
+        fill: now.journal.as_ref().map_or(0, |journal| per_mille(journal.used.get(), journal.ring.get()) / 10),
         background: own.clone().any(|view| view.status.task.as_ref().is_some_and(|task| !task.paused)),
         through: new.status.policy.write_cache == openraid_core::admin::WriteCache::Through,
     })
@@ -244,7 +262,7 @@ pub fn judge(name: &str, figures: &Figures) -> LimitModel {
         mean_ns: figures.mean.get(),
         waits_for_memory: figures.memory,
         waits_for_cache: figures.cache,
-        waits_for_journal: figures.logged,
+        waits_for_journal: figures.logged.room + figures.logged.device + figures.logged.cache,
         waits_for_others: figures.locks,
         parts: parts.chain([processor]).collect(),
     }
@@ -296,22 +314,8 @@ fn verdict(figures: &Figures) -> Verdict {
     if let Some(member) = member.filter(|member| member.busy / 10 >= BUSY) {
         return busiest(figures, member);
     }
-    if share(figures.logged, figures.writes) >= CACHE_WAITS && figures.logged >= figures.cache {
-        return Verdict {
-            part: "journal",
-            what: format!("the journal has no room: writes waited for it {} times", figures.logged),
-            knob:
-                "a larger journal (openraid journal create --size): three times the cache is plenty; a smaller --cache \
-                   needs less of it; otherwise more or faster members"
-                    .into(),
-        };
-    }
-    if share(figures.cache, figures.writes) >= CACHE_WAITS {
-        return Verdict {
-            part: "cache",
-            what: format!("the cache is full of dirty data: writes waited for room {} times", figures.cache),
-            knob: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members".into(),
-        };
+    if let Some(found) = by_cached_writes(figures) {
+        return found;
     }
     if share(figures.locks, figures.requests) >= LOCK_WAITS {
         return Verdict {
@@ -321,6 +325,52 @@ fn verdict(figures: &Figures) -> Verdict {
         };
     }
     by_depth(figures, member)
+}
+
+/// What writes wait for on their way into the cache and the journal: whatever it was most often, if it was often enough.
+fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
+    let LogWaits { room, device, cache: reload } = figures.logged;
+    let most = room.max(device).max(reload).max(figures.cache);
+    if most * 100 / figures.writes.max(1) < CACHE_WAITS {
+        return None;
+    }
+    Some(if most == room {
+        Verdict {
+            part: "journal",
+            what: format!(
+                "the journal has no room: writes waited for it {room} times; {} % of its ring is taken, and the rest is \
+                 kept for bringing what is dirty to the members",
+                figures.fill
+            ),
+            knob:
+                "a larger journal (openraid journal create --size): three times the cache is plenty; a smaller --cache \
+                   needs less of it; otherwise more or faster members"
+                    .into(),
+        }
+    } else if most == device {
+        Verdict {
+            part: "journal",
+            what: format!("the journal's device: writes waited {device} times until it had the entry before theirs"),
+            knob: "a faster device for the journal; a larger one does not help".into(),
+        }
+    } else if most == reload {
+        Verdict {
+            part: "cache",
+            what: format!(
+                "the cache is small for a journal: writes waited {reload} times because it could not load more of the \
+                 log again after a crash; {} % of the journal's ring is taken",
+                figures.fill
+            ),
+            knob: "serve with a larger --cache; a larger journal does not help; otherwise more or faster members"
+                .into(),
+        }
+    } else {
+        Verdict {
+            part: "cache",
+            what: format!("the cache is full of dirty data: writes waited for room {most} times"),
+            knob: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members".into(),
+        }
+    })
 }
 
 /// No client asks: what the members do all the same.
@@ -451,10 +501,6 @@ mod tests {
         assert_eq!(part(&hungry), "memory");
         assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
         assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
-        let crowded = Figures { writes: 100, cache: 3, logged: 50, ..figures() };
-        assert_eq!(part(&crowded), "journal");
-        assert!(judge("data", &crowded).knob.contains("larger journal"));
-        assert_eq!(part(&Figures { cache: 60, ..crowded }), "cache");
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
         let idle = Figures { requests: 0, inside: 0, ..figures() };
         assert_eq!(part(&idle), "nothing");
@@ -463,5 +509,33 @@ mod tests {
         let resting = Figures { members: Vec::new(), ..idle };
         assert!(judge("data", &resting).text.contains("no client asks for anything; in the last"));
         assert_eq!(LimitModel::unknown().part, "unknown");
+    }
+
+    #[test]
+    fn a_full_ring_a_slow_device_and_a_small_cache_are_told_apart() {
+        let waits = |room, device, cache| LogWaits { room, device, cache };
+        let writes = Figures { writes: 100, cache: 3, ..figures() };
+        let full = judge("data", &Figures { logged: waits(50, 4, 0), fill: 97, ..writes.clone() });
+        assert_eq!((full.part.as_str(), full.waits_for_journal), ("journal", 54));
+        assert!(full.text.contains("waited for it 50 times; 97 % of its ring is taken"), "{}", full.text);
+        assert!(full.knob.starts_with("a larger journal"), "{}", full.knob);
+        // The ring is empty: more of it helps nobody.
+        let small = judge("data", &Figures { logged: waits(0, 4, 50), fill: 0, ..writes.clone() });
+        assert_eq!((small.part.as_str(), small.waits_for_journal), ("cache", 54));
+        assert!(small.text.contains("0 % of the journal's ring is taken"), "{}", small.text);
+        assert!(
+            small.knob.starts_with("serve with a larger --cache; a larger journal does not help"),
+            "{}",
+            small.knob
+        );
+        let slow = judge("data", &Figures { logged: waits(4, 50, 0), fill: 1, ..writes.clone() });
+        assert_eq!(slow.part, "journal");
+        assert!(slow.knob.starts_with("a faster device"), "{}", slow.knob);
+        let dirty = Figures { cache: 60, logged: waits(50, 4, 20), fill: 97, ..writes.clone() };
+        assert!(judge("data", &dirty)
+            .text
+            .contains("the cache is full of dirty data: writes waited for room 60 times"));
+        // Of a hundred writes nine waits are too few to name what they waited for.
+        assert_eq!(judge("data", &Figures { logged: waits(9, 9, 9), ..writes }).part, "clients");
     }
 }
