@@ -106,12 +106,18 @@ reasons! {
     WriteCached = "write taken into the cache",
     /// A write waits for room in the ring of the journal.
     WaitedForJournal = "waited for room in the journal",
+    /// A write waits until journal and members say that the journal promises writes of its array.
+    WaitedForJournalStart = "waited until the journal may promise writes of the array",
+    /// A write waits until nothing is promised any more to an array whose policy does not ask for it, or that cannot have it.
+    WaitedForJournalEnd = "waited until the journal holds nothing for the array any more",
     /// A write waits because the group that collects is full, and the one before it is still being written.
     WaitedForJournalWrite = "waited until the journal had written the group before",
     /// A write waits because the log must never hold more lines than the cache can load again after a crash.
     WaitedForReplayRoom = "waited because the cache could not load more of the journal again",
     /// What is about to be written is in the journal first.
     RedoLogged = "redo put into the journal",
+    /// A write waits until what the partial parity log covers is on the members, and it may be written over.
+    WaitedForPartialParityLog = "waited until the partial parity log could be written over",
     /// What is about to be written is in the partial parity log first; the figure is 1 where it is not of whole stripes.
     PartialParityLogged = "recorded in the partial parity log first",
     /// The journal promises this write.

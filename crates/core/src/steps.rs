@@ -8,6 +8,7 @@
 //! ```text
 //!  Request 7: Arrived, Received, Cached(unit 3), Replied
 //!  Op 12:     Made(request 7), Granted, Planned, Asked*, Ended*, Computing, Computed, Logged, Durable, Asked*, ...
+//!             (with a partial parity log its reason, Durable, instead of Logged, Durable)
 //!  Op 19:     Made(unit 3), ...                                   (later: the destage)
 //!  Entry 5:   Sealed, Ended, Durable                              (of the journal)
 //! ```
@@ -220,7 +221,7 @@ pub enum What {
         /// Records in it.
         records: u32,
     },
-    /// The entry is durable.
+    /// The entry is durable; of an operation, what it has in the journal or the partial parity log.
     Durable,
     /// A part of what was read goes to the host.
     Sending {

@@ -148,6 +148,47 @@ fn a_cached_write_is_acknowledged_first_and_its_story_goes_on_with_the_destage()
     server.stop();
 }
 
+/// The one step of a story that begins so, as it is seen; its time is told, and the words that it has.
+#[track_caller]
+fn step_with_time(story: &Value, seen_as: &str, words: &str) {
+    let steps = story["steps"].as_array().expect("steps");
+    let own: Vec<&Value> =
+        seen(story, 0).iter().zip(steps).filter(|(line, _)| *line == seen_as).map(|own| own.1).collect();
+    assert_eq!(own.len(), 1, "{seen_as}: {story:#}");
+    assert!(own[0]["took_ns"].as_u64().is_some_and(|took| took > 0), "{story:#}");
+    assert_eq!(own[0]["text"], words);
+}
+
+#[test]
+fn a_record_in_the_partial_parity_log_is_told_with_its_time() {
+    let lab = Lab::new("explain-ppl");
+    lab.line("create data --level 5 --consistency-policy ppl --assume-clean --file-size 16M d0 d1 d2 d3").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.line("explain data --record on").expect(0);
+    for (turn, offset) in [0, 4096].into_iter().enumerate() {
+        ask(&lab, &server, &[(WRITE, offset, &[7; 4096])]);
+        let told = story(&lab, "last");
+        step_with_time(&told, "logged PartialParityLogged", "recorded in the partial parity log first");
+        if turn == 1 {
+            let words = "waited until the partial parity log could be written over";
+            step_with_time(&told, "wait WaitedForPartialParityLog", words);
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn the_first_write_with_a_journal_tells_how_long_it_waited_for_it() {
+    let lab = Lab::new("explain-journal");
+    lab.line("journal create --size 8M j0").expect(0);
+    let (server, _) = served(&lab, &["--journal", "j0", "--consistency-policy", "controller-journal"]);
+    lab.line("explain data --record on").expect(0);
+    ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
+    let words = "waited until the journal may promise writes of the array";
+    step_with_time(&story(&lab, "last"), "wait WaitedForJournalStart", words);
+    server.stop();
+}
+
 #[test]
 fn stories_are_followed_as_they_end_and_nothing_is_kept_when_nobody_does() {
     let lab = Lab::new("explain-follow");

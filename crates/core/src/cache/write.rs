@@ -65,8 +65,8 @@ impl Controller {
             return self.read_from_cache(piece, set, at, len, actions);
         }
         let promises = self.wants_journal(set);
-        // One that is not wanted any more comes to its end only if nothing is added to it.
-        if (promises && !self.is_journal_ready(set)) || (!promises && self.is_session_ending(set)) {
+        if let Some(reason) = self.session_wait(set, promises) {
+            self.note_wait(piece, set, reason, at);
             self.cache_waiters.push_other(piece);
             return Cached::Waits;
         }
@@ -82,6 +82,15 @@ impl Controller {
             Promise::Through => {}
         }
         self.pass_cache(piece, set, at, len)
+    }
+
+    /// Why a write has to wait for the session of its set with the journal, if it has to.
+    fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
+        if promises {
+            return (!self.is_journal_ready(set)).then_some(Reason::WaitedForJournalStart);
+        }
+        // One that is not wanted any more comes to its end only if nothing is added to it.
+        self.is_session_ending(set).then_some(Reason::WaitedForJournalEnd)
     }
 
     /// A write goes past the cache, when nothing dirty is in its way any more.
@@ -243,11 +252,16 @@ impl Controller {
         Cached::Taken
     }
 
-    /// A piece waits. It is tried again whenever there may be room, and that is one wait all the same.
-    fn wait_for_cache(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+    /// A piece waits, and this is why. It is tried again whenever that may be over, and that is one wait all the same.
+    fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
         if self.pieces[piece].waits.replace(reason) != Some(reason) {
             self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
         }
+    }
+
+    /// A piece waits for room.
+    fn wait_for_cache(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+        self.note_wait(piece, set, reason, at);
         self.cache.draining = true;
         match reason {
             Reason::WaitedForCache => self.push_line_waiter(piece),

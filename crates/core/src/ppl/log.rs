@@ -15,6 +15,7 @@ use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
+use crate::steps::What;
 
 impl Controller {
     // ---- the record of an operation
@@ -63,10 +64,14 @@ impl Controller {
             Partial::Due => {
                 let slot = self.parity_of(&op).p_slot(op.stripe);
                 self.ops[index].partial = Partial::Waiting;
-                self.explain(op.set, Reason::PartialParityLogged, op.stripe.0, u32::from(op.has_partial));
                 let ppl = self.set_mut(op.set).ppl.as_mut().expect("who needs a record has a log");
-                ppl.logs[slot.index()].waiting.push(index);
+                let log = &mut ppl.logs[slot.index()];
+                log.waiting.push(index);
+                let waits = log.state != LogState::Free;
                 self.ppl_due = true;
+                if waits {
+                    self.explain_op(index, Reason::WaitedForPartialParityLog, op.stripe.0, 0);
+                }
                 false
             }
         }
@@ -218,6 +223,7 @@ impl Controller {
             }
             self.log_mut(id, slot).waiting.pop();
             self.log_mut(id, slot).flying.push(index);
+            self.explain_op(index, Reason::PartialParityLogged, op.stripe.0, u32::from(op.has_partial));
             header.push(self.entry_of(&op)).expect("fewer than fit");
             if op.has_partial {
                 self.write_partial(id, slot, keepers, &op, payload, actions);
@@ -267,6 +273,7 @@ impl Controller {
         log.state = if flying.is_empty() { LogState::Free } else { LogState::Covering };
         for index in flying.drain(..) {
             self.ops[index].partial = Partial::Logged;
+            self.tell_op(index, || What::Durable);
             self.ready.push(index);
         }
         let log = self.log_mut(id, slot);

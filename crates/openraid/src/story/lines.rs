@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use openraid_core::events::RequestKind;
+use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
 use openraid_core::steps::{For, OpName, Step, What, Who};
 use openraid_units::{Instant, Sectors};
@@ -216,11 +217,17 @@ impl Teller<'_> {
         }
     }
 
-    fn reason(&mut self, step: &Step, reason: openraid_core::reason::Reason, figure: u32) {
-        let waits = reason.name().starts_with("WaitedFor");
-        let text = if figure > 0 { format!("{} ({figure})", reason.text()) } else { reason.text().into() };
-        self.line(step, if waits { "wait" } else { "reason" }, text).reason = Some(reason.name().into());
-        if waits {
+    fn reason(&mut self, step: &Step, reason: Reason, figure: u32) {
+        // The record goes to the members that keep it, and the operation waits until it is durable.
+        let word = match reason {
+            Reason::PartialParityLogged => "logged",
+            _ if reason.name().starts_with("WaitedFor") => "wait",
+            _ => "reason",
+        };
+        let shows = figure > 0 && reason != Reason::PartialParityLogged;
+        let text = if shows { format!("{} ({figure})", reason.text()) } else { reason.text().into() };
+        self.line(step, word, text).reason = Some(reason.name().into());
+        if word != "reason" {
             self.waits.insert(step.who, self.lines.len() - 1);
         }
     }

@@ -210,6 +210,10 @@ impl World {
     pub fn controller(&self) -> &Controller {
         &self.controller
     }
+    /// Keep the last steps of requests from now on, to be found in the engine.
+    pub fn keep_steps(&mut self, count: u32) {
+        self.controller.keep_steps(count);
+    }
     /// The limits of the engine.
     #[must_use]
     pub fn limits(&self) -> &Limits {
