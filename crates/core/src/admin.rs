@@ -484,6 +484,19 @@ pub enum Health {
     Failed,
 }
 
+/// What is to be told of a write-intent bitmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BitmapStatus {
+    /// Regions that may differ.
+    pub marked: u64,
+    /// Regions in all.
+    pub regions: u64,
+    /// Pages in which md would keep counters for them, those with a marked region and all: what /proc/mdstat shows.
+    pub pages: (u64, u64),
+    /// What a region covers.
+    pub chunk: Sectors,
+}
+
 /// Everything there is to tell of a set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayStatus {
@@ -510,8 +523,8 @@ pub struct ArrayStatus {
     pub events: u64,
     /// Parity or copies are consistent below this; `Sectors::MAX` when everywhere.
     pub consistent_to: Sectors,
-    /// Bitmap bits set and in all, if it has a bitmap.
-    pub bitmap: Option<(u64, u64)>,
+    /// The bitmap, if it has one.
+    pub bitmap: Option<BitmapStatus>,
     /// Decisions counted.
     pub reasons: Vec<(Reason, u64)>,
     /// Host requests: reads, writes, flushes, others.

@@ -343,6 +343,15 @@ pub struct BitmapModel {
     pub marked: u64,
     /// Regions in all.
     pub regions: u64,
+    /// What a region covers.
+    #[serde(default)]
+    pub chunk_bytes: u64,
+    /// Pages of counters that md would have in memory for it, and those of them with a marked region.
+    #[serde(default)]
+    pub pages: u64,
+    /// See `pages`.
+    #[serde(default)]
+    pub pages_marked: u64,
 }
 
 /// What the journal is to an array whose writes it is to promise, or still holds.

@@ -345,6 +345,19 @@ fn the_form_of_mdstat_is_that_of_the_kernel() {
     let text = lab.line("show data --mdstat").expect(1).text();
     assert!(text.contains("d2[4](F)") && text.contains("[4/3] [UU_U]"), "{text}");
     server.stop();
+    let (lab, server, _) = served("--bitmap internal");
+    lab.wait_for("data", |array| array["bitmap"]["marked"] == 0);
+    let chunk = lab.line("examine d0 --json").expect(0).json()["members"][0]["bitmap"]["chunk_bytes"].as_u64();
+    let kib = chunk.expect("it has a bitmap") / 1024;
+    let text = lab.line("show data --mdstat").expect(0).text();
+    let expected = format!(" [4/4] [UUUU]\n      bitmap: 0/1 pages [0KB], {kib}KB chunk\n\nunused devices");
+    assert!(text.contains(&expected), "{text}");
+    support::ask(&lab, &server, &[(support::WRITE, 0, &[7; 4096])]);
+    let text = lab.line("show data --mdstat").expect(0).text();
+    assert!(text.contains(&format!("      bitmap: 1/1 pages [4KB], {kib}KB chunk\n")), "{text}");
+    let text = lab.line("show data").expect(0).text();
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["policy", "bitmap"])), "{text}");
+    server.stop();
 }
 
 #[test]

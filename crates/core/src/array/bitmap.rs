@@ -8,10 +8,14 @@
 use alloc::vec::Vec;
 use openraid_units::Sectors;
 
+use crate::admin::BitmapStatus;
+
 /// Bytes of one page of the bitmap area; what is written at once.
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// The header in front of the bits.
 const HEADER_BYTES: usize = 256;
+/// Regions whose counters of 16 bits md keeps in one page of memory.
+const COUNTERS_PER_PAGE: u64 = 2048;
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Part {
@@ -86,9 +90,21 @@ impl Bitmap {
         this
     }
 
-    /// Bits that are set, and all bits.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.set_bits, self.bits)
+    /// What is to be told of it.
+    pub(crate) fn status(&self) -> BitmapStatus {
+        let pages = self.bits.div_ceil(COUNTERS_PER_PAGE);
+        let used = (0..pages).filter(|page| self.is_any_set(page * COUNTERS_PER_PAGE, COUNTERS_PER_PAGE)).count();
+        BitmapStatus { marked: self.set_bits, regions: self.bits, pages: (used as u64, pages), chunk: self.chunk }
+    }
+
+    /// Is one of so many bits set, from one on that begins a byte?
+    fn is_any_set(&self, from: u64, count: u64) -> bool {
+        let to = (from + count).min(self.bits);
+        (from..to).step_by(8).any(|bit| {
+            // Behind the last bit the byte says nothing.
+            let own = u8::MAX >> 8u64.saturating_sub(to - bit);
+            self.image[self.place(bit).0] & own != 0
+        })
     }
 
     #[allow(clippy::cast_possible_truncation)] // checked against `bits`
@@ -300,7 +316,8 @@ mod tests {
     fn a_write_waits_until_its_page_is_on_every_member() {
         let mut map = bitmap(100_000);
         assert!(!map.begin(0, 16), "two bits, not yet durable");
-        assert_eq!(map.counts(), (2, 100_000));
+        let status = map.status();
+        assert_eq!((status.marked, status.regions, status.pages), (2, 100_000, (1, 49)));
         let page = map.next_page().unwrap();
         assert_eq!(page, 0);
         assert_eq!(map.page(0)[HEADER_BYTES], 0b11);
@@ -310,6 +327,9 @@ mod tests {
         assert!(map.page_written(page) && map.is_durable(0, 16));
         assert!(map.begin(8, 9), "a second write of the same part goes on at once");
         assert!(!map.begin(8 * 50_000, 8 * 50_000 + 1), "another page");
+        assert_eq!(map.status().pages, (2, 49));
+        assert!(!map.begin(8 * 99_999, 8 * 100_000), "the last region");
+        assert_eq!(map.status().pages, (3, 49));
     }
 
     #[test]

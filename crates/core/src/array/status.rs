@@ -58,7 +58,7 @@ impl Controller {
             active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),
             events: metadata.map_or(0, |m| m.common.events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
-            bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(super::bitmap::Bitmap::counts),
+            bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(super::bitmap::Bitmap::status),
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.requests,
             bytes: array.bytes,

@@ -3,7 +3,7 @@
 use openraid_units::Bytes;
 
 use super::table::Table;
-use crate::model::{ArrayModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
+use crate::model::{ArrayModel, BitmapModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{human, human_rate, human_seconds};
 
 pub use openraid_core::news::VOLATILE;
@@ -182,6 +182,9 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
         facts.row(["task", &task_line(task)]);
     }
     facts.row(["consistency", &consistency(set)]);
+    if let Some(policy) = &set.consistency_policy {
+        facts.row(["policy", policy]);
+    }
     if let Some(bitmap) = &set.bitmap {
         facts.row(["bitmap", &format!("{} of {} regions marked", bitmap.marked, bitmap.regions)]);
     }
@@ -287,6 +290,9 @@ fn mdstat_set(set: &ArrayModel) -> String {
     if let Some(task) = &set.task {
         text.push_str(&mdstat_task(task));
     }
+    if let Some(bitmap) = &set.bitmap {
+        text.push_str(&mdstat_bitmap(bitmap));
+    }
     text.push('\n');
     text
 }
@@ -306,6 +312,17 @@ fn algorithm(level: &str, layout: Option<&str>) -> u32 {
     let level = openraid_format::level_from_word(level);
     let number = level.and_then(|level| openraid_format::layout_from_word(level, layout?));
     number.unwrap_or(0)
+}
+
+/// md counts the pages of its counters that are in memory: those in which a region is marked.
+fn mdstat_bitmap(bitmap: &BitmapModel) -> String {
+    const PAGE_KIB: u64 = 4;
+    let BitmapModel { chunk_bytes, pages, pages_marked, .. } = bitmap;
+    let chunk = match chunk_bytes / 1024 {
+        0 => format!("{chunk_bytes}B"),
+        kib => format!("{kib}KB"),
+    };
+    format!("      bitmap: {pages_marked}/{pages} pages [{}KB], {chunk} chunk\n", pages_marked * PAGE_KIB)
 }
 
 fn mdstat_task(task: &TaskModel) -> String {

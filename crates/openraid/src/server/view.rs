@@ -1,8 +1,8 @@
 //! What the service tells, in the words and with the names that people have.
 
 use openraid_core::admin::{
-    ArrayStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskKind, TaskStatus, Unprotected,
-    WriteCache,
+    ArrayStatus, BitmapStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskKind, TaskStatus,
+    Unprotected, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::slots::SlotSet;
@@ -180,7 +180,7 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         survives: superblock.map_or(0, |s| losses_left(s, &own.members)),
         active: own.active,
         consistent_to_bytes: (own.consistent_to != Sectors::MAX).then(|| own.consistent_to.bytes().get()),
-        bitmap: own.bitmap.map(|(marked, regions)| BitmapModel { marked, regions }),
+        bitmap: own.bitmap.map(bitmap_model),
         consistency_policy: consistency_policy(own, superblock).map(|word| word.text().into()),
         journal: protection(view),
         events: own.events,
@@ -200,12 +200,19 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
     }
 }
 
+fn bitmap_model(own: BitmapStatus) -> BitmapModel {
+    let (pages_marked, pages) = own.pages;
+    let chunk_bytes = own.chunk.bytes().get();
+    BitmapModel { marked: own.marked, regions: own.regions, chunk_bytes, pages, pages_marked }
+}
+
 fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> Option<ConsistencyWord> {
     let superblock = superblock?;
-    if status.policy.write_cache == WriteCache::Journal {
-        Some(ConsistencyWord::ControllerJournal)
-    } else if superblock.ppl().is_some() {
+    // An array with a partial parity log has no journal, whatever its policy asks for.
+    if superblock.ppl().is_some() {
         Some(ConsistencyWord::Ppl)
+    } else if status.policy.write_cache == WriteCache::Journal {
+        Some(ConsistencyWord::ControllerJournal)
     } else if status.bitmap.is_some() {
         Some(ConsistencyWord::Bitmap)
     } else {
