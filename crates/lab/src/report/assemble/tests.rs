@@ -377,3 +377,13 @@ fn repetitions_are_one_line_of_a_distribution_and_bands_are_explained_only_where
     assert!(page(&bars).contains("Bands and whiskers"));
     assert!(crate::report::is_report(page(&bars).as_bytes()) && !crate::report::is_report(b"<html>"));
 }
+
+#[test]
+fn methods_with_one_figure_of_one_target_are_in_the_summary() {
+    let chapters = [chapter("response-time", &["single"]), chapter("low-level", &["single"])];
+    let wanted = [
+        "Response time. How long does reading one sector take? single: 5.00 ms.",
+        "Access time, rate, processor share. How long does an access take? single: 5.00 ms.",
+    ];
+    assert_eq!(review("All", vec![], &chapters, &[]).summary, wanted);
+}

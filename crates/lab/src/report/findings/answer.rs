@@ -1,7 +1,7 @@
 //! The answer of a chart as one sentence: who is best, where, and by how much.
 
 use super::super::bars::sorted;
-use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series};
+use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Unit};
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
@@ -274,11 +274,17 @@ fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
 fn of_bars(bars: &Bars) -> String {
     let (order, _) = sorted(bars);
     let known: Vec<_> = order.into_iter().filter(|bar| bar.value.y.is_finite()).collect();
-    let [first, .., last] = known.as_slice() else { return String::new() };
+    let (unit, name) = (&bars.value.unit, &bars.value.name);
+    let (first, last) = match known.as_slice() {
+        [] => return String::new(),
+        [one] if *unit == Unit::None => return format!("{}: {name} of {}.", one.subject, value(unit, one.value.y)),
+        [one] => return format!("{}: {}.", one.subject, value(unit, one.value.y)),
+        [first, .., last] => (first, last),
+    };
     if bars.value.better == Better::Neither {
         return String::new();
     }
-    let (unit, top) = (&bars.value.unit, first.value.y);
+    let top = first.value.y;
     let is_level = |bar: &&&Bar| (bar.value.y - top).abs() <= TIE * top.abs();
     if is_level(&last) {
         return format!("All are level, from {} to {}.", value(unit, top), value(unit, last.value.y));

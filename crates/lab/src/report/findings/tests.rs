@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::data::{
-    Axis, Cell, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
+    Axis, Bar, Bars, Cell, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
 };
 
 fn depth() -> Axis {
@@ -299,4 +299,26 @@ fn every_leader_between_the_first_and_the_last_is_named() {
     let wanted = "The lead changes 5 times: RAID 1 x2 at first (100 MB/s at 1 outstanding), RAID 0 x2 in the end (100 \
                   MB/s at 32 outstanding, 2.0 times RAID 1 x2).";
     assert_eq!(many, wanted);
+}
+
+fn bars(value: Axis, bars: &[(&str, f64)]) -> Bars {
+    let bar = |&(name, y): &(&str, f64)| match Subject::parse(name) {
+        Some(subject) => Bar { subject, value: Point::exact(0.0, y) },
+        None => Bar { subject: Subject::new(Level::Single, 1).named(name), value: Point::exact(0.0, y) },
+    };
+    Bars { value, bars: bars.iter().map(bar).collect(), formula: String::new() }
+}
+
+fn response() -> Axis {
+    Axis::new("mean response", Unit::named("ms"), Scale::Linear).better(Better::Lower)
+}
+
+#[test]
+fn one_bar_alone_is_its_own_answer() {
+    let answer = |value, all: &[(&str, f64)]| answer(&Chart::Bars(bars(value, all)));
+    assert_eq!(answer(response(), &[("real.img", 0.439)]), "real.img: 0.439 ms.");
+    assert_eq!(answer(response(), &[("real.img", 0.439), ("single", f64::NAN)]), "real.img: 0.439 ms.");
+    let rating = Axis::new("rating R1", Unit::None, Scale::Linear).better(Better::Higher);
+    assert_eq!(answer(rating, &[("raid5x4", 512.0)]), "RAID 5 x4: rating R1 of 512.");
+    assert_eq!(answer(response(), &[]), "");
 }
