@@ -287,7 +287,9 @@ fn of_bars(bars: &Bars) -> String {
     let top = first.value.y;
     let is_level = |bar: &&&Bar| (bar.value.y - top).abs() <= TIE * top.abs();
     if is_level(&last) {
-        return format!("All are level, from {} to {}.", value(unit, top), value(unit, last.value.y));
+        let (from, to) = (value(unit, top), value(unit, last.value.y));
+        let words = if from == to { format!("with {from}") } else { format!("from {from} to {to}") };
+        return format!("All are level, {words}.");
     }
     let level = known.iter().take_while(is_level);
     let names: Vec<String> = level.map(|bar| bar.subject.to_string()).collect();

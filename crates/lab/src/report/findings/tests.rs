@@ -322,3 +322,10 @@ fn one_bar_alone_is_its_own_answer() {
     assert_eq!(answer(rating, &[("raid5x4", 512.0)]), "RAID 5 x4: rating R1 of 512.");
     assert_eq!(answer(response(), &[]), "");
 }
+
+#[test]
+fn level_bars_with_one_figure_name_it_once() {
+    let answer = |all: &[(&str, f64)]| answer(&Chart::Bars(bars(response(), all)));
+    assert_eq!(answer(&[("single", 7.841), ("raid0x2", 7.842)]), "All are level, with 7.84 ms.");
+    assert_eq!(answer(&[("single", 7.9), ("raid0x2", 7.84)]), "All are level, from 7.84 ms to 7.90 ms.");
+}
