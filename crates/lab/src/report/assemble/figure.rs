@@ -51,7 +51,7 @@ impl Figure {
             Self::Mbps => ("speed", Unit::named("MB/s"), Better::Higher),
             Self::MeanMs => ("mean response", Unit::named("ms"), Better::Lower),
             Self::Score => ("score", Unit::named("kB/s"), Better::Higher),
-            Self::HostCpu => ("of the host's processor", Unit::Percent, Better::Lower),
+            Self::HostCpu => ("share of the host's processor", Unit::Percent, Better::Lower),
         };
         Axis::new(name, unit, Scale::Linear).better(better)
     }

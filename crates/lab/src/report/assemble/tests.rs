@@ -387,3 +387,9 @@ fn methods_with_one_figure_of_one_target_are_in_the_summary() {
     ];
     assert_eq!(review("All", vec![], &chapters, &[]).summary, wanted);
 }
+
+#[test]
+fn bars_are_sorted_by_something_that_has_a_name() {
+    let page = text::render(&review("All", vec![], &[chapter("low-level", &["single", "raid0x2"])], &[]), 100);
+    assert!(page.contains("Sorted by share of the host's processor, lowest first"), "{page}");
+}
