@@ -4,6 +4,7 @@ use openraid_lab::cell::{
     measure, run_cell, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
 };
 use openraid_lab::load::{one_size, AccessSpec, Manner};
+use openraid_lab::method::{find, Suite};
 use openraid_lab::run::{fingerprint, Outcome, Store};
 use openraid_lab::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
 use openraid_models::Library;
@@ -21,6 +22,20 @@ fn equal_cells_have_equal_bytes_and_seeds_matter() {
     let bytes = |cell: &CellSpec| serde_json::to_string(&run_cell(&library, cell).unwrap()).unwrap();
     assert_eq!(bytes(&cell), bytes(&cell));
     assert_ne!(bytes(&cell), bytes(&CellSpec { seed: 2, ..cell.clone() }));
+}
+
+#[test]
+fn a_larger_cache_is_measured_when_it_is_steady_too() {
+    let library = Library::builtin();
+    let suite = Suite::new("3ware-9650se", vec!["single".parse().unwrap()], Effort::QUICK, 1);
+    let database = |cell: &CellSpec| cell.pattern == Pattern::Database && cell.axes.cache_mib >= Some(256);
+    let cells = find("cache-sizes").unwrap().cells(&suite).into_iter().filter(database);
+    let results: Vec<_> = cells.map(|cell| run_cell(&library, &cell).unwrap()).collect();
+    assert!(results.len() == 3 && results.iter().all(|result| !result.is_unsteady()));
+    // What the load leaves in the cache is a few MB: more room than that makes no difference.
+    for larger in &results[1..] {
+        assert!((larger.iops / results[0].iops - 1.0).abs() < 0.05, "{} and {}", larger.iops, results[0].iops);
+    }
 }
 
 #[test]

@@ -264,6 +264,7 @@ impl Chance {
         } else {
             Point::spread(x, y, y * (1.0 - self.share() / 5.0), self.value(), 3)
         };
+        let point = Point { unsteady: self.one_in(8), ..point };
         if self.one_in(2) {
             return point;
         }

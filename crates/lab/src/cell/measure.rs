@@ -11,7 +11,7 @@ use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, Tr
 use super::error::CellError;
 use super::pattern::Pattern;
 use super::plan::Plan;
-use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
+use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
@@ -295,7 +295,7 @@ fn warm<T: Target + ?Sized>(
         }
     }
     let took = target.now().since(begun);
-    let words = if steadiness.reached() { "steady" } else { "NOT steady" };
+    let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
     notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.dirty));
     Ok(Warmth::Done)
 }

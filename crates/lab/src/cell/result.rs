@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Percentiles that a summary holds.
 pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
+/// What the note of a warm-up says that came to its limit before the load was steady.
+pub(super) const NOT_STEADY: &str = "NOT steady";
+
 /// Latency in numbers. All times in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LatencySummary {
@@ -132,6 +135,12 @@ impl CellResult {
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         self.latency.mean_ns / 1e6
+    }
+
+    /// Was the load still changing when its figures were taken? Then they may be too high or too low.
+    #[must_use]
+    pub fn is_unsteady(&self) -> bool {
+        self.notes.iter().any(|note| note.contains(NOT_STEADY))
     }
 
     /// Latency of all requests, as a histogram.

@@ -18,6 +18,9 @@ const BEST_OF: u32 = 7;
 const COLD: u32 = 3;
 /// Cache sizes of the sweep, MiB.
 const CACHE_SIZES_MIB: [u32; 7] = [0, 32, 64, 128, 256, 512, 1024];
+/// An effort's seconds for warming up are enough for a full cache of this size to shrink to what a load keeps in it; a
+/// larger one gets as many times more.
+const CACHE_WARM_MIB: u32 = 256;
 /// Most drives of the JBOD method.
 const JBOD_MAX: u16 = 6;
 
@@ -250,6 +253,9 @@ pub(super) fn cache_sizes(suite: &Suite) -> Vec<CellSpec> {
     let sixteen = Axes { qd: Some(16), ..Axes::default() };
     let mut cells = each(suite, &Pattern::Database, sized(Axes { rd: Some(50), ..sixteen.clone() }));
     cells.extend(each(suite, &Pattern::FileServer, sized(sixteen)));
+    for cell in &mut cells {
+        cell.effort.warm_seconds_max *= cell.axes.cache_mib.unwrap_or(0).div_ceil(CACHE_WARM_MIB).max(1);
+    }
     cells
 }
 

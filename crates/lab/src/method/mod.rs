@@ -181,6 +181,15 @@ mod tests {
     }
 
     #[test]
+    fn a_larger_cache_has_more_time_to_become_steady() {
+        let cells = find("cache-sizes").unwrap().cells(&suite());
+        let seconds: BTreeSet<(Option<u32>, u32)> =
+            cells.iter().map(|cell| (cell.axes.cache_mib, cell.effort.warm_seconds_max)).collect();
+        let wanted = [(0, 600), (32, 600), (64, 600), (128, 600), (256, 600), (512, 1200), (1024, 2400)];
+        assert_eq!(seconds, wanted.map(|(mib, seconds)| (Some(mib), seconds)).into());
+    }
+
+    #[test]
     fn a_load_of_ones_own_is_a_cell_for_each_subject() {
         let axes = Axes { qd: Some(4), ..Axes::default() };
         let own = Suite { own: Some((Pattern::WebServer, axes)), ..suite() };

@@ -96,14 +96,16 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top)
     let middle = top + PITCH / 2.0;
     let (zero, end) = (place.place(0.0), place.place(bar.value.y));
     m.inside("g", &[("class", &class)], |m| {
-        let told = format!("{}: {}", bar.subject, super::format::value(unit, bar.value.y));
+        let steady = if bar.value.unsteady { ", not steady" } else { "" };
+        let told = format!("{}: {}{steady}", bar.subject, super::format::value(unit, bar.value.y));
         m.text("title", &[], &told);
         let name = cut(&bar.subject.to_string());
         let (x, y) = (px(left - 8.0), px(middle + 4.0));
         m.text("text", &[("class", "tag"), ("x", &x), ("y", &y), ("text-anchor", "end")], &name);
         let (x, y) = (px(zero.min(end)), px(middle - THICKNESS / 2.0));
         let (wide, high) = (px((end - zero).abs().max(1.0)), px(THICKNESS));
-        m.empty("rect", &[("class", "bar"), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
+        let class = if bar.value.unsteady { "bar hollow" } else { "bar" };
+        m.empty("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
         let (low, high) = spread(&bar.value);
         if low < high {
             let (from, to, up) = (px(place.place(low)), px(place.place(high)), px(middle - 4.0));

@@ -321,6 +321,8 @@ pub struct Point {
     pub high: f64,
     /// How many runs.
     pub runs: u32,
+    /// Was the load of one of them still changing when it was measured?
+    pub unsteady: bool,
     /// What the machine did at the time, where it is known.
     pub evidence: Option<Evidence>,
 }
@@ -329,13 +331,13 @@ impl Point {
     /// A result of one run, without spread.
     #[must_use]
     pub const fn exact(x: f64, y: f64) -> Self {
-        Self { x, y, low: y, high: y, runs: 1, evidence: None }
+        Self { x, y, low: y, high: y, runs: 1, unsteady: false, evidence: None }
     }
 
     /// A result of several runs.
     #[must_use]
     pub const fn spread(x: f64, y: f64, low: f64, high: f64, runs: u32) -> Self {
-        Self { x, y, low, high, runs, evidence: None }
+        Self { x, y, low, high, runs, unsteady: false, evidence: None }
     }
 
     /// The same result with what the machine did at the time.
@@ -506,6 +508,15 @@ pub enum Cell {
     Number(f64),
     /// A number with its lowest and highest run.
     Spread {
+        /// Median.
+        value: f64,
+        /// Lowest.
+        low: f64,
+        /// Highest.
+        high: f64,
+    },
+    /// A number of a load that was not steady, with its lowest and highest run.
+    Unsteady {
         /// Median.
         value: f64,
         /// Lowest.

@@ -336,14 +336,12 @@ fn draw_series(
         }
         // Where measured points lie over predicted lines, the points alone have marks.
         let overlaid = lines.series.iter().any(|one| one.mark == Mark::Points);
-        if series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid) {
-            for point in &points {
-                let (x, y) = frame.at(point);
-                m.inside("g", &[], |m| {
-                    m.text("title", &[], &told(&name, point, lines));
-                    key.mark(m, &series.subject, x, y);
-                });
-            }
+        let marked = series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid);
+        for point in points.iter().filter(|point| marked || point.unsteady) {
+            m.inside("g", &[], |m| {
+                m.text("title", &[], &told(&name, point, lines));
+                key.mark(m, &series.subject, frame.at(point), point.unsteady);
+            });
         }
     });
 }
@@ -355,6 +353,9 @@ fn told(name: &str, point: &Point, lines: &Lines) -> String {
     if low < high {
         let runs = if point.runs > 1 { format!(", {} runs", point.runs) } else { String::new() };
         words.push_str(&format!(" ({} to {}{runs})", value(&Unit::None, low), value(&Unit::None, high)));
+    }
+    if point.unsteady {
+        words.push_str(", not steady");
     }
     words
 }

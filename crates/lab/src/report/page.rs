@@ -1,6 +1,6 @@
 //! The page: one file, nothing loaded from elsewhere, nothing that runs. Results first, method after.
 
-use super::data::{Absent, Chart, Fact, Finding, FindingKind, Lines, Panel, Review, Section, Table};
+use super::data::{Absent, Chart, Fact, Finding, FindingKind, Lines, Panel, Point, Review, Section, Table};
 use super::findings;
 use super::lines::{self, Ranges};
 use super::markup::Markup;
@@ -226,10 +226,16 @@ fn bottom(m: &mut Markup, review: &Review) {
     let mut colours =
         "Colour is the level of an array, the same in every chart; dashes and marks are its number of drives."
             .to_owned();
-    if repeated(review) {
+    if any_point(review, |point| point.runs > 1 || point.low < point.high) {
         colours.push_str(
             " Bands and whiskers reach from the lowest to the highest run around the median; a cell is called noisy \
              where they differ by more than 5 % of the median.",
+        );
+    }
+    if any_point(review, |point| point.unsteady) {
+        colours.push_str(
+            " A hollow mark or bar, and a dagger in a table, is a result whose load was still changing when it was \
+             measured: answers are made from the others where there are any.",
         );
     }
     let lines = [
@@ -241,13 +247,12 @@ fn bottom(m: &mut Markup, review: &Review) {
     lines.iter().for_each(|line| m.text("p", &[], line));
 }
 
-/// Does anything in it have a spread?
-fn repeated(review: &Review) -> bool {
-    let spread = |point: &super::data::Point| point.runs > 1 || point.low < point.high;
+/// Is there a result of this kind in any chart?
+fn any_point(review: &Review, wanted: impl Fn(&Point) -> bool) -> bool {
     let panels = || review.sections.iter().flat_map(|section| &section.panels);
     panels().any(|panel| match &panel.chart {
-        Chart::Lines(lines) => lines.series.iter().flat_map(|series| &series.points).any(spread),
-        Chart::Bars(bars) => bars.bars.iter().any(|bar| spread(&bar.value)),
+        Chart::Lines(lines) => lines.series.iter().flat_map(|series| &series.points).any(&wanted),
+        Chart::Bars(bars) => bars.bars.iter().any(|bar| wanted(&bar.value)),
         Chart::Heat(_) => false,
     })
 }

@@ -9,6 +9,8 @@ use super::markup::{px, Markup};
 
 /// Dashes, most common member count first. Empty: an unbroken line.
 const DASHES: [&str; 6] = ["", "9 4", "3 3", "12 4 3 4", "6 3 2 3 2 3", "1.5 3.5"];
+/// Marks from this one on are crosses: lines without an inside.
+const CROSSES: usize = 4;
 /// Half of a mark's width, pixels.
 const MARK: f64 = 3.6;
 /// Length of the sample in the key, pixels.
@@ -78,21 +80,24 @@ impl Key {
         DASHES[(members + variant) % DASHES.len()]
     }
 
-    /// Draw a subject's mark, which is that of its member count, at a place.
-    pub fn mark(&self, m: &mut Markup, subject: &Subject, x: f64, y: f64) {
-        if plain(subject) {
-            return m.empty("circle", &[("class", "dot"), ("cx", &px(x)), ("cy", &px(y)), ("r", "3.4")]);
+    /// Draw a subject's mark, which is that of its member count, at a place. It is hollow where the result was not
+    /// steady; a cross, which cannot be, is a circle there.
+    pub fn mark(&self, m: &mut Markup, subject: &Subject, (x, y): (f64, f64), hollow: bool) {
+        let number = self.pair(subject).0 % DASHES.len();
+        let dot = if hollow { "hollow" } else { "dot" };
+        if plain(subject) || (hollow && number >= CROSSES) {
+            return m.empty("circle", &[("class", dot), ("cx", &px(x)), ("cy", &px(y)), ("r", "3.4")]);
         }
         let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx * MARK), px(y + dy * MARK));
         let closed = |corners: &[(f64, f64)]| {
             let corners: Vec<String> = corners.iter().map(|&(dx, dy)| at(dx, dy)).collect();
             format!("M{}Z", corners.join("L"))
         };
-        let (class, path) = match self.pair(subject).0 % DASHES.len() {
-            0 => ("dot", closed(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)])),
-            1 => ("dot", closed(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
-            2 => ("dot", closed(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])),
-            3 => ("dot", closed(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
+        let (class, path) = match number {
+            0 => (dot, closed(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)])),
+            1 => (dot, closed(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
+            2 => (dot, closed(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])),
+            3 => (dot, closed(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
             4 => ("cross", format!("M{}L{}M{}L{}", at(-1.0, -1.0), at(1.0, 1.0), at(-1.0, 1.0), at(1.0, -1.0))),
             _ => ("cross", format!("M{}L{}M{}L{}", at(-1.3, 0.0), at(1.3, 0.0), at(0.0, -1.3), at(0.0, 1.3))),
         };
@@ -130,7 +135,7 @@ impl Key {
         m.inside("svg", &frame, |m| {
             let path = format!("M1 6L{} 6", px(SAMPLE - 1.0));
             m.empty("path", &[("class", "line"), ("d", &path), ("stroke-dasharray", self.dash(&subject))]);
-            self.mark(m, &subject, SAMPLE / 2.0, 6.0);
+            self.mark(m, &subject, (SAMPLE / 2.0, 6.0), false);
         });
         let drives = if members == 1 { "1 drive".to_owned() } else { format!("{members} drives") };
         m.words(&if variant.is_empty() { drives } else { format!("{drives}, {variant}") });
@@ -192,7 +197,8 @@ dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.15rem 1.2re
 dt{color:var(--soft)}dd{margin:0}\n\
 svg text{font:12px system-ui,'Segoe UI','DejaVu Sans',Arial,sans-serif;fill:var(--ink)}svg .quiet{fill:var(--soft)}\n\
 .grid{stroke:var(--grid);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}.line{fill:none;stroke:var(--c);\
-stroke-width:2.2;stroke-linejoin:round}.band{fill:var(--c);opacity:.17}.dot,.bar{fill:var(--c)}.cross,.whisker{fill:none;\
+stroke-width:2.2;stroke-linejoin:round}.band{fill:var(--c);opacity:.17}.dot,.bar{fill:var(--c)}.hollow{fill:var(--paper);\
+stroke:var(--c);stroke-width:1.6}.cross,.whisker{fill:none;\
 stroke:var(--c);stroke-width:1.8}.reach{fill:none;stroke:var(--ink);stroke-width:1.4}.leader{fill:none;stroke:var(--soft);\
 stroke-width:.8}.ideal,.limit{fill:none;stroke:var(--soft);stroke-width:1.3}.ideal{stroke-dasharray:2 4}\
 .limit{stroke-dasharray:10 3 2 3}svg .tag{fill:var(--c);font-weight:600}\n\

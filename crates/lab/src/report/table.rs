@@ -15,6 +15,10 @@ const ROWS_MAX: usize = 24;
 const ROWS_PICKED: usize = 13;
 /// Runs that differ by more than this share of the median are noise worth a word.
 pub const NOISE: f64 = 0.05;
+/// What marks a result that was not steady, and what stands below a table with one.
+const DAGGER: &str = "\u{2020}";
+/// See [`DAGGER`].
+pub const UNSTEADY: &str = "not steady when it was measured: the true figure may be another";
 /// Ratios from which on the second and third step of the colours begin, upwards; downwards their inverse.
 const STEPS: [f64; 2] = [1.5, 3.0];
 
@@ -66,9 +70,13 @@ fn cell(series: &Series, x: f64) -> Cell {
     }
 }
 
-fn of_point(point: &Point) -> Cell {
+/// One result as a cell.
+#[must_use]
+pub fn of_point(point: &Point) -> Cell {
     let (low, high) = spread(point);
-    if low < high {
+    if point.unsteady {
+        Cell::Unsteady { value: point.y, low, high }
+    } else if low < high {
         Cell::Spread { value: point.y, low, high }
     } else {
         Cell::Number(point.y)
@@ -130,7 +138,7 @@ fn missing() -> Cell {
 #[must_use]
 pub fn words(cell: &Cell) -> String {
     match cell {
-        Cell::Number(value) | Cell::Spread { value, .. } => number(*value),
+        Cell::Number(value) | Cell::Spread { value, .. } | Cell::Unsteady { value, .. } => number(*value),
         Cell::Ratio(value) => ratio(*value),
         Cell::Change(value) => change(*value),
         Cell::Text(text) => text.clone(),
@@ -183,9 +191,18 @@ pub fn draw(m: &mut Markup, table: &Table) {
     for (number, reason) in (1..).zip(&reasons) {
         m.text("p", &[("class", "note")], &format!("{MISSING} {number}: {reason}"));
     }
+    if has_unsteady(table) {
+        m.text("p", &[("class", "note")], &format!("{DAGGER} {UNSTEADY}"));
+    }
     for note in &table.notes {
         m.text("p", &[("class", "note")], note);
     }
+}
+
+/// Is a result in it that was not steady?
+#[must_use]
+pub fn has_unsteady(table: &Table) -> bool {
+    table.rows.iter().flat_map(|row| &row.cells).any(|cell| matches!(cell, Cell::Unsteady { .. }))
 }
 
 fn head(m: &mut Markup, table: &Table) {
@@ -231,16 +248,14 @@ fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
     let text = words(cell);
     match cell {
         Cell::Number(_) => m.text("td", &[], &text),
-        Cell::Spread { value, low, high } => {
-            let noise = noisy(*value, *low, *high);
-            m.inside("td", &[("class", if noise { "noisy" } else { "" })], |m| {
-                m.words(&text);
-                let dash = if *low < 0.0 { " to " } else { "\u{2013}" };
-                m.text("small", &[], &format!("{}{dash}{}", number(*low), number(*high)));
-                if noise {
-                    m.text("small", &[], "noisy");
-                }
-            });
+        Cell::Spread { value, low, high } => draw_spread(m, &text, (*value, *low, *high)),
+        Cell::Unsteady { value, low, high } => {
+            let text = format!("{text}{DAGGER}");
+            if low < high {
+                draw_spread(m, &text, (*value, *low, *high));
+            } else {
+                m.text("td", &[], &text);
+            }
         }
         Cell::Ratio(value) | Cell::Change(value) => {
             let of_ratio = if matches!(cell, Cell::Ratio(_)) { *value } else { 1.0 + value / 100.0 };
@@ -260,6 +275,19 @@ fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
             m.text("td", &[("class", "none"), ("title", reason)], &format!("{MISSING} {number}"));
         }
     }
+}
+
+/// A number with its lowest and highest run below it.
+fn draw_spread(m: &mut Markup, text: &str, (value, low, high): (f64, f64, f64)) {
+    let noise = noisy(value, low, high);
+    m.inside("td", &[("class", if noise { "noisy" } else { "" })], |m| {
+        m.words(text);
+        let dash = if low < 0.0 { " to " } else { "\u{2013}" };
+        m.text("small", &[], &format!("{}{dash}{}", number(low), number(high)));
+        if noise {
+            m.text("small", &[], "noisy");
+        }
+    });
 }
 
 /// The different reasons for cells without result, in the order of appearance.

@@ -3,7 +3,7 @@
 //! Control characters of names and reasons never reach the terminal.
 
 use super::bars::sorted;
-use super::data::{Cell, Chart, Finding, FindingKind, Panel, Review, Section, Table};
+use super::data::{Bar, Cell, Chart, Finding, FindingKind, Panel, Review, Section, Table};
 use super::findings;
 use super::format::number;
 use super::table;
@@ -85,9 +85,14 @@ fn draw_panel(out: &mut String, panel: &Panel, width: usize) {
         Chart::Heat(heat) => table(&table::of_heat(heat), width),
         Chart::Bars(all) => {
             let (order, rule) = sorted(all);
-            let rows: Vec<(String, f64)> = order.iter().map(|bar| (bar.subject.to_string(), bar.value.y)).collect();
+            let sign = |unsteady| if unsteady { "! " } else { "" };
+            let name = |bar: &Bar| format!("{}{}", sign(bar.value.unsteady), bar.subject);
+            let rows: Vec<(String, f64)> = order.iter().map(|bar| (name(bar), bar.value.y)).collect();
             let mut text = bars(&rows, width);
             paragraph(&mut text, &rule, width, "");
+            if order.iter().any(|bar| bar.value.unsteady) {
+                paragraph(&mut text, &format!("! {}", table::UNSTEADY), width, "");
+            }
             text
         }
     };
@@ -174,6 +179,9 @@ pub fn table(table: &Table, width: usize) -> String {
     for (number, reason) in (1..).zip(&reasons) {
         paragraph(&mut out, &format!("n/a {number}: {reason}"), width, "  ");
     }
+    if table::has_unsteady(table) {
+        paragraph(&mut out, &format!("! {}", table::UNSTEADY), width, "  ");
+    }
     for note in &table.notes {
         paragraph(&mut out, note, width, "  ");
     }
@@ -191,6 +199,7 @@ fn column(table: &Table, index: usize, reasons: &[String]) -> Vec<String> {
             let sign = ["- ", "", "+ "][usize::try_from(table::step(*value).signum() + 1).unwrap_or(1)];
             format!("{sign}{}", table::words(&Cell::Ratio(*value)))
         }
+        Some(unsteady @ Cell::Unsteady { .. }) => format!("! {}", table::words(unsteady)),
         Some(other) => short(&table::words(other), CELL_MAX),
     };
     let heading = short(&table.columns[index], CELL_MAX);

@@ -72,7 +72,8 @@ fn database() -> Section {
             let noise = if name == "raid5x3" && x == 16.0 { 0.05 } else { 0.012 };
             let busy = (0.5 + x.log2() / 14.0).min(0.99);
             let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy }], rates: vec![] };
-            Point::spread(x, y, y * (1.0 - noise), y * (1.0 + noise), 3).with(evidence)
+            let point = Point::spread(x, y, y * (1.0 - noise), y * (1.0 + noise), 3).with(evidence);
+            Point { unsteady: name == "raid10x4" && x == 256.0, ..point }
         });
         Series::line(subject(name), points.collect())
     });

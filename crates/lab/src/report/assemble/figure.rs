@@ -69,7 +69,8 @@ impl Figure {
         // Of an even number the lower one of the middle: a run that was.
         let (y, result) = known[(known.len() - 1) / 2];
         let runs = u32::try_from(known.len()).unwrap_or(u32::MAX);
-        Some(Point::spread(x, y, low, high, runs).with(evidence(result)))
+        let unsteady = known.iter().any(|(_, result)| result.is_unsteady());
+        Some(Point { unsteady, ..Point::spread(x, y, low, high, runs).with(evidence(result)) })
     }
 }
 

@@ -22,6 +22,7 @@ struct Known {
     subject: Subject,
     summary: LatencySummary,
     histogram: Histogram,
+    unsteady: bool,
 }
 
 /// Of each subject that has results.
@@ -37,7 +38,8 @@ fn known(trials: &[&Trial]) -> Vec<Known> {
             _ => LatencySummary::of(&histogram),
         };
         if summary.count > 0 {
-            found.push(Known { subject, summary, histogram });
+            let unsteady = results.iter().any(|result| result.is_unsteady());
+            found.push(Known { subject, summary, histogram, unsteady });
         }
     }
     found
@@ -65,6 +67,7 @@ fn percentiles(known: &[Known]) -> Chart {
         let resolved = one.summary.percentiles.iter().filter(|(p, _)| count * (1.0 - p / 100.0) >= 1.0);
         let mut points: Vec<Point> = resolved.map(|(p, ns)| Point::exact(*p, *ns as f64 / divisor)).collect();
         points.push(Point::exact(100.0, one.summary.max_ns as f64 / divisor));
+        points.iter_mut().for_each(|point| point.unsteady = one.unsteady);
         Series::line(one.subject.clone(), points)
     });
     let x = Axis::new("requests that take no longer", Unit::Percent, Scale::Nines);
@@ -155,7 +158,8 @@ mod tests {
             histogram.record(ns * 1_000_000);
         }
         let summary = LatencySummary::of(&histogram);
-        let known = [Known { subject: Subject::parse("raid5x4").unwrap(), summary, histogram }];
+        let subject = Subject::parse("raid5x4").unwrap();
+        let known = [Known { subject, summary, histogram, unsteady: false }];
         let heat = heat(&known);
         assert_eq!((heat.rows[0].as_str(), heat.shares[0][0]), ("2 ms to 5 ms", 60.0));
         assert_eq!((heat.rows[3].as_str(), heat.shares[3][0]), ("20 ms to 50 ms", 30.0));

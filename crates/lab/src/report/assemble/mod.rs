@@ -17,7 +17,7 @@ pub use figure::Figure;
 
 use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
 use super::findings;
-use crate::cell::{CellSpec, Pattern};
+use crate::cell::{CellSpec, Effort, Pattern};
 use crate::method::{Method, Shape};
 use crate::run::Outcome;
 use figure::title;
@@ -167,8 +167,7 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
         }
     };
     warn(results().filter(|result| result.errors > 0).count(), "had requests that failed; these are not counted");
-    let unsteady = |notes: &[String]| notes.iter().any(|note| note.contains("NOT steady"));
-    let count = results().filter(|result| unsteady(&result.notes)).count();
+    let count = results().filter(|result| result.is_unsteady()).count();
     let real = all.iter().any(|trial| trial.spec.effort.is_a_time());
     let more = if real { "more --seconds" } else { "more --effort" };
     warn(count, &format!("had not become steady when they were measured: give them {more}"));
@@ -181,12 +180,16 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     warn(all.iter().filter(wrong).count(), "went wrong and have no result");
 }
 
-/// How the cells were measured, where all agree.
+/// How the cells were measured, where all agree; the time to become steady may be one for some and another for others.
 fn how(all: &[&Trial]) -> Vec<String> {
-    let mut efforts: Vec<_> = all.iter().map(|trial| (trial.spec.effort, trial.spec.seed)).collect();
+    let mut efforts: Vec<_> =
+        all.iter().map(|trial| (Effort { warm_seconds_max: 0, ..trial.spec.effort }, trial.spec.seed)).collect();
     efforts.dedup();
     let [(effort, seed)] = efforts.as_slice() else { return Vec::new() };
-    let (seconds, warm) = (effort.seconds_max, effort.warm_seconds_max);
+    let warm = || all.iter().map(|trial| trial.spec.effort.warm_seconds_max);
+    let (least, most) = (warm().min().unwrap_or(0), warm().max().unwrap_or(0));
+    let warm = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let seconds = effort.seconds_max;
     let amount = if effort.is_a_time() {
         format!("of {seconds} s")
     } else {

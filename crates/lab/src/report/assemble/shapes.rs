@@ -126,11 +126,18 @@ fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
         let at = |depth: u32, of: &dyn Fn(&Point) -> f64| Some(of(&point(&of_subject, depth)?) / unit(depth)?);
         let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth, of));
         if let (Ok(y), Ok(low), Ok(high)) = (rate(&|p| p.y), rate(&|p| p.low), rate(&|p| p.high)) {
-            bars.push(Bar { subject: name, value: Point::spread(0.0, y, low, high, 1) });
+            let unsteady = Figure::Iops.point(0.0, &of_subject).is_some_and(|point| point.unsteady);
+            bars.push(Bar { subject: name, value: Point { unsteady, ..Point::spread(0.0, y, low, high, 1) } });
         }
     }
     let value = Axis::new(format!("rating {scheme:?}"), Unit::None, Scale::Linear).better(Better::Higher);
     Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
+}
+
+/// A rating without the range of its repetitions, for which a table of all formulas has no room.
+fn rated_cell(bar: &Bar) -> Cell {
+    let y = bar.value.y;
+    super::super::table::of_point(&Point { low: y, high: y, ..bar.value.clone() })
 }
 
 /// The ratings of every scheme whose depths were measured, with their formulas.
@@ -144,7 +151,7 @@ fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> 
     let rows = grouped(trials, subject).into_iter().map(|(name, _)| {
         let cells = known.iter().map(|(_, bars)| {
             let bar = bars.iter().find(|bar| bar.subject == name);
-            bar.map_or_else(|| Cell::NotApplicable("a depth is missing".into()), |bar| Cell::Number(bar.value.y))
+            bar.map_or_else(|| Cell::NotApplicable("a depth is missing".into()), rated_cell)
         });
         Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
     });
@@ -264,8 +271,7 @@ pub fn files(section: &mut Section, all: &[&Trial]) {
 /// The figure of some trials as a cell of a table.
 pub fn cell(trials: &[&Trial], figure: Figure) -> Cell {
     match figure.point(0.0, trials) {
-        Some(point) if point.low < point.high => Cell::Spread { value: point.y, low: point.low, high: point.high },
-        Some(point) => Cell::Number(point.y),
+        Some(point) => super::super::table::of_point(&point),
         None => Cell::NotApplicable(reason(trials)),
     }
 }

@@ -393,3 +393,60 @@ fn bars_are_sorted_by_something_that_has_a_name() {
     let page = text::render(&review("All", vec![], &[chapter("low-level", &["single", "raid0x2"])], &[]), 100);
     assert!(page.contains("Sorted by share of the host's processor, lowest first"), "{page}");
 }
+
+/// The sweep over the size of the cache, its largest ones not steady.
+fn cache_sweep(subjects: &[&str]) -> Chapter {
+    let mut sweep = chapter("cache-sizes", subjects);
+    for trial in &mut sweep.trials {
+        let mib = trial.spec.axes.cache_mib.unwrap_or(0);
+        let mut result = result(&trial.spec, [100.0, 150.0, 181.0, 185.0][mib.min(256).div_ceil(100) as usize]);
+        if mib > 256 {
+            (result.iops, result.notes) = (135.0, vec!["warm-up: NOT steady after 9 requests".into()]);
+        }
+        trial.outcome = Outcome::Measured(Box::new(result));
+    }
+    sweep
+}
+
+#[test]
+fn what_was_not_steady_is_marked_in_charts_and_tables() {
+    let sweep = cache_sweep(&["single"]);
+    let found = section(&sweep, &[]);
+    let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
+    let unsteady: Vec<f64> = lines.series[0].points.iter().filter(|point| point.unsteady).map(|p| p.x).collect();
+    assert_eq!(unsteady, [512.0, 1024.0]);
+    let marked = review("All", vec![], &[sweep], &[]);
+    let (page, words) = (render(&marked), text::render(&marked, 100));
+    assert_eq!(page.matches("class=\"hollow\"").count(), 4, "two in each chart");
+    assert!(page.contains("<td>135&#8224;</td>") && page.contains("A hollow mark or bar"), "{page}");
+    assert!(words.contains("! 135") && words.contains("! not steady when it was measured"), "{words}");
+    let mut bars = chapter("response-time", &["single", "raid0x2"]);
+    assert!(!render(&review("All", vec![], std::slice::from_ref(&bars), &[])).contains("A hollow mark or bar"));
+    let mut doubtful = result(&bars.trials[0].spec, 100.0);
+    doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+    bars.trials[0].outcome = Outcome::Measured(Box::new(doubtful));
+    assert_eq!(render(&review("All", vec![], &[bars], &[])).matches("class=\"bar hollow\"").count(), 1);
+}
+
+#[test]
+fn a_rating_of_depths_that_were_not_steady_is_none_itself() {
+    let mut rated = chapter("file-server", &["single"]);
+    let mut doubtful = result(&rated.trials[3].spec, 100.0);
+    doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+    rated.trials[3].outcome = Outcome::Measured(Box::new(doubtful));
+    let found = section(&rated, &[]);
+    let Chart::Bars(bars) = &found.panels[1].chart else { panic!("no bars") };
+    assert!(bars.bars[0].value.unsteady);
+    assert!(matches!(found.tables[0].rows[0].cells[0], Cell::Unsteady { .. }));
+}
+
+#[test]
+fn the_time_to_become_steady_may_be_a_range() {
+    let mut sweep = chapter("cache-sizes", &["single"]);
+    sweep.trials[0].spec.effort.warm_seconds_max = 500;
+    sweep.trials[1].spec.effort.warm_seconds_max = 2500;
+    let how = &section(&sweep, &[]).how;
+    assert!(how[0].contains("after at most 500 to 2500 s of warming up"), "{how:?}");
+    sweep.trials[1].spec.effort.requests += 1;
+    assert_eq!(section(&sweep, &[]).how, [""; 0]);
+}

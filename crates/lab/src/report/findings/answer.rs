@@ -5,7 +5,7 @@ use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Sc
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
-use super::{drawn, finite, value_at};
+use super::{drawn, finite, steady, value_at};
 use std::collections::BTreeSet;
 
 /// Results closer than this share are level.
@@ -19,8 +19,8 @@ const RARE: f64 = 99.0;
 #[must_use]
 pub fn answer(chart: &Chart) -> String {
     match chart {
-        Chart::Lines(lines) => of_lines(lines),
-        Chart::Bars(bars) => of_bars(bars),
+        Chart::Lines(lines) => steady::told_of_lines(lines, of_lines),
+        Chart::Bars(bars) => steady::told_of_bars(bars, of_bars),
         Chart::Heat(_) => String::new(),
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod compare;
 mod limits;
 mod shape;
+mod steady;
 
 pub use answer::answer;
 pub use compare::{order_effect, ratios};
@@ -48,6 +49,7 @@ pub fn of_chart(chart: &Chart) -> Vec<Finding> {
 
 fn of_lines(lines: &Lines) -> Vec<Finding> {
     let mut found = limits::warnings(lines);
+    let lines = &*steady::lines(lines);
     let (shapes, explained) = shape::shapes(lines);
     found.extend(limits::limits(lines, &explained));
     found.extend(shapes);

@@ -329,3 +329,50 @@ fn level_bars_with_one_figure_name_it_once() {
     assert_eq!(answer(&[("single", 7.841), ("raid0x2", 7.842)]), "All are level, with 7.84 ms.");
     assert_eq!(answer(&[("single", 7.9), ("raid0x2", 7.84)]), "All are level, from 7.84 ms to 7.90 ms.");
 }
+
+/// A line whose points at these places were not steady.
+fn unsteady_at(name: &str, ys: &[f64], places: &[f64]) -> Series {
+    let mut line = plain(name, ys);
+    line.points.iter_mut().for_each(|point| point.unsteady = places.contains(&point.x));
+    line
+}
+
+#[test]
+fn what_was_not_steady_is_in_no_sentence_while_there_is_something_else() {
+    let steady = vec![plain("raid0x2", &[100.0, 150.0]), plain("raid5x4", &[90.0, 140.0, 150.0])];
+    let fallen = vec![plain("raid0x2", &[100.0, 150.0]), unsteady_at("raid5x4", &[90.0, 140.0, 150.0, 90.0], &[8.0])];
+    let [steady, fallen] = [steady, fallen].map(|series| Chart::Lines(lines(series)));
+    assert_eq!(answer(&fallen), format!("{} Left out: 1 result that was not steady.", answer(&steady)));
+    assert_eq!(of_chart(&fallen), of_chart(&steady));
+    let alone = Chart::Lines(lines(vec![unsteady_at("raid5x4", &[90.0, 140.0, 150.0, 90.0], &[4.0, 8.0])]));
+    let wanted =
+        "RAID 5 x4 goes from 90.0 MB/s at 1 outstanding to 140 MB/s at 2 outstanding. Left out: 2 results that \
+                  were not steady.";
+    assert_eq!(answer(&alone), wanted);
+    let mut bars = bars(response(), &[("single", 5.0), ("raid0x2", 4.0), ("raid5x4", 3.0)]);
+    bars.bars[2].value.unsteady = true;
+    let wanted = "RAID 0 x2 is best with 4.00 ms; single is last with 5.00 ms. Left out: 1 result that was not steady.";
+    assert_eq!(answer(&Chart::Bars(bars)), wanted);
+}
+
+#[test]
+fn where_nothing_was_steady_the_answer_says_so() {
+    let all = Chart::Lines(lines(vec![unsteady_at("raid5x4", &[90.0, 140.0], &[1.0, 2.0])]));
+    let wanted =
+        "RAID 5 x4 goes from 90.0 MB/s at 1 outstanding to 140 MB/s at 2 outstanding. None of this was steady \
+                  when it was measured.";
+    assert_eq!(answer(&all), wanted);
+    let mut bars = bars(response(), &[("real.img", 0.439)]);
+    bars.bars[0].value.unsteady = true;
+    assert_eq!(answer(&Chart::Bars(bars)), "real.img: 0.439 ms. None of this was steady when it was measured.");
+}
+
+#[test]
+fn a_prediction_is_held_against_measurements_that_were_not_steady() {
+    let mut measured = unsteady_at("raid5x4", &[110.0, 110.0], &[1.0]);
+    measured.mark = Mark::Points;
+    let wanted =
+        "Prediction and measurement differ by 9.1 % on average over 2 places, at worst by 9.1 % (RAID 5 x4 at 1 \
+                  outstanding). Not steady when they were measured: 1 of 4 results.";
+    assert_eq!(answer(&Chart::Lines(lines(vec![plain("raid5x4", &[100.0, 100.0]), measured]))), wanted);
+}

@@ -1,0 +1,68 @@
+//! Results that were not steady when they were measured: sentences are made without them while there are others.
+
+use super::super::data::{Bars, Lines, Mark, Point};
+use std::borrow::Cow;
+
+/// So many unsteady results, of so many.
+fn count<'a>(points: impl Iterator<Item = &'a Point>) -> (usize, usize) {
+    points
+        .filter(|point| point.y.is_finite())
+        .fold((0, 0), |(unsteady, all), point| (unsteady + usize::from(point.unsteady), all + 1))
+}
+
+fn of_lines(lines: &Lines) -> (usize, usize) {
+    count(lines.series.iter().flat_map(|series| &series.points))
+}
+
+/// Lines without what was not steady; all of them where nothing was, and where what was measured lies over what was
+/// predicted: each of the two is nothing without the other.
+pub fn lines(all: &Lines) -> Cow<'_, Lines> {
+    let (unsteady, points) = of_lines(all);
+    let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);
+    if unsteady == 0 || unsteady == points || is_overlay {
+        return Cow::Borrowed(all);
+    }
+    let mut kept = all.clone();
+    kept.series.iter_mut().for_each(|series| series.points.retain(|point| !point.unsteady));
+    Cow::Owned(kept)
+}
+
+/// A sentence about lines.
+pub fn told_of_lines(all: &Lines, tell: impl Fn(&Lines) -> String) -> String {
+    told(of_lines(all), || left(lines(all), &tell), || tell(all))
+}
+
+/// A sentence about what is left of lines; none where nothing was left out.
+fn left(kept: Cow<'_, Lines>, tell: impl Fn(&Lines) -> String) -> String {
+    match kept {
+        Cow::Borrowed(_) => String::new(),
+        Cow::Owned(kept) => tell(&kept),
+    }
+}
+
+/// A sentence about bars.
+pub fn told_of_bars(all: &Bars, tell: impl Fn(&Bars) -> String) -> String {
+    let without = || {
+        let bars = all.bars.iter().filter(|bar| !bar.value.unsteady).cloned().collect();
+        tell(&Bars { bars, ..all.clone() })
+    };
+    told(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
+}
+
+/// A sentence made without the unsteady results where that can be, else with all; it says which.
+fn told((unsteady, count): (usize, usize), without: impl FnOnce() -> String, with: impl FnOnce() -> String) -> String {
+    if unsteady == 0 {
+        return with();
+    }
+    let words = if unsteady < count { without() } else { String::new() };
+    if !words.is_empty() {
+        let what = if unsteady == 1 { "1 result that was".into() } else { format!("{unsteady} results that were") };
+        return format!("{words} Left out: {what} not steady.");
+    }
+    let words = with();
+    match unsteady {
+        _ if words.is_empty() => words,
+        all if all == count => format!("{words} None of this was steady when it was measured."),
+        some => format!("{words} Not steady when they were measured: {some} of {count} results."),
+    }
+}
