@@ -27,6 +27,10 @@ pub enum Shape {
     Pairs,
     /// Rate over all outstanding requests.
     Outstanding,
+    /// The best of several runs, and how far apart these are.
+    BestRun,
+    /// Requests each second over depth, of a part of the array and of all of it.
+    Parts,
     /// Latency by percentile.
     Latencies,
     /// Rate over the cache's size.
@@ -174,7 +178,7 @@ const METHODS: &[Method] = &[
         title: "Best of seven",
         question: "How far apart are seven runs, and which is the best?",
         needs: WINDOWS,
-        shape: Shape::Pairs,
+        shape: Shape::BestRun,
         cells: cells::best_of_seven,
     },
     Method {
@@ -264,7 +268,7 @@ const METHODS: &[Method] = &[
         title: "The first 32 GB",
         question: "What does it bring to use only the begin of the drives?",
         needs: Needs::Writes,
-        shape: Shape::Depths,
+        shape: Shape::Parts,
         cells: cells::first_32_gb,
     },
 ];

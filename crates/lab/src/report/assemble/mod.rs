@@ -77,7 +77,9 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
         Shape::Graph => shapes::graph(&mut section, &all),
         Shape::Scores => shapes::scores(&mut section, &all),
         Shape::Ratios => tables::ratios(&mut section, &all),
-        Shape::Pairs => tables::pairs(&mut section, &all),
+        Shape::Pairs => tables::pairs(&mut section, &all, findings::apart),
+        Shape::BestRun => tables::pairs(&mut section, &all, findings::best_run),
+        Shape::Parts => shapes::parts(&mut section, &all),
         Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
         Shape::Latencies => latency::latencies(&mut section, &all),
         Shape::CacheSizes => shapes::cache_sizes(&mut section, &all),
@@ -211,13 +213,18 @@ fn glossary() -> Vec<Fact> {
 
 /// Add a chart that shows something.
 fn push(section: &mut Section, question: impl Into<String>, chart: Chart) {
+    push_answered(section, question, String::new(), chart);
+}
+
+/// Add a chart that shows something, with its answer; an empty one is made from the data.
+fn push_answered(section: &mut Section, question: impl Into<String>, answer: String, chart: Chart) {
     let shows = match &chart {
         Chart::Lines(lines) => !lines.series.is_empty(),
         Chart::Bars(bars) => !bars.bars.is_empty(),
         Chart::Heat(heat) => !heat.rows.is_empty(),
     };
     if shows {
-        section.panels.push(Panel::new(question, chart));
+        section.panels.push(Panel { answer, ..Panel::new(question, chart) });
     }
 }
 

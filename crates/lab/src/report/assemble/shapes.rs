@@ -3,11 +3,12 @@
 use super::super::data::{
     Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
 };
+use super::super::findings;
 use super::bed::{formula, Ceiling};
 use super::curve::{axes_words, ceilings, grouped, ideals, ideals_shared, lines, lines_of, reason, varying, Asked};
 use super::figure::{evidence, subject, title, Figure};
 use super::tables::only;
-use super::{outstanding_axis, push, size_axis, streaming, Trial};
+use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;
 
@@ -113,6 +114,17 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
             section.tables.extend(ratings(&of_pattern, &pattern, where_));
         }
     }
+}
+
+/// M32: requests over depth in a part of the array and on all of it, and what of the second the first makes.
+pub fn parts(section: &mut Section, all: &[&Trial]) {
+    depths(section, all);
+    let of = |zone| {
+        let trials = only(all, |spec| spec.axes.zone == Some(zone));
+        lines(&trials, outstanding_axis(), |spec| spec.axes.qd.map(f64::from), Figure::Iops)
+    };
+    let (part, whole) = (of(ZoneChoice::First32g), of(ZoneChoice::Full));
+    section.answer = findings::part_of_whole(&part, &whole, "The first 32 GB");
 }
 
 /// The rating of each subject that has all depths of the formula.
@@ -348,6 +360,8 @@ fn high_end(section: &mut Section, all: &[&Trial]) {
 /// M12, M14: scores, with the gain of the larger cache where there are two.
 pub fn scores(section: &mut Section, all: &[&Trial]) {
     high_end(section, all);
+    let mut gains: Vec<(f64, String)> = Vec::new();
+    let mut sizes_told = String::new();
     let key = |spec: &CellSpec| (spec.axes.app.unwrap_or(TraceApp::Winmark99), spec.axes.fs);
     for ((app, fs), trials) in grouped(all, key) {
         let name = format!("{}{}", app_words(app), fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs))));
@@ -355,24 +369,37 @@ pub fn scores(section: &mut Section, all: &[&Trial]) {
         let Some((_, largest)) = sizes.last() else { continue };
         push(section, format!("Which array scores best: {name}?"), bars_of(largest, Figure::Score));
         let [(Some(less), few), (Some(more), many)] = sizes.as_slice() else { continue };
-        let rows = grouped(&trials, subject).into_iter().map(|(name, _)| {
-            let (small, large) = (only(few, |spec| subject(spec) == name), only(many, |spec| subject(spec) == name));
+        let mut own: Vec<(f64, String)> = Vec::new();
+        let rows = grouped(&trials, subject).into_iter().map(|(array, _)| {
+            let (small, large) = (only(few, |spec| subject(spec) == array), only(many, |spec| subject(spec) == array));
             let (a, b) = (Figure::Score.point(0.0, &small), Figure::Score.point(0.0, &large));
             let gain = match (a, b) {
-                (Some(a), Some(b)) if a.y > 0.0 => Cell::Change((b.y / a.y - 1.0) * 100.0),
+                (Some(a), Some(b)) if a.y > 0.0 => {
+                    let gain = (b.y / a.y - 1.0) * 100.0;
+                    own.push((gain, array.to_string()));
+                    Cell::Change(gain)
+                }
                 _ => Cell::NotApplicable(reason(&large)),
             };
             let cells = vec![cell(&small, Figure::Score), cell(&large, Figure::Score), gain];
-            Row { head: name.to_string(), level: Some(name.level), cells }
+            Row { head: array.to_string(), level: Some(array.level), cells }
         });
+        let rows = rows.collect();
+        let mut notes: Vec<String> = findings::changes(&own).iter().map(|words| format!("Gain: {words}.")).collect();
+        notes.push("The requests are imitated: compare within this table only.".into());
+        gains.extend(own.into_iter().map(|(gain, array)| (gain, format!("{array}, {name}"))));
+        sizes_told = format!("{more} MiB of cache instead of {less} MiB");
         section.tables.push(Table {
             caption: format!("{name}: score, thousand bytes per second"),
             corner: "array".into(),
             columns: vec![format!("{less} MiB of cache"), format!("{more} MiB of cache"), "gain".into()],
-            rows: rows.collect(),
+            rows,
             formula: format!("gain = score({more} MiB) / score({less} MiB) - 1"),
-            notes: vec!["The requests are imitated: compare within this table only.".into()],
+            notes,
         });
+    }
+    if let Some(words) = findings::changes(&gains) {
+        section.answer = format!("{sizes_told} bring {words}.");
     }
 }
 
@@ -415,7 +442,8 @@ pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let x = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
         let drawn = lines(&trials, x, |spec| spec.axes.cache_mib.map(f64::from), Figure::of_pattern(&pattern));
-        push(section, format!("How much cache pays ({})?", title(&pattern)), Chart::Lines(drawn));
+        let answer = findings::enough(&drawn, "cache");
+        push_answered(section, format!("How much cache pays ({})?", title(&pattern)), answer, Chart::Lines(drawn));
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::table::NOISE;
 use super::curve::{axes_words, grouped, reason, varying};
 use super::figure::{subject, title, Figure};
 use super::shapes::cell;
-use super::{push, Trial};
+use super::{push, push_answered, Trial};
 use crate::cell::{ArrayState, CacheMode, CellSpec, Cycle};
 
 /// Trials whose cells fulfil a condition.
@@ -46,8 +46,9 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// M15, M16, M18, M30: what should be equal. Two cycles stand side by side, repetitions show their spread.
-pub fn pairs(section: &mut Section, all: &[&Trial]) {
+/// M15, M16, M18, M30: what should be equal. Two cycles stand side by side, repetitions show their spread; `tell` has
+/// the sentence about these.
+pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     let cycles = all.iter().any(|trial| trial.spec.axes.cyc.is_some());
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let names: Vec<String> =
@@ -59,7 +60,7 @@ pub fn pairs(section: &mut Section, all: &[&Trial]) {
             if cycles {
                 cycle_table(section, &what, &of_kind, figure);
             } else {
-                repetitions(section, &what, &of_kind, figure);
+                repetitions(section, &what, &of_kind, figure, tell);
             }
         }
     }
@@ -108,7 +109,7 @@ fn heading(what: &str, figure: Figure) -> String {
     format!("{what}: {}", super::super::lines::axis_name(&figure.axis()))
 }
 
-fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure) {
+fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure, tell: fn(&Bars) -> String) {
     let mut bars = Vec::new();
     let mut rows = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
@@ -131,8 +132,8 @@ fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Fig
     if !rows.is_empty() {
         section.tables.push(Table { caption, corner: "array".into(), columns, rows, ..Table::default() });
     }
-    let chart = Chart::Bars(Bars { value: figure.axis(), bars, formula: String::new() });
-    push(section, format!("How far apart are the repetitions: {what}?"), chart);
+    let bars = Bars { value: figure.axis(), bars, formula: String::new() };
+    push_answered(section, format!("How far apart are the repetitions: {what}?"), tell(&bars), Chart::Bars(bars));
 }
 
 /// A state as the head of a column.

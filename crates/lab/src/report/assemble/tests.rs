@@ -450,3 +450,54 @@ fn the_time_to_become_steady_may_be_a_range() {
     sweep.trials[1].spec.effort.requests += 1;
     assert_eq!(section(&sweep, &[]).how, [""; 0]);
 }
+
+#[test]
+fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
+    let arrays = ["single", "raid5x4"];
+    let summed = |chapter: Chapter| review("All", vec![], &[chapter], &[]).summary.join(" ");
+    let wanted =
+        "Cache-size sweep. How much cache pays (Database)? The smallest cache within 2.0 % of the best is 256 MiB \
+                  for single (185 IOPS) and RAID 5 x4 (185 IOPS). Left out: 4 results that were not steady.";
+    assert_eq!(summed(cache_sweep(&arrays)), wanted);
+    let figures = |name: &str, figure: &dyn Fn(&CellSpec) -> f64| {
+        let mut chapter = chapter(name, &arrays);
+        for trial in &mut chapter.trials {
+            trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, figure(&trial.spec))));
+        }
+        chapter
+    };
+    let rep = |spec: &CellSpec| f64::from(spec.axes.rep.unwrap_or(0));
+    let seven = figures("best-of-seven", &|spec| 100.0 * f64::from(spec.subject.members()) + rep(spec));
+    let wanted = "Best of seven: The best of 7 runs is RAID 5 x4 with 407 kB/s, 0.7 % better than its median; of the others \
+                  the best run is 2.9 % better than theirs. single spreads most, by 5.8 %, from 101 kB/s to 107 kB/s in 7 \
+                  runs.";
+    assert_eq!(summed(seven), wanted);
+    let cold = figures("cold-repetitions", &|spec| 100.0 * f64::from(spec.subject.members()) + rep(spec));
+    let wanted =
+        "Three cold repetitions. How far apart are the repetitions: File server? single spreads most, by 2.0 %, from \
+                  101 IOPS to 103 IOPS in 3 runs.";
+    assert_eq!(summed(cold), wanted);
+    // The larger cache brings nothing to the single drive, a tenth to RAID 5, and there most with FAT32.
+    let gains = figures("applications", &|spec| {
+        let large = spec.axes.cache_mib == Some(256) && spec.subject.members() > 1;
+        let fat = spec.axes.fs == Some(crate::cell::FileSystem::Fat32);
+        100.0 + if large { 10.0 + if fat { 5.0 } else { 0.0 } } else { 0.0 }
+    });
+    let note = &section(&gains, &[]).tables[0].notes[0];
+    assert_eq!(note, "Gain: from 0.0 % (single) to +10 % (RAID 5 x4).");
+    let wanted =
+        "Application traces, imitated: 256 MiB of cache instead of 128 MiB bring from 0.0 % (single, WinMark 99, \
+                  NTFS) to +15 % (RAID 5 x4, WinMark 99, FAT32).";
+    assert_eq!(summed(gains), wanted);
+    let begin = figures("first-32-gb", &|spec| {
+        let gain = if spec.axes.qd == Some(256) { 1.5 } else { 1.2 };
+        if spec.axes.zone == Some(crate::cell::ZoneChoice::Full) {
+            100.0
+        } else {
+            100.0 * gain
+        }
+    });
+    let wanted = "The first 32 GB: The first 32 GB make 1.20 (single at 1 outstanding) to 1.50 times (single at 256 \
+                  outstanding) the requests of the whole array.";
+    assert_eq!(summed(begin), wanted);
+}

@@ -5,11 +5,9 @@ use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Sc
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
-use super::{drawn, finite, steady, value_at};
+use super::{drawn, finite, steady, value_at, TIE};
 use std::collections::BTreeSet;
 
-/// Results closer than this share are level.
-const TIE: f64 = 0.02;
 /// Changes of the lead are told one by one where there are not more leaders in turn.
 const REIGNS_TOLD: usize = 4;
 /// The percentile that distributions are compared at.

@@ -6,17 +6,21 @@
 mod answer;
 mod compare;
 mod limits;
+mod questions;
 mod shape;
 mod steady;
 
 pub use answer::answer;
 pub use compare::{order_effect, ratios};
+pub use questions::{apart, best_run, changes, enough, part_of_whole};
 
 use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series, Unit};
 use super::format::percent;
 
 /// From this share of the time on a part is the limit.
 pub const BUSY_LIMIT: f64 = 0.90;
+/// Results closer than this share are level.
+const TIE: f64 = 0.02;
 /// Findings of one chart; the gravest come first.
 const FINDINGS_MAX: usize = 8;
 

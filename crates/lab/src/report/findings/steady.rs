@@ -32,6 +32,12 @@ pub fn told_of_lines(all: &Lines, tell: impl Fn(&Lines) -> String) -> String {
     told(of_lines(all), || left(lines(all), &tell), || tell(all))
 }
 
+/// A sentence about two charts of lines.
+pub fn told_of_both(one: &Lines, other: &Lines, tell: impl Fn(&Lines, &Lines) -> String) -> String {
+    let (a, b) = (of_lines(one), of_lines(other));
+    told((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
+}
+
 /// A sentence about what is left of lines; none where nothing was left out.
 fn left(kept: Cow<'_, Lines>, tell: impl Fn(&Lines) -> String) -> String {
     match kept {

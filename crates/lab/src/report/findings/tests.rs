@@ -376,3 +376,96 @@ fn a_prediction_is_held_against_measurements_that_were_not_steady() {
                   outstanding). Not steady when they were measured: 1 of 4 results.";
     assert_eq!(answer(&Chart::Lines(lines(vec![plain("raid5x4", &[100.0, 100.0]), measured]))), wanted);
 }
+
+#[test]
+fn enough_is_the_first_place_that_is_level_with_the_best() {
+    let cache = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
+    let line = |name: &str, ys: [f64; 3]| {
+        let points = [0.0, 128.0, 256.0].into_iter().zip(ys).map(|(x, y)| Point::exact(x, y)).collect();
+        series(name, points)
+    };
+    // 98.1 of 100 are level, 97.9 are not; the last one falls and is level with nothing.
+    let all = vec![
+        line("single", [98.1, 100.0, 100.0]),
+        line("raid0x2", [97.9, 99.0, 100.0]),
+        line("raid5x4", [50.0, 100.0, 60.0]),
+    ];
+    let mut lines = Lines { x: cache, ..lines(all) };
+    let wanted =
+        "The smallest cache within 2.0 % of the best is 0 MiB for single (98.1 MB/s); 128 MiB for RAID 0 x2 (99.0 \
+                  MB/s) and RAID 5 x4 (100 MB/s).";
+    assert_eq!(enough(&lines, "cache"), wanted);
+    lines.series.truncate(2);
+    lines.series[0].points[0].unsteady = true;
+    let wanted =
+        "The smallest cache within 2.0 % of the best is 128 MiB for single (100 MB/s) and RAID 0 x2 (99.0 MB/s). \
+                  Left out: 1 result that was not steady.";
+    assert_eq!(enough(&lines, "cache"), wanted);
+    lines.series.clear();
+    assert_eq!(enough(&lines, "cache"), "");
+}
+
+/// Bars of three runs: lowest, median, highest.
+fn runs(value: Axis, all: &[(&str, [f64; 3])]) -> Bars {
+    let mut bars = bars(value, &all.iter().map(|(name, _)| (*name, 0.0)).collect::<Vec<_>>());
+    for (bar, (_, [low, y, high])) in bars.bars.iter_mut().zip(all) {
+        bar.value = Point::spread(0.0, *y, *low, *high, 3);
+    }
+    bars
+}
+
+#[test]
+fn repetitions_are_told_by_the_largest_spread() {
+    let (narrow, wide) = (("raid5x4", [99.0, 100.0, 101.0]), ("single", [48.0, 50.0, 51.0]));
+    let wanted = "single spreads most, by 6.0 %, from 48.0 MB/s to 51.0 MB/s in 3 runs.";
+    assert_eq!(apart(&runs(speed(), &[narrow, wide])), wanted);
+    let wanted = "RAID 5 x4 spreads by 2.0 %, from 99.0 MB/s to 101 MB/s in 3 runs.";
+    assert_eq!(apart(&runs(speed(), &[narrow])), wanted);
+    let same = [("single", [50.0; 3]), ("raid0x2", [90.0; 3])];
+    let wanted = "All runs come to the same: single with 50.0 MB/s and RAID 0 x2 with 90.0 MB/s.";
+    assert_eq!(apart(&runs(speed(), &same)), wanted);
+    assert_eq!(apart(&bars(speed(), &[("single", 50.0)])), "", "of one run nothing is apart");
+}
+
+#[test]
+fn the_best_run_is_told_with_its_distance_from_the_median() {
+    let three = [("raid5x4", [99.0, 100.0, 101.0]), ("single", [48.0, 50.0, 51.0]), ("raid0x2", [72.0, 80.0, 84.0])];
+    let wanted = "The best of 3 runs is RAID 5 x4 with 101 MB/s, 1.0 % better than its median; of the others the best run \
+                  is 2.0 to 5.0 % better than theirs. RAID 0 x2 spreads most, by 15 %, from 72.0 MB/s to 84.0 MB/s in 3 \
+                  runs.";
+    assert_eq!(best_run(&runs(speed(), &three)), wanted);
+    let wanted =
+        "The best of 3 runs is single with 48.0 ms, 4.0 % better than its median. single spreads by 6.0 %, from \
+                  48.0 ms to 51.0 ms in 3 runs.";
+    assert_eq!(best_run(&runs(response(), &three[1..2])), wanted);
+    assert_eq!(best_run(&bars(speed(), &[("single", 50.0)])), "");
+}
+
+#[test]
+fn changes_are_told_from_the_lowest_to_the_highest() {
+    let named =
+        |all: &[(f64, &str)]| changes(&all.iter().map(|(y, name)| (*y, (*name).to_owned())).collect::<Vec<_>>());
+    let all = named(&[(3.0, "single"), (-0.3, "RAID 0 x2"), (14.2, "RAID 5 x4"), (f64::NAN, "none")]);
+    assert_eq!(all.as_deref(), Some("from -0.3 % (RAID 0 x2) to +14 % (RAID 5 x4)"));
+    assert_eq!(named(&[(0.02, "a"), (0.01, "b")]).as_deref(), Some("0.0 % for all"));
+    assert_eq!(named(&[(3.0, "single")]).as_deref(), Some("+3.0 % (single)"));
+    assert_eq!(named(&[]), None);
+}
+
+#[test]
+fn a_part_is_told_by_what_it_makes_of_the_whole() {
+    let whole = lines(vec![plain("single", &[100.0, 100.0]), plain("raid5x4", &[200.0, 400.0])]);
+    let mut part = lines(vec![plain("raid5x4", &[230.0, 600.0, 900.0]), plain("single", &[104.0, 110.0])]);
+    let told = |part: &Lines| part_of_whole(part, &whole, "The first halves");
+    let wanted =
+        "The first halves make 1.04 (single at 1 outstanding) to 1.50 times (RAID 5 x4 at 2 outstanding) the speed \
+                  of the whole array.";
+    assert_eq!(told(&part), wanted);
+    part.series[0].points[1].unsteady = true;
+    let wanted =
+        "The first halves make 1.04 (single at 1 outstanding) to 1.15 times (RAID 5 x4 at 1 outstanding) the speed \
+                  of the whole array. Left out: 1 result that was not steady.";
+    assert_eq!(told(&part), wanted);
+    assert_eq!(told(&whole), "The first halves make 1.00 times the speed of the whole array.");
+    assert_eq!(told(&lines(vec![])), "");
+}
