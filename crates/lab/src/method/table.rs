@@ -148,7 +148,7 @@ const METHODS: &[Method] = &[
     Method {
         id: "M12",
         name: "winmarks",
-        title: "Disk WinMarks, imitated",
+        title: "Disk WinMarks, imitated (High-End: 3 of 7 parts)",
         question: "What would the disk part of a day score, with office programs and with large ones?",
         needs: WINDOWS,
         shape: Shape::Scores,

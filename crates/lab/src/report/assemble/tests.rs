@@ -501,3 +501,15 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
                   outstanding) the requests of the whole array.";
     assert_eq!(summed(begin), wanted);
 }
+
+#[test]
+fn a_total_of_some_of_its_parts_says_so() {
+    let page = text::render(&review("All", vec![], &[chapter("winmarks", &["single", "raid5x4"])], &[]), 200);
+    assert!(page.contains("- Disk WinMarks, imitated (High-End: 3 of 7 parts). Which array scores best"), "{page}");
+    assert!(page.contains("\nWhich array scores best: High-End, 3 of 7 parts, NTFS?\n"), "{page}");
+    let found = section(&chapter("winmarks", &["single"]), &[]);
+    let Chart::Bars(bars) = &found.panels[0].chart else { panic!("no bars") };
+    assert!(["weighted average", "AVS/Express", "FrontPage", "MicroStation", "Premiere"]
+        .iter()
+        .all(|part| bars.formula.contains(part)));
+}
