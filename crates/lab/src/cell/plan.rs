@@ -9,7 +9,7 @@ use crate::load::{self, AccessSpec, Manner, Mixed, Zone};
 use openraid_units::Nanos;
 
 /// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
-const FIRST_32G: u64 = 32_000_000_000;
+pub const FIRST_32G: u64 = 32_000_000_000;
 
 /// A load of access patterns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,6 +93,11 @@ impl Plan {
     }
 }
 
+/// Why the first 32 GB of a target are no part of it.
+pub fn all_of_it(capacity: u64) -> String {
+    format!("the first 32 GB are all of it: the target holds {capacity} bytes")
+}
+
 /// The part of the target that is used, in whole pages.
 fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -> Result<Zone, CellError> {
     let start = manner.start.unwrap_or(0);
@@ -109,8 +114,7 @@ fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -
     }
     let len = match choice {
         Some(ZoneChoice::First32g) if end - start <= FIRST_32G => {
-            let reason = format!("the first 32 GB are all of it: the target holds {capacity} bytes");
-            return Err(CellError::NotApplicable(reason));
+            return Err(CellError::NotApplicable(all_of_it(capacity)));
         }
         Some(ZoneChoice::First32g) => FIRST_32G,
         _ => end - start,

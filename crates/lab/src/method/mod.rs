@@ -9,7 +9,7 @@ mod table;
 
 pub use table::{find, methods, rules, Shape, OWN};
 
-use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
+use crate::cell::{all_of_it, Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
 
 /// A suite: what all methods of a run have in common.
@@ -46,6 +46,8 @@ pub enum Needs {
     Reads,
     /// It writes.
     Writes,
+    /// It writes, and compares the begin of its target with all of it: this many bytes with more.
+    WritesBeyond(u64),
     /// Something that only a simulated machine can do: the reason.
     Simulation(&'static str),
 }
@@ -102,8 +104,12 @@ impl Method {
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
         match self.needs {
             Needs::Reads => None,
-            Needs::Writes if facts.writable => None,
-            Needs::Writes => Some(format!(
+            // Nothing that one could give would help. Of simulated arrays some may be large enough.
+            Needs::WritesBeyond(bytes) if !facts.simulated && facts.capacity.get() <= bytes => {
+                Some(all_of_it(facts.capacity.get()))
+            }
+            Needs::Writes | Needs::WritesBeyond(_) if facts.writable => None,
+            Needs::Writes | Needs::WritesBeyond(_) => Some(format!(
                 "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
                 facts.name
             )),
@@ -197,6 +203,22 @@ mod tests {
         assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), own.subjects);
         assert!(cells.iter().all(|cell| cell.pattern == Pattern::WebServer && cell.axes.qd == Some(4)));
         assert!(OWN.cells(&suite()).is_empty() && find(OWN.name).is_some());
+    }
+
+    #[test]
+    fn a_part_of_a_small_target_is_refused_for_its_size_whether_it_may_be_written_or_not() {
+        let refusal = |bytes, simulated, writable| {
+            let name = "real.img".into();
+            let (capacity, block, bed) = (Bytes(bytes), Bytes(512), Vec::new());
+            find("first-32-gb").unwrap().refusal(&TargetFacts { name, capacity, block, simulated, writable, bed })
+        };
+        let wanted = "the first 32 GB are all of it: the target holds 32000000000 bytes";
+        for writable in [false, true] {
+            assert_eq!(refusal(32_000_000_000, false, writable).as_deref(), Some(wanted));
+        }
+        assert_eq!(refusal(32_000_000_001, false, true), None);
+        assert!(refusal(32_000_000_001, false, false).unwrap().contains("--destroy-data"));
+        assert_eq!(refusal(1 << 30, true, true), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! All methods in a table, and the rules that are no measurement of their own.
 
 use super::{cells, Method, Needs};
+use crate::cell::FIRST_32G;
 
 /// What the results of a method look like: how a report shows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -267,7 +268,7 @@ const METHODS: &[Method] = &[
         name: "first-32-gb",
         title: "The first 32 GB",
         question: "What does it bring to use only the begin of the drives?",
-        needs: Needs::Writes,
+        needs: Needs::WritesBeyond(FIRST_32G),
         shape: Shape::Parts,
         cells: cells::first_32_gb,
     },
