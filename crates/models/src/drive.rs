@@ -108,7 +108,9 @@ impl DriveProfile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
-        let (mut profile, uncertain) = read_file(file, text, edges, Self::read)?;
+        let (mut profile, mut uncertain) = read_file(file, text, edges, Self::read)?;
+        // No model reads a figure of the sheet: its range moves no prediction.
+        uncertain.retain(|field| !field.starts_with("sheet."));
         profile.head.uncertain = uncertain;
         Ok(profile)
     }

@@ -1,6 +1,6 @@
 //! The profiles that are built in: all of them are right, every value has a source, and names lead somewhere.
 
-use openraid_models::{ArrayLevel, DriveKind, Edge, Edges, Library};
+use openraid_models::{ArrayLevel, DriveKind, DriveProfile, Edge, Edges, Library};
 use openraid_units::Nanos;
 
 #[test]
@@ -95,4 +95,14 @@ fn the_example_controller_reads_as_it_stands() {
     let hba = library.controller("plain-hba").unwrap();
     assert_eq!(hba.level(ArrayLevel::Raid6).map(|rule| rule.members_min), Some(4));
     assert!(!hba.write_back && hba.quirks.is_empty());
+}
+
+#[test]
+fn figures_of_a_sheet_that_no_model_reads_make_nothing_uncertain() {
+    let library = Library::builtin();
+    let ranged = |drive: &&DriveProfile| drive.sheet.iter().any(|figure| figure.value.low < figure.value.high);
+    assert!(library.drives().filter(ranged).count() > 0);
+    for drive in library.drives() {
+        assert!(!drive.head.uncertain.iter().any(|field| field.starts_with("sheet.")), "{}", drive.head.name);
+    }
 }

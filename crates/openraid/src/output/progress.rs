@@ -46,6 +46,11 @@ impl Progress {
         Self { bar, told_millis: AtomicU64::new(0) }
     }
 
+    /// There are other than so many things to do, as has turned out.
+    pub fn expect(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     /// So many things are done; the time left is told at the average pace so far.
     pub fn counted(&self, done: u64) {
         let total = self.bar.length().unwrap_or(0);

@@ -1,8 +1,7 @@
 //! `openraid plan`: levels side by side, for given drives and a given load.
 
 use openraid_lab::cell::{footprint, ArrayState, Level};
-use openraid_lab::plan::{LevelPlan, PlanRequest, Planned, Speed};
-use openraid_lab::run::run_all;
+use openraid_lab::plan::{LevelPlan, Missing, PlanRequest, Planned, Speed};
 use openraid_units::Bytes;
 use serde::Serialize;
 
@@ -63,13 +62,13 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         seed: arguments.load.seed,
     };
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    let progress = std::sync::Mutex::new(Progress::counting("levels", request.levels.len() as u64));
-    let ended = |done: usize| {
-        progress.lock().expect("nobody panics with the lock").counted(done as u64);
-        true
+    let progress = std::sync::Mutex::new(Progress::counting("runs", 0));
+    let ended = |done: usize, all: usize| {
+        let progress = progress.lock().expect("nobody panics with the lock");
+        progress.expect(all as u64);
+        progress.counted(done as u64);
     };
-    let planned = run_all(&request.levels, threads, |level| request.level(&library, *level), ended);
-    let mut planned = planned.into_iter().flatten().collect::<Result<Vec<Planned>, _>>().map_err(refused)?;
+    let mut planned = request.run(&library, threads, ended).map_err(refused)?;
     let possible = |level: &Planned| matches!(level, Planned::Possible(_));
     if usual && planned.iter().any(possible) {
         planned.retain(possible);
@@ -96,18 +95,33 @@ fn level(word: &str) -> Result<Level, Failure> {
     })
 }
 
-fn speed(speed: Option<&Speed>) -> String {
-    speed.map_or_else(|| "-".into(), |speed| format!("{} / {} ms", figure(speed.iops), figure(speed.mean_ms)))
+/// A figure, or why there is none: in a few words, or below the table where something went wrong.
+fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
+    let missing = || plan.missing.iter().find(|missing| missing.what == what);
+    figure.unwrap_or_else(|| match missing() {
+        Some(Missing { failed: false, reason, .. }) => reason.clone(),
+        Some(_) => "see below".into(),
+        None => "-".into(),
+    })
+}
+
+fn speed(speed: &Speed) -> String {
+    format!("{} / {} ms", figure(speed.iops), figure(speed.mean_ms))
 }
 
 fn text(body: &Body, outstanding: u32) -> String {
     let mut table =
-        Table::new(&["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "DEGRADED", "REBUILDING", "LIMIT", "CACHE", "SURE TO"]);
-    let mut impossible = Vec::new();
+        Table::new(&["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "SURE TO", "DEGRADED", "REBUILDING", "LIMIT", "CACHE"]);
+    let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
             Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
-            Planned::Possible(plan) => table.row(row(plan, outstanding)),
+            Planned::Possible(plan) => {
+                table.row(row(plan, outstanding));
+                let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
+                failed
+                    .extend(went_wrong.map(|missing| format!("{}, {}: {}", plan.array, missing.what, missing.reason)));
+            }
         }
     }
     let mut lines = Vec::new();
@@ -115,8 +129,11 @@ fn text(body: &Body, outstanding: u32) -> String {
         let (drives, system, load) = (body.drives, &body.system, &body.load);
         lines.push(format!("{drives} drives behind {system}, {load}: requests a second / mean latency"));
         lines.push(table.text().trim_end().into());
+        lines
+            .push("SURE TO is about the healthy figure: uncertain values of the profiles, and chance by itself".into());
     }
     lines.extend(impossible);
+    lines.extend(failed);
     lines.extend(body.advice.iter().cloned());
     lines.join("\n")
 }
@@ -137,18 +154,41 @@ fn limit(plan: &LevelPlan, outstanding: u32) -> String {
 fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
-    let cache = plan.write_back_ratio.map_or_else(|| "-".into(), |ratio| format!("x {ratio:.2}"));
     vec![
         plan.array.to_string(),
         human(Bytes(plan.capacity)),
         survives,
-        speed(Some(&plan.healthy)),
-        speed(plan.degraded.as_ref()),
-        speed(plan.rebuilding.as_ref()),
+        speed(&plan.healthy),
+        format!("+-{:.0} %, chance {:.1} %", plan.uncertain_percent, plan.chance_percent),
+        told(plan, "degraded", plan.degraded.as_ref().map(speed)),
+        told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
         limit(plan, outstanding),
-        cache,
-        format!("+-{:.0} %", plan.uncertain_percent),
+        told(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
     ]
+}
+
+/// The fastest, and all that may be as fast.
+fn fastest(safe: &[&LevelPlan]) -> Option<String> {
+    let best = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops))?;
+    let mut level: Vec<&&LevelPlan> = safe.iter().filter(|other| !best.is_faster_than(other)).collect();
+    level.sort_by(|one, two| two.healthy.iops.total_cmp(&one.healthy.iops));
+    let words: Vec<String> =
+        level.iter().map(|plan| format!("{} ({} requests/s)", plan.array, figure(plan.healthy.iops))).collect();
+    let unclear = if words.len() > 1 { "no clear difference: " } else { "" };
+    Some(format!("fastest that survives a failure: {unclear}{}", words.join(", ")))
+}
+
+/// What makes a healthy figure uncertain most of all, where that is worth a word.
+fn least_certain(plan: &LevelPlan) -> Option<String> {
+    let value = plan.uncertain.first().filter(|(_, change)| *change >= 1.0 && *change >= plan.chance_percent);
+    match value {
+        Some((value, change)) => Some(format!("{}: least certain is {value} (up to {change:.0} %)", plan.array)),
+        None if plan.chance_percent >= 1.0 => Some(format!(
+            "{}: least certain is chance (other seeds lie {:.0} % apart); more --effort leaves less to it",
+            plan.array, plan.chance_percent
+        )),
+        None => None,
+    }
 }
 
 fn advice(levels: &[Planned]) -> Vec<String> {
@@ -159,37 +199,30 @@ fn advice(levels: &[Planned]) -> Vec<String> {
             Planned::Impossible { .. } => None,
         })
         .collect();
-    let mut advice = Vec::new();
-    let safe = plans.iter().filter(|plan| plan.survives.0 > 0);
-    if let Some(best) = safe.clone().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) {
-        advice.push(format!(
-            "fastest that survives a failure: {} ({} requests/s)",
-            best.array,
-            figure(best.healthy.iops)
-        ));
-    }
-    if let Some(most) = safe.max_by_key(|plan| plan.capacity) {
+    let safe: Vec<&LevelPlan> = plans.iter().copied().filter(|plan| plan.survives.0 > 0).collect();
+    let mut advice: Vec<String> = fastest(&safe).into_iter().collect();
+    if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
         advice.push(format!("most room that survives a failure: {} ({})", most.array, human(Bytes(most.capacity))));
     }
     for plan in &plans {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
             advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
         }
-        match plan.write_back_ratio {
-            Some(ratio) if ratio < CACHE_HARMS => {
-                advice.push(format!("{}: write-through is faster here (write-back x {ratio:.2})", plan.array));
-            }
-            Some(ratio) if ratio > 1.0 / CACHE_HARMS => {
-                advice.push(format!(
-                    "{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal",
-                    plan.array
-                ));
-            }
-            _ => {}
-        }
-        if let Some((value, change)) = plan.uncertain.first().filter(|(_, change)| *change >= 1.0) {
-            advice.push(format!("{}: least certain is {value} (up to {change:.0} %)", plan.array));
-        }
+        advice.extend(write_cache(plan));
+        advice.extend(least_certain(plan));
     }
     advice
+}
+
+/// Whether the write cache pays or harms, where that is more than chance.
+fn write_cache(plan: &LevelPlan) -> Option<String> {
+    let ratio = plan.write_back_ratio?;
+    let beyond_chance = |times: f64| (times - 1.0) * 100.0 > plan.chance_percent;
+    if ratio < CACHE_HARMS && beyond_chance(1.0 / ratio) {
+        Some(format!("{}: write-through is faster here (write-back x {ratio:.2})", plan.array))
+    } else if ratio > 1.0 / CACHE_HARMS && beyond_chance(ratio) {
+        Some(format!("{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal", plan.array))
+    } else {
+        None
+    }
 }

@@ -1,0 +1,151 @@
+//! Levels side by side for given drives and a given load: what each holds, what it survives, how fast it is healthy,
+//! degraded and rebuilding, what holds it back, whether the write cache pays, and how sure all of that is.
+//!
+//! [`run`] measures, [`sure`] says how sure the healthy figure is and which of two levels is faster.
+
+mod run;
+mod sure;
+
+use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Level, Pattern, Subject};
+use serde::Serialize;
+use sure::Runs;
+
+/// What a plan is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanRequest {
+    /// Controller's profile.
+    pub system: String,
+    /// Drive's profile; nothing: the system's own.
+    pub drive: Option<String>,
+    /// Drives.
+    pub drives: u16,
+    /// Levels to look at.
+    pub levels: Vec<Level>,
+    /// Load.
+    pub pattern: Pattern,
+    /// Its axes.
+    pub axes: Axes,
+    /// How much of each cell.
+    pub effort: Effort,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// How fast an array is in one state.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Speed {
+    /// Requests each second.
+    pub iops: f64,
+    /// MB each second.
+    pub mbps: f64,
+    /// Mean latency.
+    pub mean_ms: f64,
+    /// 99th percentile of the latency.
+    pub p99_ms: f64,
+}
+
+/// A part that is the limit.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Bottleneck {
+    /// Which.
+    pub part: String,
+    /// Where it is the members, their part that works most, unless that is the medium.
+    pub of_members: Option<String>,
+    /// How busy it is, 0 to 1.
+    pub busy: f64,
+}
+
+/// A figure that a plan has not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Missing {
+    /// Which: `degraded`, `rebuilding`, `write_back_ratio`, `chance`, or the value of a profile.
+    pub what: String,
+    /// Why, in a few words where nothing went wrong.
+    pub reason: String,
+    /// It was tried, and that went wrong.
+    pub failed: bool,
+}
+
+/// A level of a plan.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LevelPlan {
+    /// Which array.
+    pub array: Subject,
+    /// Bytes that it holds.
+    pub capacity: u64,
+    /// Failures that it survives whichever drives fail, and at most.
+    pub survives: (u16, u16),
+    /// Healthy.
+    pub healthy: Speed,
+    /// With one member missing, where it survives that.
+    pub degraded: Option<Speed>,
+    /// While one member is filled, where it survives that.
+    pub rebuilding: Option<Speed>,
+    /// What holds it back when it is healthy.
+    pub bottleneck: Option<Bottleneck>,
+    /// Write-back by write-through, where the controller can do both and the load writes.
+    pub write_back_ratio: Option<f64>,
+    /// The healthy figure may be off by so many percent because of chance and of uncertain values of the profiles.
+    pub uncertain_percent: f64,
+    /// What other seeds change, percent of the healthy figure from the lowest to the highest.
+    pub chance_percent: f64,
+    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first.
+    pub uncertain: Vec<(String, f64)>,
+    /// What has no figure, and why.
+    pub missing: Vec<Missing>,
+    /// Healthy figures of other runs, to compare levels by.
+    #[serde(skip)]
+    runs: Runs,
+}
+
+/// A level, or why it cannot be.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Planned {
+    /// It can be.
+    Possible(Box<LevelPlan>),
+    /// It cannot.
+    Impossible {
+        /// Which array.
+        array: Subject,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Failures that an array survives whichever drives fail, and at most.
+#[must_use]
+pub fn survives(level: Level, members: u16) -> (u16, u16) {
+    match level {
+        Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => (0, 0),
+        Level::Raid1 => (members - 1, members - 1),
+        Level::Raid1e | Level::Raid10 => (1, members / 2),
+        Level::Raid5 => (1, 1),
+        Level::Raid6 => (2, 2),
+        Level::Raid50 => (1, 2),
+        Level::Raid60 => (2, 4),
+    }
+}
+
+impl PlanRequest {
+    /// The cell of an array in a state.
+    #[must_use]
+    pub fn cell(&self, level: Level, state: ArrayState) -> CellSpec {
+        let axes = Axes { drive: self.axes.drive.clone().or_else(|| self.drive.clone()), ..self.axes.clone() };
+        let subject = Subject::Array { level, members: self.drives };
+        let cell = CellSpec::new(&self.system, subject, self.pattern.clone()).with(axes);
+        CellSpec { state, effort: self.effort, seed: self.seed, ..cell }
+    }
+}
+
+fn speed(result: &CellResult) -> Speed {
+    Speed {
+        iops: result.iops,
+        mbps: result.mbps,
+        mean_ms: result.mean_ms(),
+        p99_ms: result.histogram().percentile(99.0) as f64 / 1e6,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! How sure the healthy figure of a level is, and which of two levels is faster.
+//!
+//! Every value of the drive's, the controller's, the host's and the bus's profiles that has a range is put to both its
+//! ends, one after the other. With it everything that is left to chance falls differently, so the same figure with other
+//! seeds says how much of a change is chance: a value counts with what exceeds that, and chance counts by itself. Both
+//! are combined as independent errors are, by the root of the sum of their squares.
+//!
+//! Two levels have the same drives: a value that moves both alike says nothing about which is faster. So what is looked
+//! at is their ratio, in runs that have the same seed and the same values.
+
+use super::LevelPlan;
+
+/// Healthy figures of a level, requests each second.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Runs {
+    /// As asked for.
+    pub base: f64,
+    /// With other seeds; nothing where a run failed.
+    pub seeds: Vec<Option<f64>>,
+    /// With each uncertain value of the profiles at its low and at its high end.
+    pub values: Vec<(String, [Option<f64>; 2])>,
+}
+
+/// What may be off by how much, percent.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Doubt {
+    /// Chance alone.
+    pub chance: f64,
+    /// What each value changes beyond that, in the order of the profiles.
+    pub values: Vec<(String, f64)>,
+}
+
+impl Doubt {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        let squares: f64 = self.values.iter().map(|(_, change)| change * change).sum();
+        (self.chance * self.chance + squares).sqrt()
+    }
+}
+
+impl Runs {
+    /// How sure its figure is.
+    pub fn doubt(&self) -> Doubt {
+        let share = |iops: &Option<f64>| iops.map(|iops| (iops / self.base - 1.0) * 100.0);
+        doubt(
+            self.seeds.iter().map(share),
+            self.values.iter().map(|(name, ends)| (name.clone(), ends.iter().map(share).collect())),
+        )
+    }
+
+    /// How sure the ratio of two figures is. Levels of one plan have the same values in the same order.
+    fn doubt_against(&self, other: &Self) -> Doubt {
+        let ratio = self.base / other.base;
+        let share = |own: &Option<f64>, others: &Option<f64>| Some(((*own)? / (*others)? / ratio - 1.0) * 100.0);
+        let values = self.values.iter().zip(&other.values).map(|((name, ends), (_, same))| {
+            (name.clone(), ends.iter().zip(same).map(|(own, others)| share(own, others)).collect())
+        });
+        doubt(self.seeds.iter().zip(&other.seeds).map(|(own, others)| share(own, others)), values)
+    }
+}
+
+/// Of changes with other seeds and at the ends of values, percent.
+fn doubt(seeds: impl Iterator<Item = Option<f64>>, values: impl Iterator<Item = (String, Vec<Option<f64>>)>) -> Doubt {
+    // The figure itself is one of those that chance brings.
+    let (low, high) = seeds.flatten().fold((0.0f64, 0.0f64), |(low, high), change| (low.min(change), high.max(change)));
+    let chance = high - low;
+    let beyond = |changes: Vec<Option<f64>>| {
+        let most = changes.into_iter().flatten().fold(0.0f64, |most, change| most.max(change.abs()));
+        (most - chance).max(0.0)
+    };
+    Doubt { chance, values: values.map(|(name, changes)| (name, beyond(changes))).collect() }
+}
+
+impl LevelPlan {
+    /// Is it faster than another level of the same plan, whatever chance and the uncertain values do?
+    #[must_use]
+    pub fn is_faster_than(&self, other: &Self) -> bool {
+        let lead = (self.runs.base / other.runs.base - 1.0) * 100.0;
+        lead > self.runs.doubt_against(&other.runs).total()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(base: f64, seeds: [f64; 2], values: &[(&str, f64, f64)]) -> Runs {
+        let values = values.iter().map(|(name, low, high)| ((*name).into(), [Some(*low), Some(*high)]));
+        Runs { base, seeds: seeds.map(Some).to_vec(), values: values.collect() }
+    }
+
+    #[test]
+    fn a_value_counts_with_what_exceeds_chance_and_chance_counts_by_itself() {
+        // Seeds from 97 to 101: chance is 4 %. One value changes 3 % and counts as none, the other 7 % and counts 3 %.
+        let doubt = runs(100.0, [97.0, 101.0], &[("idle", 103.0, 100.0), ("busy", 98.0, 93.0)]).doubt();
+        let near = |one: f64, two: f64| (one - two).abs() < 1e-9;
+        assert!(near(doubt.chance, 4.0) && near(doubt.values[0].1, 0.0) && near(doubt.values[1].1, 3.0), "{doubt:?}");
+        assert!(near(doubt.total(), 5.0), "{doubt:?}");
+        let failed = Runs {
+            seeds: vec![None, Some(101.0)],
+            values: vec![("x".into(), [None; 2])],
+            ..runs(100.0, [0.0; 2], &[])
+        };
+        assert!(near(failed.doubt().chance, 1.0) && near(failed.doubt().total(), 1.0));
+    }
+
+    #[test]
+    fn a_value_that_moves_two_levels_alike_does_not_hide_which_is_faster() {
+        let seek = |base: f64| ("seek", base * 0.8, base * 1.2);
+        let one = runs(110.0, [111.0, 109.0], &[seek(110.0)]);
+        let other = runs(100.0, [101.0, 99.0], &[seek(100.0)]);
+        assert!(one.doubt().total() > 15.0 && one.doubt_against(&other).total() < 1.0);
+        // One that moves them apart does, and so does chance.
+        let parity = runs(100.0, [101.0, 99.0], &[("seek", 70.0, 100.0)]);
+        assert!(one.doubt_against(&parity).total() > 10.0);
+        let chance = runs(100.0, [112.0, 95.0], &[seek(100.0)]);
+        assert!(one.doubt_against(&chance).total() > 10.0);
+    }
+}

@@ -1,0 +1,78 @@
+use super::*;
+use openraid_models::Library;
+
+fn request(level: Level) -> PlanRequest {
+    PlanRequest {
+        system: "intel-rst".into(),
+        drive: Some("s3500_480".into()),
+        drives: 6,
+        levels: vec![level],
+        pattern: Pattern::Random,
+        axes: Axes { rd: Some(100), bs: Some(4096), qd: Some(64), workers: Some(2), ..Axes::default() },
+        effort: Effort { requests: 2_000, ..Effort::QUICK },
+        seed: 1,
+    }
+}
+
+fn plans(request: &PlanRequest) -> Vec<Planned> {
+    request.run(&Library::builtin(), 2, |_, _| {}).unwrap()
+}
+
+fn possible(planned: &Planned) -> &LevelPlan {
+    match planned {
+        Planned::Possible(plan) => plan,
+        Planned::Impossible { array, reason } => panic!("{array}: {reason}"),
+    }
+}
+
+#[test]
+fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() {
+    let plans = plans(&request(Level::Raid0));
+    let plan = possible(&plans[0]);
+    let host = Library::builtin().host("win7-haswell").unwrap().clone();
+    let (low, high) = (host.read.low.0 as f64, host.read.high.0 as f64);
+    let now = host.read.value.0 as f64;
+    // A thread that costs less lets more through, unless something else is full then.
+    let (least, most) = ((1.0 - now / high) * 100.0, (now / low - 1.0) * 100.0);
+    assert!(plan.uncertain_percent >= least * 0.9, "{:?}", plan.uncertain);
+    let (value, change) = &plan.uncertain[0];
+    assert_eq!(value, "win7-haswell: cost.read_us");
+    assert!(*change >= least * 0.9 && *change <= most * 1.1, "{change} of {least} to {most}");
+    let words: Vec<_> = plan.missing.iter().map(|missing| (missing.what.as_str(), missing.reason.as_str())).collect();
+    assert!(
+        words.contains(&("degraded", "data lost")) && words.contains(&("write_back_ratio", "no write cache")),
+        "{words:?}"
+    );
+}
+
+#[test]
+fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_measured() {
+    // 7 MB/s on eight slow drives: whatever the bus carries changes only who comes first.
+    let request = PlanRequest {
+        system: "openraid".into(),
+        drive: Some("exos_x18_18tb".into()),
+        drives: 8,
+        levels: vec![Level::Raid60],
+        pattern: Pattern::FileServer,
+        axes: Axes { qd: Some(16), ..Axes::default() },
+        effort: Effort::QUICK,
+        seed: 1,
+    };
+    let plans = plans(&request);
+    let plan = possible(&plans[0]);
+    assert!(plan.chance_percent > 1.0, "6,000 requests leave something to chance: {}", plan.chance_percent);
+    for (value, change) in &plan.uncertain {
+        assert!(!value.contains("sheet."), "no model reads {value}");
+        let idle = value.contains("link_rate") || value.contains("read_mbs") || value.contains("xor.");
+        assert!(!idle || *change == 0.0, "{value}: {change}, chance {}", plan.chance_percent);
+    }
+}
+
+#[test]
+fn levels_survive_what_their_redundancy_covers() {
+    assert_eq!(survives(Level::Raid0, 4), (0, 0));
+    assert_eq!(survives(Level::Raid1, 3), (2, 2));
+    assert_eq!(survives(Level::Raid10, 8), (1, 4));
+    assert_eq!(survives(Level::Raid6, 8), (2, 2));
+    assert_eq!(survives(Level::Raid60, 8), (2, 4));
+}
