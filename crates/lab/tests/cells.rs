@@ -1,10 +1,12 @@
 //! Cells on simulated machines: the same cell gives the same bytes, and figures agree with what can be counted.
 
 use openraid_lab::cell::{
-    measure, run_cell, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+    measure, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+    TraceName,
 };
 use openraid_lab::load::{one_size, AccessSpec, Manner};
 use openraid_lab::method::{find, Suite};
+use openraid_lab::reader::{read_trace, TraceFormat, LENGTH_MAX};
 use openraid_lab::run::{fingerprint, Outcome, Store};
 use openraid_lab::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
 use openraid_models::Library;
@@ -224,4 +226,14 @@ fn specifications_are_written_down_with_their_manner_and_plain_ones_as_ever() {
     assert!(text.ends_with(r#""manner":{"rate":5,"start":512}}"#), "{text}");
     assert_eq!(serde_json::from_str::<AccessSpec>(&text).unwrap(), paced);
     assert_ne!(paced, plain);
+}
+
+#[test]
+fn a_trace_as_long_as_one_may_be_is_played_to_its_end() {
+    let text = format!("0,h,0,Write,0,4096,1\n{},h,0,Read,1048576,4096,1\n", LENGTH_MAX.get() / 100);
+    let trace = read_trace(TraceFormat::MsrCsv, text.as_bytes()).unwrap();
+    let name = TraceName { name: "long".into(), digest: format!("{:016x}", trace.digest()) };
+    let cell = CellSpec::new("openraid", "raid5x4".parse().unwrap(), Pattern::Trace(name));
+    let result = run_trace(&Library::builtin(), &cell, &trace).unwrap();
+    assert_eq!((result.requests, result.elapsed_ns >= LENGTH_MAX.get()), (2, true));
 }

@@ -13,7 +13,7 @@ mod words;
 
 pub use fio_job::{read_fio_job, FioJob};
 pub use icf::{read_icf, IometerFile};
-pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, RECORDS_MAX};
+pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS_MAX};
 
 use std::fmt;
 use std::io::BufRead;

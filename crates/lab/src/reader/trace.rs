@@ -10,6 +10,11 @@ use std::io::BufRead;
 /// Requests of one trace at most: 32 bytes each.
 pub const RECORDS_MAX: usize = 20_000_000;
 
+/// Time from the first request of a trace to its last at most: a simulated machine's clock ends after 208 days, and what is
+/// still dirty at the end needs some of them.
+pub const LENGTH_MAX: Nanos = Nanos::from_secs(LENGTH_DAYS_MAX * 86_400);
+const LENGTH_DAYS_MAX: u64 = 180;
+
 /// How a trace is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
@@ -87,6 +92,14 @@ impl Trace {
         }
         if self.records.last().is_some_and(|before| before.at.get() > at) {
             return Err(ReadError::at(line, "its time lies before that of the request above; sort the trace by time"));
+        }
+        if at > LENGTH_MAX.get() {
+            let days = at / Nanos::from_secs(86_400).get();
+            let reason = format!(
+                "it comes {days} days after the first request, and a trace may last for {LENGTH_DAYS_MAX}; cut the trace \
+                 before it, or shorten the gap"
+            );
+            return Err(ReadError::at(line, reason));
         }
         let sized = (len > 0 && len <= u64::from(REQUEST_BYTES_MAX)) || kind == IoKind::Flush;
         let whole = len.is_multiple_of(512) && offset.is_multiple_of(512);
@@ -274,6 +287,30 @@ mod tests {
             let error = error(format, text);
             assert!(error.starts_with(expected), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_trace_that_outlasts_the_clock_is_refused_with_its_line_whatever_its_format() {
+        use TraceFormat::{FioIolog, MsrCsv, Spc};
+        // In seconds: the last moment that is possible, and one a second later.
+        let (last, later) = (180 * 86_400, 180 * 86_400 + 1);
+        let msr = |at: u64| format!("0,h,0,Read,0,512,1\n{},h,0,Read,0,512,1\n", at * 10_000_000);
+        let spc = |at: u64| format!("0,0,512,R,0\n0,0,512,R,{at}\n");
+        let iolog = |at: u64| format!("fio version 3 iolog\n0 f read 0 512\n{} f read 0 512\n", at * 1000);
+        let waits = |at: u64| format!("fio version 2 iolog\nf read 0 512\nf wait {} 0\nf read 0 512\n", at * 1_000_000);
+        for (format, fits, long, line) in [
+            (MsrCsv, msr(last), msr(later), 2),
+            (Spc, spc(last), spc(later), 2),
+            (FioIolog, iolog(last), iolog(later), 3),
+            (FioIolog, waits(last), waits(later), 4),
+        ] {
+            assert_eq!(all(format, &fits).last().unwrap().0, LENGTH_MAX.get());
+            let expected =
+                format!("line {line}: it comes 180 days after the first request, and a trace may last for 180");
+            let error = error(format, &long);
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        assert!(error(MsrCsv, &msr(300 * 86_400)).contains("300 days after"));
     }
 
     #[test]
