@@ -78,9 +78,7 @@ pub fn read_icf(from: impl BufRead) -> Result<IometerFile, ReadError> {
             Below::RunTime => file.runtime = Some(run_time(number, text)?),
             Below::Ramp => file.ramp = Nanos::from_secs(field(number, text, "ramp-up time", 0, 86_400)?),
             Below::Depth => {
-                let first = text.split(',').next().unwrap_or_default();
-                file.depth =
-                    Some(u32::try_from(field(number, first, "outstanding requests", 1, 4096)?).expect("4096 fits"));
+                file.depth = Some(depth(number, text, file.depth)?);
                 below = Below::Nothing;
             }
             Below::Name => {
@@ -129,6 +127,22 @@ fn field(line: u64, text: &str, what: &str, least: u64, most: u64) -> Result<u64
     let parsed = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
     parsed
         .ok_or_else(|| ReadError::at(line, format!("{what}: {} is not possible; give {least} to {most}", shown(text))))
+}
+
+/// Requests that a worker keeps outstanding: as many as those before it.
+fn depth(line: u64, text: &str, before: Option<u32>) -> Result<u32, ReadError> {
+    let first = text.split(',').next().unwrap_or_default();
+    let depth = u32::try_from(field(line, first, "outstanding requests", 1, 4096)?).expect("4096 fits");
+    match before {
+        Some(before) if before != depth => {
+            let reason = format!(
+                "{depth} outstanding requests of this worker and {before} of one above are not understood; give all \
+                 workers the same number"
+            );
+            Err(ReadError::at(line, reason))
+        }
+        _ => Ok(depth),
+    }
 }
 
 fn run_time(line: u64, text: &str) -> Result<Nanos, ReadError> {
@@ -221,6 +235,15 @@ Version 1.1.0
         assert_eq!(file.specs[1].manner().think, Some((2, 5_000_000)));
         assert!(file.specs[0].manner().is_plain());
         assert_eq!(file.specs[1].lines().len(), 2);
+    }
+
+    #[test]
+    fn workers_with_different_depths_are_refused_with_the_line() {
+        let worker = |depth: &str| format!("'Number of outstanding IOs,test connection rate\n\t{depth},DISABLED\n");
+        let same = format!("{FILE}{}", worker("16"));
+        assert_eq!(read_icf(same.as_bytes()).unwrap().depth, Some(16));
+        let error = read_icf(format!("{FILE}{}", worker("4")).as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("line 26: 4 outstanding requests of this worker and 16 of one above"), "{error}");
     }
 
     #[test]
