@@ -3,7 +3,7 @@
 //! `filename` is passed over as well, and so is `stonewall`: one job is measured at a time.
 
 use super::words::{size, time};
-use super::{shown, Lines, ReadError};
+use super::{second, shown, Lines, ReadError};
 use crate::load::{AccessError, AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
@@ -169,6 +169,9 @@ fn finish(section: &mut Option<(u64, String, Options)>, jobs: &mut Vec<FioJob>) 
     let Some((line, name, options)) = section.take() else { return Ok(()) };
     if jobs.len() == JOBS_MAX {
         return Err(ReadError::at(line, format!("more than {JOBS_MAX} jobs; split the file")));
+    }
+    if jobs.iter().any(|known| known.name == name) {
+        return Err(second(line, "job", &name));
     }
     jobs.push(options.job(line, name)?);
     Ok(())
@@ -392,6 +395,7 @@ size=2g
             ("[a]\nio_size=1g\n", "line 2: option \"io_size\" is not understood"),
             ("[a]\nioengine=psync\niodepth=8\n", "line 2: ioengine=\"psync\" keeps one request"),
             ("[a]\nrate_iops=10\nnumjobs=4\n", "line 2: rate_iops=10 for each of 4 jobs"),
+            ("[a]\n[b]\n[a]\nbs=4k\n", "line 3: a second job \"a\"; rename one"),
             ("[a]\nruntime=soon\n", "line 2: runtime=\"soon\" is no time"),
         ] {
             let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 //! Lines that begin with an apostrophe are labels and say what stands below them. An alignment of 0 is Iometer's word
 //! for sector boundaries.
 
-use super::{shown, Lines, ReadError};
+use super::{second, shown, Lines, ReadError};
 use crate::load::{AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
@@ -115,6 +115,9 @@ fn close(open: &mut Option<Open>, file: &mut IometerFile) -> Result<(), ReadErro
     let Some(Open { line, name, lines, think }) = open.take() else { return Ok(()) };
     if file.specs.len() == SPECS_MAX {
         return Err(ReadError::at(line, format!("more than {SPECS_MAX} access specifications; split the file")));
+    }
+    if file.specs.iter().any(|known| known.name() == name) {
+        return Err(second(line, "access specification", &name));
     }
     let spec = AccessSpec::new(&name, lines);
     let spec = spec.map_err(|error| ReadError::at(line, format!("access specification {}: {error}", shown(&name))))?;
@@ -255,6 +258,9 @@ Version 1.1.0
         assert!(with("8192,100", "8100,100").contains("requests of 8100 bytes"));
         assert!(with("\t0          1          30", "\tsoon").starts_with("line 7: run time"));
         assert!(with("4096,0\n\t65536", "4096,9\n\t65536").contains("network targets"));
+        assert!(
+            with("Two sizes,ALL", "Database, 8K,ALL").starts_with("line 19: a second access specification \"Database")
+        );
         assert!(read_icf(&b"hello\n"[..]).unwrap_err().to_string().starts_with("line 1: \"hello\" is no beginning"));
         assert!(read_icf(&b"Version 1\n"[..]).unwrap_err().to_string().contains("no access specification"));
     }

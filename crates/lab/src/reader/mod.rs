@@ -81,6 +81,11 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
+/// Two loads of one name: nobody could say which is meant.
+pub(crate) fn second(line: u64, what: &str, name: &str) -> ReadError {
+    ReadError::at(line, format!("a second {what} {}; rename one of them", shown(name)))
+}
+
 /// A piece of a line for an error, cut to a length that people can read.
 pub(crate) fn shown(text: &str) -> String {
     const SHOWN_MAX: usize = 40;
