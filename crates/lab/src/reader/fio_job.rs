@@ -247,7 +247,8 @@ impl Options {
                 return Err(ReadError::at(rw_line, reason));
             }
         };
-        let random = self.random_percent.unwrap_or(random);
+        // fio's own reading: it is for random loads only, and makes no other random.
+        let random = self.random_percent.filter(|_| random > 0).unwrap_or(random);
         let (sizes_line, sizes) = if self.sizes.1.is_empty() { (line, vec![(4096, 100)]) } else { self.sizes.clone() };
         let align = self.align;
         let lines = sizes.iter().map(|(bytes, share)| AccessLine { bytes: *bytes, share: *share, read, random, align });
@@ -366,6 +367,14 @@ size=2g
         assert_eq!((jobs[1].depth, jobs[1].workers), (64, 2));
         let manner = Manner { think: Some((1, 100_000)), rate: None, start: Some(1 << 30), len: Some(2 << 30) };
         assert_eq!((jobs[0].spec.manner(), jobs[1].spec.manner()), (Manner::default(), manner));
+    }
+
+    #[test]
+    fn percentage_random_makes_a_random_load_less_random_and_no_other_random() {
+        for (rw, random) in [("randread", 30), ("randrw", 30), ("read", 0), ("write", 0), ("rw", 0)] {
+            let jobs = read_fio_job(format!("[a]\nrw={rw}\npercentage_random=30\n").as_bytes()).unwrap();
+            assert_eq!(jobs[0].spec.lines()[0].random, random, "{rw}");
+        }
     }
 
     #[test]
