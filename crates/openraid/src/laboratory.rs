@@ -217,7 +217,8 @@ pub fn flagged(error: &AxisError) -> Failure {
 pub fn refused(error: CellError) -> Failure {
     match error {
         CellError::Axis(error) => flagged(&error),
-        CellError::Unknown(_) => Failure::usage(error),
+        // An array that cannot be was asked for, as one that is no word.
+        CellError::Unknown(_) | CellError::Impossible(_) => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }

@@ -37,7 +37,7 @@ struct Body {
 /// Do it.
 ///
 /// # Errors
-/// No such level, profile or load. Where none of the levels can be it fails, with the reasons.
+/// No such level, profile or load. Where none of the levels can be that is wrong usage, too, with the reasons.
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let Load { pattern, axes, trace: None } = asked(&arguments.load)? else {
@@ -80,7 +80,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
     drop(progress);
-    let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Failed };
+    let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Usage };
     Ok(context.output.answer(exit, &body, &text(&body, outstanding)))
 }
 
