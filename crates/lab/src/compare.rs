@@ -1,7 +1,7 @@
 //! Two reviews side by side: cells that both have, and how far they lie apart.
 //!
 //! Cells are the same when subject, pattern, axes and state are: system, seed and effort may differ, for that is what is
-//! compared; and so may drives, bus, cache and chunk where they are one throughout a method. Repetitions of a cell are one
+//! compared; and so may drives, their state, bus, cache and chunk where they are one throughout a method. Repetitions of a cell are one
 //! cell, whose figure is their median.
 
 use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
@@ -67,11 +67,13 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
     let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
     let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);
+    let fresh = all().all(|axes| axes.fresh == first.fresh);
     let compared = |known: &CellOutcome| {
         let mut cell = known.cell.clone();
         cell.subject = subject.unwrap_or(cell.subject);
         let axes = &mut cell.axes;
         axes.drive = axes.drive.take().filter(|_| !drive);
+        axes.fresh = axes.fresh.filter(|_| !fresh);
         axes.bus = axes.bus.take().filter(|_| !bus);
         axes.chunk = axes.chunk.filter(|_| !chunk);
         axes.cache = axes.cache.filter(|_| !cache);

@@ -2,7 +2,7 @@
 //!
 //! Nothing of a review's results is here: what a page shows comes from the models alone.
 
-use crate::cell::{run_cell, CellSpec, Effort, Subject};
+use crate::cell::{run_cell, Axes, CellSpec, Effort, Subject};
 use crate::method::{find, Method, Suite};
 use crate::report::assemble::{Chapter, Trial};
 use crate::run::{run_all, Outcome, Store};
@@ -17,6 +17,8 @@ pub struct Edition {
     pub system: &'static str,
     /// What it measured.
     pub subjects: &'static [&'static str],
+    /// Its SSDs were new, as from the box.
+    pub fresh: bool,
     /// How.
     pub methods: &'static [&'static str],
 }
@@ -31,6 +33,7 @@ pub const EDITIONS: [Edition; 5] = [
     Edition {
         name: "3ware-9650se",
         system: "3ware-9650se",
+        fresh: false,
         subjects: FOUR,
         methods: &[
             "database",
@@ -49,6 +52,7 @@ pub const EDITIONS: [Edition; 5] = [
     Edition {
         name: "3ware-8506-8",
         system: "3ware-8506-8",
+        fresh: false,
         subjects: FOUR,
         methods: &[
             "database",
@@ -65,12 +69,14 @@ pub const EDITIONS: [Edition; 5] = [
     Edition {
         name: "intel-rst",
         system: "intel-rst",
+        fresh: true,
         subjects: &["single", "raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid0x6", "raid5x4"],
         methods: &["rst-jbod", "rst-raid", "latency", "degraded"],
     },
     Edition {
         name: "lsi-9260-8i",
         system: "lsi-9260-8i",
+        fresh: false,
         subjects: EIGHT,
         methods: &[
             "response-time",
@@ -90,6 +96,7 @@ pub const EDITIONS: [Edition; 5] = [
     Edition {
         name: "icp-9024ro",
         system: "icp-9024ro",
+        fresh: false,
         subjects: &["raid0x8", "raid5x8"],
         methods: &["applications", "cold-repetitions", "cache-sizes"],
     },
@@ -103,7 +110,8 @@ impl Edition {
     #[must_use]
     pub fn suite(&self, effort: Effort, seed: u64) -> Suite {
         let subject = |word: &&str| word.parse::<Subject>().expect("tested");
-        Suite::new(self.system, self.subjects.iter().map(subject).collect(), effort, seed)
+        let machine = Axes { fresh: self.fresh.then_some(true), ..Axes::default() };
+        Suite { machine, ..Suite::new(self.system, self.subjects.iter().map(subject).collect(), effort, seed) }
     }
 
     /// Its methods.
@@ -162,6 +170,11 @@ mod tests {
             assert!(library.controller(edition.system).is_ok(), "{}", edition.system);
             let suite = edition.suite(Effort::QUICK, 1);
             assert_eq!(suite.subjects.len(), edition.subjects.len());
+            // What is claimed of SSDs was measured on new ones.
+            let ssds = edition.system == "intel-rst";
+            for cell in edition.methods().flat_map(|method| method.cells(&suite)) {
+                assert_eq!(cell.axes.fresh, ssds.then_some(true), "{}", edition.name);
+            }
             assert!(edition.methods().all(|method| !method.cells(&suite).is_empty()));
         }
     }

@@ -5,15 +5,16 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use openraid_lab::cell::{
-    builtin, Axes, AxisError, CacheMode, CellError, Direction, Effort, Pattern, TraceName, ZoneChoice,
+    builtin, machine_spec, Axes, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern, TraceName,
+    ZoneChoice,
 };
 use openraid_lab::load::AccessSpec;
 use openraid_lab::reader::{read_fio_job, read_icf, read_trace, FioJob, Trace, TraceFormat};
 use openraid_lab::report::{is_report, MARK_BYTES_MAX};
-use openraid_models::Library;
+use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
 
-use crate::arguments::{CacheWord, EffortWord, LoadArguments, MachineArguments, WayWord};
+use crate::arguments::{CacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord};
 use crate::exit::Failure;
 
 /// The profiles that are built in, and those of a folder.
@@ -165,6 +166,8 @@ fn bytes(what: &str, size: Option<openraid_units::Bytes>) -> Result<Option<u32>,
 pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
     let axes = Axes {
         drive: arguments.drive.clone(),
+        // What they are anyway is no other cell.
+        fresh: (arguments.drive_state == Some(DriveStateWord::Fresh)).then_some(true),
         cache: arguments.cache.map(|cache| match cache {
             CacheWord::Wb => CacheMode::WriteBack,
             CacheWord::Wt => CacheMode::WriteThrough,
@@ -176,6 +179,28 @@ pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
     };
     axes.check().map_err(|error| flagged(&error))?;
     Ok(axes)
+}
+
+/// Are there SSDs, where they are to be fresh?
+///
+/// # Errors
+/// None of the cells has any; a profile that is not there.
+pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a CellSpec>) -> Result<(), Failure> {
+    let wrong = |cell: &CellSpec| match machine_spec(library, cell) {
+        Ok(spec) if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) => None,
+        Ok(spec) => Some(Failure::usage(format!(
+            "--drive-state: {} is no SSD, and is never fresh; leave it out",
+            spec.drives[0].head.name
+        ))),
+        Err(error) => Some(refused(error)),
+    };
+    let Some(first) = cells.next().filter(|cell| cell.axes.fresh.is_some()) else { return Ok(()) };
+    let Some(failure) = wrong(first) else { return Ok(()) };
+    if cells.any(|cell| wrong(cell).is_none()) {
+        Ok(())
+    } else {
+        Err(failure)
+    }
 }
 
 fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {

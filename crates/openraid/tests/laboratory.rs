@@ -80,6 +80,10 @@ fn options_that_contradict_or_do_nothing_are_refused() {
         ("review --jobs 0", "--jobs"),
         (&format!("{real} --cache-mib 64"), "--cache-mib is for simulated targets"),
         (&review.replace("single", "single,best15k --drive s3700_400"), "--drive: best15k is a drive itself"),
+        (&format!("{real} --drive-state fresh"), "--drive-state is for simulated targets"),
+        ("simulate single --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is no SSD"),
+        ("plan --drives 4 --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is no SSD"),
+        (&format!("{review} --drive-state fresh"), "--drive-state: wd740gd is no SSD"),
         ("review --methods all,nonsense", "no method \"nonsense\""),
     ] {
         lab.line(line).refused(64, &[words]);
@@ -194,12 +198,46 @@ fn a_review_takes_the_machine_that_simulate_takes() {
     let drive = results["bed"].to_string();
     assert!(drive.contains("Exos") && page.contains("Exos") && page.contains("64 MiB") && page.contains("16 KiB"));
     let plain = "review --target sim:3ware-9650se --arrays raid0x4 --load file-server --effort quick";
-    lab.line(&format!("{plain} --out other")).refused(64, &["other drives, bus, cache or chunk", "another folder"]);
+    lab.line(&format!("{plain} --out other"))
+        .refused(64, &["with other drives, in another state, or with another bus", "another folder"]);
     lab.line(&format!("{plain} --out plain")).expect(0);
     let compared = lab.line("compare plain other --json").expect(0).json();
     assert_eq!(compared["pairs"].as_array().map(Vec::len), Some(1));
     lab.line("plan --drives 3 --levels 6 --effort quick").expect(64);
     lab.line("plan --drives 1 --effort quick").expect(64);
+}
+
+#[test]
+fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
+    let lab = Lab::new("fresh");
+    let own = "--load random --way write --block 4K --depth 32 --effort quick";
+    let simulate = |state: &str| {
+        let line = format!("simulate raid0x2 --system intel-rst {own} {state} --json");
+        lab.line(&line).expect(0).json()["result"].clone()
+    };
+    let (fresh, steady) = (simulate("--drive-state fresh"), simulate("--drive-state steady"));
+    assert_eq!(steady, simulate(""));
+    let iops = |result: &serde_json::Value| result["iops"].as_f64().expect("a number");
+    assert!(iops(&fresh) > 1.5 * iops(&steady), "{} {}", iops(&fresh), iops(&steady));
+    let plan = format!("plan --drives 2 --levels 0 --system intel-rst {own} --json");
+    for (state, expected) in [("", &steady), ("--drive-state fresh", &fresh)] {
+        let planned = lab.line(&format!("{plan} {state}")).expect(0).json();
+        assert_eq!(planned["levels"][0]["possible"]["healthy"]["iops"], expected["iops"], "{state}");
+    }
+    let review = "review --target sim:intel-rst --arrays single --methods response-time --effort quick";
+    for (state, words) in [("", "steady: written over"), ("--drive-state fresh", "fresh: never written full")] {
+        let folder = if state.is_empty() { "steady" } else { "fresh" };
+        lab.line(&format!("{review} {state} --out {folder}")).expect(0);
+        let page = fs::read_to_string(lab.path(folder).join("report.html")).expect("a page");
+        assert!(page.contains(words), "{words}");
+    }
+    lab.line(&format!("{review} --out fresh")).refused(64, &["in another state", "another folder"]);
+    let compared = lab.line("compare steady fresh --json").expect(0).json();
+    assert_eq!((compared["pairs"].as_array().map(Vec::len), &compared["only_a"]), (Some(2), &0.into()));
+    let disks = review.replace("intel-rst", "3ware-9650se");
+    lab.line(&format!("{disks} --out disks")).expect(0);
+    let page = fs::read_to_string(lab.path("disks/report.html")).expect("a page");
+    assert!(!page.contains("written over at least once"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::Plan;
 pub(crate) use plan::{all_of_it, FIRST_32G};
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
-pub use run::{machine_spec, run_cell, run_cell_with, run_trace};
+pub use run::{drive_state, machine_spec, run_cell, run_cell_with, run_trace};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};

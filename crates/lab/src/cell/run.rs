@@ -92,10 +92,19 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         None => None,
     };
     spec.host_speed_percent = axes.host_speed_percent.unwrap_or(100);
-    spec.drive_state = if axes.fresh == Some(true) { DriveState::Fresh } else { DriveState::Steady };
+    spec.drive_state = drive_state(cell);
     // The same drives, at the same angles, for all loads of one run.
     spec.seed = openraid_sim::random::mix(cell.seed ^ u64::from(axes.rep.unwrap_or(0)).rotate_left(32));
     Ok(spec)
+}
+
+/// How full the SSDs of a cell's machine have been.
+#[must_use]
+pub const fn drive_state(cell: &CellSpec) -> DriveState {
+    match cell.axes.fresh {
+        Some(true) => DriveState::Fresh,
+        _ => DriveState::Steady,
+    }
 }
 
 fn regular_drive(library: &Library, subject: Subject, axes: &Axes, of_system: &str) -> Result<DriveProfile, CellError> {

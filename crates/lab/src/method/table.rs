@@ -294,7 +294,7 @@ const RULES: &[(&str, &str)] = &[
     ("M26", "Sync first: simulated arrays are in sync when a cell begins, unless the cell is about a rebuild."),
     ("M27", "Placement: members stand on the controller's ports in their order; shared links are part of the profile."),
     ("M28", "Cache setting: write-back and read-ahead as the controller's profile has them, named with every result."),
-    ("M33", "Preconditioning: simulated SSDs have been written full; a real one is written full twice with --precondition."),
+    ("M33", "Preconditioning: simulated SSDs have been written full unless they are said to be fresh; a real one is written full twice with --precondition."),
 ];
 
 /// All methods, by number.

@@ -19,6 +19,7 @@ pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
 pub use openraid_sim::timing::machine::{HostIo, IoDone, IoKind};
 pub use remote::NbdTarget;
+pub(crate) use simulated::ssd_state;
 pub use simulated::SimTarget;
 
 use openraid_units::{Bytes, Instant, Nanos};

@@ -1,8 +1,8 @@
 //! A machine in virtual time as a target: the engine that serves, on models of everything around it.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
-use openraid_models::Library;
-use openraid_sim::timing::drive::Passing;
+use openraid_models::{DriveKind, Library};
+use openraid_sim::timing::drive::{DriveState, Passing};
 use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
@@ -10,6 +10,15 @@ use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 pub struct SimTarget {
     machine: Machine,
     facts: TargetFacts,
+}
+
+/// A state of SSDs, as a test bed says it.
+#[must_use]
+pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
+    match state {
+        DriveState::Fresh => "fresh: never written full",
+        DriveState::Steady => "steady: written over at least once",
+    }
 }
 
 impl SimTarget {
@@ -21,13 +30,16 @@ impl SimTarget {
         let machine = Machine::in_library(spec, library)?;
         let drive = spec.drives.first().map_or("no drive", |drive| drive.head.title.as_str());
         let bus = spec.bus.as_ref().map_or(spec.controller.bus.as_str(), |bus| bus.name.as_str());
-        let bed = vec![
+        let mut bed = vec![
             format!("simulated: {}", spec.controller.head.title),
             format!("{} drives: {drive}", spec.array.members),
             format!("bus: {bus}"),
             format!("cache: {}", spec.cache_bytes.unwrap_or(spec.controller.cache.value)),
             format!("chunk: {}", spec.chunk()),
         ];
+        if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) {
+            bed.push(format!("state of the SSDs: {}", ssd_state(spec.drive_state)));
+        }
         let facts = TargetFacts {
             name: name.into(),
             capacity: machine.capacity(),

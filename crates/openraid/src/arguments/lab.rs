@@ -25,6 +25,15 @@ pub enum CacheWord {
     Wt,
 }
 
+/// How full SSDs have been.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DriveStateWord {
+    /// Never written full, as from the box: nothing has to be collected until they are
+    Fresh,
+    /// Written over at least once: collecting is at work
+    Steady,
+}
+
 /// A direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum WayWord {
@@ -40,6 +49,9 @@ pub struct MachineArguments {
     /// The drives: a profile's name [default: those that the controller's profile names]
     #[arg(long, value_name = "PROFILE")]
     pub drive: Option<String>,
+    /// How full SSDs have been before [default: steady]
+    #[arg(long, value_name = "STATE")]
+    pub drive_state: Option<DriveStateWord>,
     /// Write cache of controller and drives [default: what the controller has]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<CacheWord>,
@@ -108,6 +120,7 @@ Examples:
   openraid simulate raid5x8 --system openraid --drive exos_x18_18tb --load file-server --depth 16
   openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1
   openraid simulate raid5x4 --drive wd740gd --way write --depth 4 --effort quick --explain 3
+  openraid simulate raid0x6 --system intel-rst --load random --way write --depth 32 --drive-state fresh
   openraid simulate raid6x8 --load trace.csv --json")]
 pub struct SimulateArguments {
     /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
@@ -206,8 +219,8 @@ pub struct ReviewArguments {
 /// What `compare` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Compared are cells with the same array, load, axes and state; system, drives, bus, cache, chunk, seed and effort may \
-differ, and of repetitions the median counts. A measured target has \
+Compared are cells with the same array, load, axes and state; system, drives, state of SSDs, bus, cache, chunk, seed \
+and effort may differ, and of repetitions the median counts. A measured target has \
 one array, which is compared with whatever single array the other review has: so a prediction is held against service.
 
 Example:
@@ -274,8 +287,10 @@ pub struct RehearseArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 For each level: what it holds, which failures it survives (always - at most), requests a second and latency healthy, \
-with a drive missing and while its successor is filled, what holds it back, whether the write cache pays, and how far \
-uncertain values of the profiles can move the figure.
+with a drive missing and while its successor is filled, what holds it back, and whether the write cache pays. SURE TO \
+is about the healthy figure: how far uncertain values of the profiles and chance can move it, and chance by itself, \
+which is how far runs with the next two seeds lie apart; a value counts with what it changes beyond that. Levels \
+between which there is no clear difference are named together.
 
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16

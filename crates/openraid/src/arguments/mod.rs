@@ -15,8 +15,8 @@ pub use journal::{
     JournalShowArguments, JournalVerb,
 };
 pub use lab::{
-    CacheWord, CompareArguments, EffortWord, LoadArguments, MachineArguments, PlanArguments, RehearseArguments,
-    ReviewArguments, SimulateArguments, WayWord,
+    CacheWord, CompareArguments, DriveStateWord, EffortWord, LoadArguments, MachineArguments, PlanArguments,
+    RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, MemberArguments, RepairArguments, ReplaceArguments,

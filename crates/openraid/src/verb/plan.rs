@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, refused, Load};
+use crate::laboratory::{asked, effort, figure, library, refused, state_fits, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -61,6 +61,8 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         effort: effort(arguments.load.effort),
         seed: arguments.load.seed,
     };
+    let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
+    state_fits(&library, cells.iter())?;
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     let progress = std::sync::Mutex::new(Progress::counting("runs", 0));
     let ended = |done: usize, all: usize| {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::{compare, Context};
 use crate::arguments::{EffortWord, ReviewArguments};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{effort, library, load, machine, may_be_written, refused, Load};
+use crate::laboratory::{effort, library, load, machine, may_be_written, refused, state_fits, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
@@ -165,7 +165,7 @@ fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
             }
             if facts.simulated && known.bed != facts.bed {
                 return Err(Failure::usage(format!(
-                    "{}: it holds a review of {target} with other drives, bus, cache or chunk; name another folder",
+                    "{}: it holds a review of {target} with other drives, in another state, or with another bus, cache or chunk; name another folder",
                     folder.display()
                 )));
             }
@@ -241,9 +241,11 @@ fn simulated(
         machine,
         ..Suite::new(system, subjects, amount, arguments.seed)
     };
-    for cell in wanted.methods.iter().flat_map(|method| method.cells(&suite)) {
+    let cells: Vec<CellSpec> = wanted.methods.iter().flat_map(|method| method.cells(&suite)).collect();
+    for cell in &cells {
         cell.check().map_err(|error| refused(error.into()))?;
     }
+    state_fits(library, cells.iter())?;
     guard(&arguments.out, &facts)?;
     let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;

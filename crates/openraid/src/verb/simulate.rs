@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, refused, Load};
+use crate::laboratory::{asked, effort, figure, library, refused, state_fits, Load};
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::story::{self, Names, Owner, Story, StoryModel};
@@ -65,6 +65,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     };
     let cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
     let cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
+    state_fits(&library, std::iter::once(&cell))?;
     let result = match (trace, arguments.explain) {
         (Some(trace), count) => replay(&library, &cell, &trace, count),
         (None, None) => run_cell(&library, &cell).map(|result| (result, Vec::new())),

@@ -1,9 +1,10 @@
 //! The test bed of a simulated system, and what its ways can carry.
 
 use super::super::data::Fact;
-use crate::cell::{CacheMode, CellSpec};
+use crate::cell::{drive_state, CacheMode, CellSpec};
 use crate::metrics::Scheme;
-use openraid_models::{Library, LookupError};
+use crate::target::ssd_state;
+use openraid_models::{DriveKind, Library, LookupError};
 use openraid_units::Bytes;
 
 /// What a way can carry, MB/s, 10^6 bytes.
@@ -72,6 +73,9 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError>
         Fact::new("seed", cell.seed.to_string()),
         Fact::new("version", format!("openraid {}", env!("CARGO_PKG_VERSION"))),
     ];
+    if matches!(drive.kind, DriveKind::Ssd(_)) {
+        facts.insert(3, Fact::new("state of the SSDs", ssd_state(drive_state(cell))));
+    }
     let mut uncertain: Vec<String> = Vec::new();
     for (what, head) in [("controller", &controller.head), ("drive", &drive.head), ("host", &host.head)] {
         uncertain.extend(head.uncertain.iter().map(|value| format!("{what}: {value}")));

@@ -91,6 +91,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
         ("jobs", arguments.jobs.is_some(), "its cells are measured one after the other"),
         ("models", arguments.models.is_some(), "it has no profiles"),
         ("drive", machine.drive.is_some(), WHAT_IT_IS),
+        ("drive-state", machine.drive_state.is_some(), WHAT_IT_IS),
         ("cache", machine.cache.is_some(), WHAT_IT_IS),
         ("cache-mib", machine.cache_mib.is_some(), WHAT_IT_IS),
         ("bus", machine.bus.is_some(), WHAT_IT_IS),
