@@ -237,26 +237,9 @@ impl fmt::Display for JournalError {
                 write!(f, "the journal's superblock cannot be used: array {index} has a {field} that cannot be{OTHER}")
             }
             Self::UnknownContent => write!(f, "the journal's superblock has content that is not known here{OTHER}"),
-            Self::TooSmall(have) => write!(
-                f,
-                "{} bytes are too small for a journal; give a device of {} MiB at least",
-                u128::from(have.get()) * 512,
-                JOURNAL_BYTES_MIN.get() >> 20
-            ),
-            Self::TooLarge(have) => {
-                write!(f, "a device of {have} is too large for a journal; give a partition of it")
+            Self::TooSmall(_) | Self::TooLarge(_) | Self::DeviceTruncated { .. } | Self::LargerBlocks { .. } => {
+                self.fmt_size(f)
             }
-            Self::DeviceTruncated { made, now } => write!(
-                f,
-                "the journal's device has shrunk: it had {made} and has {now}; give it its size back before anything \
-                 else, for promised data may lie behind its end"
-            ),
-            Self::LargerBlocks { made, now } => write!(
-                f,
-                "the journal was made for blocks of {} bytes, the device now has {}; attach it as it was before",
-                made.bytes().get(),
-                now.bytes().get()
-            ),
             Self::OtherController { owner, own } => write!(
                 f,
                 "this journal belongs to another controller ({owner}, this one is {own}) and may hold promised data; \
@@ -288,6 +271,33 @@ impl fmt::Display for JournalError {
 impl core::error::Error for JournalError {}
 
 impl JournalError {
+    /// What is wrong with the size of the device, or of its blocks.
+    fn fmt_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooSmall(have) => write!(
+                f,
+                "{} bytes are too small for a journal; give a device of {} MiB at least",
+                u128::from(have.get()) * 512,
+                JOURNAL_BYTES_MIN.get() >> 20
+            ),
+            Self::TooLarge(have) => {
+                write!(f, "a device of {have} is too large for a journal; give a partition of it")
+            }
+            Self::DeviceTruncated { made, now } => write!(
+                f,
+                "the journal's device has shrunk: it had {made} and has {now}; give it its size back before anything \
+                 else, for promised data may lie behind its end"
+            ),
+            Self::LargerBlocks { made, now } => write!(
+                f,
+                "the journal was made for blocks of {} bytes, the device now has {}; attach it as it was before",
+                made.bytes().get(),
+                now.bytes().get()
+            ),
+            _ => unreachable!("other faults are told elsewhere"),
+        }
+    }
+
     /// What is wrong with the journal as a whole, not with one superblock.
     fn fmt_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
