@@ -541,7 +541,7 @@ fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_i
     assert_eq!((&shown["consistency_policy"], &shown["settings"]["write_cache"]), (&"ppl".into(), &"through".into()));
     server.stop();
     let registry = std::fs::read_to_string(lab.path("state/openraid/registry.json")).expect("it is there");
-    let registry: serde_json::Value = serde_json::from_str(&registry).expect("JSON");
+    let registry: Value = serde_json::from_str(&registry).expect("JSON");
     let arrays = registry["arrays"].as_array().expect("a list");
     let own = arrays.iter().find(|array| array["name"] == "pp").expect("it is remembered");
     assert!(own["journalled"].is_null(), "{own:#}");

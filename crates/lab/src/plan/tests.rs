@@ -1,5 +1,6 @@
 use super::*;
 use openraid_models::Library;
+use std::sync::Mutex;
 
 fn request(level: Level) -> PlanRequest {
     PlanRequest {
@@ -27,7 +28,9 @@ fn possible(planned: &Planned) -> &LevelPlan {
 
 #[test]
 fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() {
-    let plans = plans(&request(Level::Raid0));
+    let told = Mutex::new(Vec::new());
+    let progress = |done, all| told.lock().unwrap().push((done, all));
+    let plans = request(Level::Raid0).run(&Library::builtin(), 2, progress).unwrap();
     let plan = possible(&plans[0]);
     let host = Library::builtin().host("win7-haswell").unwrap().clone();
     let (low, high) = (host.read.low.0 as f64, host.read.high.0 as f64);
@@ -38,6 +41,9 @@ fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() 
     let (value, change) = &plan.uncertain[0];
     assert_eq!(value, "win7-haswell: cost.read_us");
     assert!(*change >= least * 0.9 && *change <= most * 1.1, "{change} of {least} to {most}");
+    // Every run is counted: the healthy one, two more seeds, and both ends of each value.
+    let (told, runs) = (told.into_inner().unwrap(), 3 + 2 * plan.uncertain.len());
+    assert_eq!((told.len(), told.iter().max()), (runs, Some(&(runs, runs))));
     let words: Vec<_> = plan.missing.iter().map(|missing| (missing.what.as_str(), missing.reason.as_str())).collect();
     assert!(
         words.contains(&("degraded", "data lost")) && words.contains(&("write_back_ratio", "no write cache")),

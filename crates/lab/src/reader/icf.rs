@@ -246,7 +246,7 @@ Version 1.1.0
         let same = format!("{FILE}{}", worker("16"));
         assert_eq!(read_icf(same.as_bytes()).unwrap().depth, Some(16));
         let error = read_icf(format!("{FILE}{}", worker("4")).as_bytes()).unwrap_err().to_string();
-        assert!(error.starts_with("line 26: 4 outstanding requests of this worker and 16 of one above"), "{error}");
+        assert!(error.starts_with("line 29: 4 outstanding requests of this worker and 16 of one above"), "{error}");
     }
 
     #[test]
