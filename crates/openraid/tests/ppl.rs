@@ -26,7 +26,7 @@ fn an_array_with_a_partial_parity_log_is_made_shown_killed_and_served_again() {
     // A journal that is asked for beside it is not had: the log stays what makes the array consistent.
     lab.line("journal create --size 8M j0").expect(0);
     let server = lab.serve(&["data", "--journal", "j0", "--consistency-policy", "controller-journal"]);
-    assert_eq!(lab.show("data")["settings"]["write_cache"], "journal");
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
     assert_eq!(lab.show("data")["consistency_policy"], "ppl");
     let text = lab.line("show data").expect(0).text();
     assert!(text.lines().any(|line| line.split_whitespace().eq(["policy", "ppl"])), "{text}");
