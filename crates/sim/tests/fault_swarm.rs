@@ -104,6 +104,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write past the cache that waits", &[303_518]),
     // The journal was lost and another one taken in while a write past the cache had room reserved.
     ("a reservation in a journal that is gone", &[423_035]),
+    // Redos went on behind the start, and rows that a member had been filled with were taken for such that it has not.
+    ("rows of a rebuild that has not gone on yet", &[530_214, 546_399, 548_283]),
+    // The last device of the journal was silent, and was asked for more and more redos.
+    ("redos from a device that answers nothing", &[506_604, 510_439]),
     // The tail could move, and operations that waited for redos had all places: the engine asked to be called at once.
     ("a round without a place for its flushes", &[411_685]),
 ];

@@ -235,10 +235,12 @@ impl Set {
     /// What the members say of how far they are filled. Copies take every write from the beginning, so that what they have
     /// can be read whoever is being filled now: which copy of several that may differ is read must not change with the task.
     ///
-    /// Parity that is left out is made by the task alone. But before the set takes requests no task goes on where it was when
-    /// the power went. Rows that a partial parity log asks for may be among them, and nobody would fill them once more.
+    /// Parity that is left out is made by the task alone. But before the set takes requests, and while its members are owed
+    /// something of the journal, no task goes on where it was when the power went. Rows that a partial parity log asks for,
+    /// or that are written meanwhile, may be among them, and nobody would fill them once more.
     fn filled_before(&self, to: MemberLba) -> SlotSet {
-        let counts = self.life == Life::Starting || matches!(self.geometry, Geometry::Mirror(_));
+        let starts = self.life == Life::Starting || self.journal.redoing;
+        let counts = starts || matches!(self.geometry, Geometry::Mirror(_));
         if self.writable == self.in_sync || !counts {
             return SlotSet::EMPTY;
         }

@@ -388,6 +388,11 @@ impl Channels {
         self.get(drive).map_or(0, |c| c.issued + c.quarantined)
     }
 
+    /// Are there commands that a drive has not answered in time, nor since?
+    pub(crate) fn is_silent(&self, drive: DriveId) -> bool {
+        self.get(drive).is_some_and(|channel| channel.quarantined > 0)
+    }
+
     /// What a drive had to do until now.
     pub(crate) fn load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
         let channel = self.get(drive)?;

@@ -143,12 +143,17 @@ impl Controller {
     }
 
     fn pump_debts(&mut self, number: usize, actions: &mut Actions) -> bool {
-        let debts = &self.journal.replay.debts[number];
-        if debts.is_over {
+        if self.journal.replay.debts[number].is_over {
             return false;
         }
-        if !self.may_redo(number) || debts.left == 0 {
-            return debts.out == 0 && self.end_redos(number, actions);
+        let can_be_read = self.redo_device(0).is_some();
+        let debts = &mut self.journal.replay.debts[number];
+        if debts.left > 0 && !can_be_read {
+            debts.error.get_or_insert(SILENT);
+        }
+        let (left, out) = (debts.left, debts.out);
+        if !self.may_redo(number) || left == 0 {
+            return out == 0 && self.end_redos(number, actions);
         }
         if !self.is_ready_to_redo(number) {
             return false;
@@ -271,11 +276,12 @@ impl Controller {
     }
 
     /// The first device of the journal from this one on that can be asked for what it has: one that works, or that has
-    /// failed since, maybe of a write.
+    /// failed since, maybe of a write. Who owes answers is not asked for more.
     fn redo_device(&self, first: usize) -> Option<usize> {
         let devices = &self.journal.devices;
         let find = |state| (first..devices.len()).find(|number| devices[*number].state == state);
-        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped))
+        let answers = |number: &usize| !self.channels.is_silent(devices[*number].drive);
+        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
     }
 
     fn read_for_redo(
@@ -439,6 +445,8 @@ impl Controller {
         match (may, starts) {
             (true, true) => self.begin_to_serve(id, array),
             (false, true) => self.refuse_start(id, error),
+            // A rebuild goes on where it was before anybody writes again.
+            (true, false) if self.set(id).life == Life::Running => _ = self.start_task(id, actions),
             (true, false) => {}
             (false, false) => {
                 if self.set(id).life != Life::Failed {
