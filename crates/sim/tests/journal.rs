@@ -398,7 +398,7 @@ fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
         machine.rig.world.boot_with(limits_with_journal(Bytes::kib(128)));
         machine.attach();
         let refused = machine.rig.world.assemble(false).expect_err("it has no room");
-        assert!(refused.to_string().contains("give the server the cache it had"), "{shape}: {refused}");
+        assert!(refused.to_string().contains("larger --cache, no less than it had"), "{shape}: {refused}");
         machine.rig.world.run_until_idle();
         machine.rig.world.boot_with(limits);
         machine.attach();
