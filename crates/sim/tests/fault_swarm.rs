@@ -110,6 +110,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("redos from a device that answers nothing", &[506_604, 510_439]),
     // The tail could move, and operations that waited for redos had all places: the engine asked to be called at once.
     ("a round without a place for its flushes", &[411_685]),
+    // What the journal has of one leg filled what replay may load, and sessions of the others began and ended for one write.
+    ("sessions that begin for a write which has no room", &[541_573]),
+    // A flush failed while a write waited for a session to begin, and nobody told the write that none will.
+    ("a write that waits for a session of a set in doubt", &[534_283]),
 ];
 
 #[test]

@@ -87,6 +87,8 @@ impl Controller {
             return;
         }
         let (slot, drive) = (member.slot, member.drive);
+        // Who waits for a session, in the cache or as an operation: none begins any more.
+        self.set_changed = true;
         self.wake_cache_waiters();
         self.notice(id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }

@@ -65,6 +65,12 @@ impl Controller {
             return self.read_from_cache(piece, set, at, len, actions);
         }
         let promises = self.wants_journal(set);
+        let promise = self.promise_of(piece, set, promises);
+        if promise == Promise::Journal {
+            if let Some(reason) = self.would_wait_in_session(set) {
+                return self.wait_for_cache(piece, set, reason, at);
+            }
+        }
         if let Some(reason) = self.session_wait(set, promises) {
             self.note_wait(piece, set, reason, at);
             self.cache_waiters.push_other(piece);
@@ -75,13 +81,23 @@ impl Controller {
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
         }
-        match self.promise_of(piece, set, promises) {
-            promise @ (Promise::Volatile | Promise::Journal) => {
-                return self.cache_write(piece, set, (at, len), promise, actions);
-            }
-            Promise::Through => {}
+        match promise {
+            Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
+            Promise::Through => self.pass_cache(piece, set, at, len),
         }
-        self.pass_cache(piece, set, at, len)
+    }
+
+    /// What would a write wait for in a session that begins for its sake? While other sets keep the cache, or what replay may
+    /// load again, full, the session would be quiet and over before there is room, and begin again for the same piece.
+    fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
+        let journal = &self.set(id).journal;
+        if journal.session != Session::Off || journal.wanted || self.cache.is_held() {
+            return None;
+        }
+        if !self.cache.has_dirty_room(id) {
+            return Some(Reason::WaitedForCache);
+        }
+        self.replay_room().err()
     }
 
     /// Why a write has to wait for the session of its set with the journal, if it has to.
@@ -307,16 +323,21 @@ impl Controller {
         }
     }
 
-    /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.
-    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
+    /// How many lines more the log may speak of: more could not be loaded again. Where they are too few a round is asked for.
+    fn replay_room(&mut self) -> Result<u64, Reason> {
         let all = self.cache.lines.len();
         let lines = u64::from(all - self.journal.log.lines.min(all));
         // A small cache keeps fewer free: a round is due when half of it is in the log.
         if lines < LINES_AT_ONCE.min(u64::from(all) / 4) {
-            // More could not be loaded again.
             self.journal.short = true;
             return Err(Reason::WaitedForReplayRoom);
         }
+        Ok(lines)
+    }
+
+    /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.
+    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
+        let lines = self.replay_room()?;
         let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // Of a small cache so many lines are fewer than one look may take.

@@ -237,6 +237,7 @@ impl Controller {
             self.set_mut(id).journal.wanted = false;
             self.end_hurry(id);
             self.tell_table_full(id, actions);
+            self.set_changed = true;
             self.wake_all_waiters();
             return true;
         }
