@@ -131,11 +131,9 @@ impl Controller {
         journal.devices = found
             .devices
             .iter()
-            .map(|(drive, mirror)| Device {
-                drive: *drive,
-                mirror: if is_alone { 0 } else { *mirror },
-                written_as: *mirror,
-                state: DeviceState::Works,
+            .map(|(drive, mirror)| {
+                let state = DeviceState::Works;
+                Device { drive: *drive, mirror: *mirror, written_as: *mirror, state }
             })
             .collect();
         let mut superblock = found.superblock.clone();
@@ -143,14 +141,14 @@ impl Controller {
         superblock.epoch_start = found.head.sequence;
         superblock.clean = false;
         superblock.tail = found.tail;
-        if is_alone {
-            superblock.mirrors = 1;
-        }
         journal.log.clear(found.tail.sequence);
         for (sequence, entry) in (found.tail.sequence..).zip(&found.entries) {
             journal.log.push(found_entry(&superblock, sequence, entry));
         }
         journal.superblock = Some(Box::new(superblock));
+        if is_alone {
+            journal.be_one();
+        }
         journal.head = found.head.position;
         journal.durable = found.head.sequence - 1;
         journal.round.tail = found.tail.sequence;

@@ -308,10 +308,15 @@ impl Journal {
         let superblock = self.superblock.as_mut().expect("it was attached");
         superblock.epoch += 1;
         superblock.epoch_start = start;
-        // It may be opened without the other one, and the other one without it may not.
-        superblock.mirrors = 1;
-        self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
+        self.be_one();
         self.epoch_raised = self.request_superblock();
+    }
+
+    /// The device that works is the whole journal: it may be opened without the other one, and the other one without it may
+    /// not.
+    pub(super) fn be_one(&mut self) {
+        self.superblock.as_mut().expect("it was attached").mirrors = 1;
+        self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
     }
 
     /// The superblock has changed: it is to be written. Returns the generation that will say so.

@@ -20,10 +20,10 @@ pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -
     if one.journal != other.journal || one.controller != other.controller {
         return Err(JournalError::NotMirrors { one: one.journal, other: other.journal });
     }
-    // A device that carries the journal alone since the other one was dropped is copy 0 of one.
     if one.mirrors == 1 && other.mirrors == 1 {
         return Err(JournalError::BothAlone);
     }
+    // A device that carries the journal alone since the other one was dropped is copy 0 of one.
     if one.mirror == other.mirror && one.mirrors == other.mirrors {
         return Err(JournalError::SameMirror(one.mirror));
     }

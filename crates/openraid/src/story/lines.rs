@@ -6,6 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
 use openraid_core::steps::{For, OpName, Step, What, Who};
+use openraid_sim::words::count;
 use openraid_units::{Instant, Sectors};
 
 use super::model::{StepModel, StoryModel};
@@ -194,7 +195,11 @@ impl Teller<'_> {
                 self.line(step, "logged", text).entry = Some(entry);
             }
             What::Sealed { sectors, records } => {
-                let text = format!("the entry goes to the journal: {records} records, {}", human(sectors.bytes()));
+                let text = format!(
+                    "the entry goes to the journal: {}, {}",
+                    count(records.into(), "record", "records"),
+                    human(sectors.bytes())
+                );
                 self.line(step, "journal", text).sectors = Some(sectors.get());
             }
             // An operation is told of it, too; once is enough.

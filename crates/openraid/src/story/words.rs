@@ -5,6 +5,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
 use openraid_core::steps::{Place, Work};
+use openraid_sim::words::count;
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::Names;
@@ -119,12 +120,15 @@ pub fn job_word(kind: JobKind) -> &'static str {
 /// A computation in words.
 pub fn job_text(kind: JobKind, columns: u16, len: u32) -> String {
     let each = human(Bytes(u64::from(len)));
+    let all = count(columns.into(), "column", "columns");
     match kind {
-        JobKind::Generate => format!("parity from {columns} columns of {each}"),
-        JobKind::Update => format!("parity changed by old and new bytes of {columns} columns of {each}"),
-        JobKind::Recover { lost } => format!("{lost} lost columns of {each} from the others"),
-        JobKind::Check | JobKind::Compare => format!("{columns} columns of {each} compared"),
+        JobKind::Generate => format!("parity from {all} of {each}"),
+        JobKind::Update => format!("parity changed by old and new bytes of {all} of {each}"),
+        JobKind::Recover { lost } => {
+            format!("{} of {each} from the others", count(lost.into(), "lost column", "lost columns"))
+        }
+        JobKind::Check | JobKind::Compare => format!("{all} of {each} compared"),
         JobKind::Checksum => format!("checksum of {each}"),
-        JobKind::Copy => format!("{columns} pieces of {each} copied"),
+        JobKind::Copy => format!("{} of {each} copied", count(columns.into(), "piece", "pieces")),
     }
 }

@@ -36,7 +36,7 @@ impl FoundDevices {
 
     /// The error that says that it was used after this without them.
     pub(super) fn left_behind(&self) -> JournalStartError {
-        JournalStartError::LeftBehind(names(&self.devices.iter().map(|own| own.spec.clone()).collect::<Vec<_>>()))
+        JournalStartError::LeftBehind(names(self.devices.iter().map(|own| &own.spec)))
     }
 
     /// The error that says so.
@@ -150,7 +150,7 @@ pub fn look(
         // Who asked may have given up.
         let _ = sender.send(read(&own, options, controller, &own_void));
     });
-    let names = names(specs);
+    let names = names(specs.iter());
     if let Err(error) = spawned {
         return Err(JournalStartError::Io { device: names, why: format!("cannot be read just now: {error}") });
     }
@@ -158,8 +158,8 @@ pub fn look(
     answer.recv_timeout(time).unwrap_or(Err(JournalStartError::Silent(names, JOURNAL_READ_TIME_MAX)))
 }
 
-fn names(specs: &[MemberSpec]) -> String {
-    specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
+fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
+    specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 fn read(
@@ -184,7 +184,7 @@ fn read(
     let journal = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
         FindError::Journal(drive, error) => device_error(&specs[drive.index()], error),
-        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(specs), error },
+        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(specs.iter()), error },
     })?;
     Ok(FoundDevices { devices, superblocks, journal, notes })
 }
