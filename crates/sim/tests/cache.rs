@@ -7,9 +7,11 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
+use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::Members;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Bytes, Nanos, Sectors, Slot};
+use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot};
 use support::{seeds, Case};
 
 /// A cache of this many bytes beside the rest.
@@ -222,4 +224,43 @@ fn a_change_of_the_policy_is_told_with_what_was_and_what_is() {
     let least = Policy { background_depth: 1, ..to };
     let expected = [NoticeKind::PolicyChanged { from, to }, NoticeKind::PolicyChanged { from: to, to: least }];
     assert_eq!(told, expected);
+}
+
+/// A long read meets a bad sector of the first copy, so that all of it comes from the second one, which lacks what a cut left
+/// on the first. If the resync then copies the first, what the cache knows of the second is on no member any more. Where the
+/// bad sector is put right before that, it is the second one that stays.
+#[test]
+fn what_was_read_of_another_copy_does_not_outlive_the_resync() {
+    const OLD: [u8; 512] = [1; 512];
+    const NEW: [u8; 512] = [2; 512];
+    let (mut other, mut first) = (0, 0);
+    for (seed, at) in seeds(8, 60).flat_map(|seed| (0..8).map(move |place| (seed, place * 32))) {
+        let _case = Case::new(seed, format!("at sector {at}"));
+        let through = RigOptions { write_cache: WriteCache::Through, ..options(seed, SIZES[1]) };
+        let mut rig = Rig::new(Shape::raid1(2), through);
+        rig.rest();
+        rig.world.write(rig.array, at * 512, &[1; 128 * 512]).unwrap();
+        rig.world.flush(rig.array).unwrap();
+        rig.world.write(rig.array, (at + 59) * 512, &NEW).unwrap();
+        let members = Members::of(&rig.world, rig.array);
+        let bad = members.place(Slot(0), MemberLba(at + 125)).unwrap();
+        let lacks = members.place(Slot(1), MemberLba(at + 59)).unwrap();
+        rig.world.kill();
+        rig.world.drive_mut(bad.0).faults.add_defects(bad.1, Sectors(1), Defect::UntilWritten);
+        rig.world.drive_mut(lacks.0).poke(lacks.1, &OLD);
+        rig.boot();
+        let read = rig.world.read(rig.array, (at + 48) * 512, 80 * 512).unwrap();
+        rig.world.run_until_idle();
+        assert_eq!(rig.status().consistent_to, Sectors::MAX);
+        let known = rig.world.read(rig.array, (at + 59) * 512, 512).unwrap();
+        rig.judge_redundancy();
+        rig.world.kill();
+        rig.boot();
+        let found = rig.world.read(rig.array, (at + 59) * 512, 512).unwrap();
+        assert_eq!(found, known, "it was read otherwise after the resync");
+        other += u32::from(read[11 * 512..12 * 512] == OLD);
+        first += u32::from(read[11 * 512..12 * 512] == OLD && known == NEW);
+    }
+    println!("the second copy was read {other} times, and {first} times the first one stayed");
+    assert!(first > 0, "the second copy was read {other} times, and always stayed");
 }

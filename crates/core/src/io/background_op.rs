@@ -186,7 +186,7 @@ impl Controller {
             return self.start_check(index, actions);
         }
         if op.kind == OpKind::Resync {
-            self.forget_other_copies(&op);
+            self.forget_copies(&op);
         }
         if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
             return self.log_background(index, actions);
@@ -198,14 +198,12 @@ impl Controller {
         self.push_recover(index, actions);
     }
 
-    /// Copies may differ, and hosts read the first one that can be read. Where that is another one now than it may have been,
-    /// the cache may know what is on none of them soon.
-    fn forget_other_copies(&mut self, op: &Op) {
-        let Geometry::Mirror(mirror) = &self.set(op.set).geometry else { return };
-        let at = self.rows_at(op);
-        let first = mirror.copies(at).next().map(|copy| copy.slot);
-        if op.read.first() != first {
-            self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
+    /// Copies may have differed, and the cache may know any of them: hosts read the first one that can be read, which may
+    /// have been another one then, and a command that met a bad sector was read again as a whole from the next one. What is
+    /// on none of them soon is forgotten.
+    fn forget_copies(&mut self, op: &Op) {
+        if matches!(self.set(op.set).geometry, Geometry::Mirror(_)) {
+            self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
         }
     }
 
