@@ -4,7 +4,7 @@
 mod support;
 
 use openraid_core::actions::{NoticeKind, ReplyStatus};
-use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::admin::{AdminCommand, Health, MemberState, Session};
 use openraid_core::array::assemble::AssembleError;
 use openraid_core::events::DriveError;
 use openraid_core::geometry::{Geometry, Level};
@@ -15,6 +15,7 @@ use openraid_sim::oracle::Members;
 use openraid_sim::world::arrays::StartError;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot, StripeIndex};
+use support::journalled::Journalled;
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -90,6 +91,26 @@ fn what_the_last_member_does_not_record_is_not_relied_on() {
         rig.array = rig.world.assemble(true).unwrap();
         assert_eq!(write_and_flush(&mut rig), Ok(()));
     }
+}
+
+/// The mark of a session with the journal did not reach a member that is needed. The session stays, and no flush relies on it.
+#[test]
+fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
+    let shape = Shape::new(Level::Raid0, 2, 2, CHUNK);
+    let mut machine = Journalled::new(shape, 1, false, 1);
+    let rig = &mut machine.rig;
+    let needed = drive_in(rig, 1);
+    rig.world.take_notices();
+    rig.world.drive_mut(needed).faults.next_write = Some(DriveError::ReadOnly);
+    assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
+    let told = rig.world.take_notices();
+    assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushInDoubt).count(), 1, "{told:?}");
+    assert_eq!(rig.status().session, Session::On, "it is not what this is about");
+    for _ in 0..3 {
+        assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
+    }
+    machine.cut();
+    assert_eq!(write_and_flush(&mut machine.rig), Ok(()));
 }
 
 #[test]

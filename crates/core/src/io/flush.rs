@@ -23,7 +23,8 @@ impl Controller {
             return false;
         }
         self.requests[index].cut += 1;
-        if self.is_promised(set) {
+        // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
+        if self.is_promised(set) && !self.set(set).is_in_doubt() {
             return true;
         }
         self.requests[index].pieces += 1;
