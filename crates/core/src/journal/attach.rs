@@ -223,7 +223,9 @@ impl Controller {
         // back when they end.
         let (held, reserved, window) =
             (self.journal.held, self.journal.reserved, self.journal.window.for_next_journal());
-        self.journal = Journal { held, reserved, window, ..Journal::new(&self.limits) };
+        // Rows of a set that has failed go on to miss what was not brought to them, until it is started anew.
+        let replay = self.journal.replay.for_next_journal();
+        self.journal = Journal { held, reserved, window, replay, ..Journal::new(&self.limits) };
     }
 
     /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that

@@ -83,6 +83,12 @@ impl Replay {
         self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
     }
 
+    /// For the next journal, which owes nothing: members of sets that have failed miss what they missed.
+    pub(super) fn for_next_journal(&mut self) -> Self {
+        self.debts.iter_mut().for_each(|debts| debts.left = 0);
+        Self { debts: core::mem::take(&mut self.debts), ..Self::default() }
+    }
+
     /// An entry was copied out of the ring to this place.
     pub(crate) fn entry_moved(&mut self, sequence: u64, to: DriveLba) {
         if let Ok(place) = self.entries.binary_search_by_key(&sequence, |entry| entry.sequence) {
