@@ -114,6 +114,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("redos from a device that answers nothing", &[506_604, 510_439]),
     // An array had failed because rows missed what the journal had; it was let go, and the rows were served as they were.
     ("rows that miss something beside the next journal", &[540_312]),
+    // One sector could not be read, and those beside it were made from parity that a cut had torn.
+    ("good sectors beside a bad one", &[603_917]),
     // The tail could move, and operations that waited for redos had all places: the engine asked to be called at once.
     ("a round without a place for its flushes", &[411_685]),
     // What the journal has of one leg filled what replay may load, and sessions of the others began and ended for one write.

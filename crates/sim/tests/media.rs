@@ -5,6 +5,7 @@ mod support;
 use openraid_core::actions::{Notice, NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::events::RequestKind;
+use openraid_core::geometry::Geometry;
 use openraid_core::reason::FailReason;
 use openraid_sim::drive::{Defect, Silent, Trap};
 use openraid_sim::oracle::session::Workload;
@@ -12,7 +13,7 @@ use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::Blocks;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
+use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -100,6 +101,48 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
         }
         rig.session.drain(&mut rig.world);
         assert_eq!(unreadable_sectors(&mut rig), []);
+    }
+}
+
+/// A cut has torn rows, and one sector of them cannot be read: what stands beside it on that member can be, and is not made
+/// from parity that does not fit. Once the resync comes first, once a host.
+#[test]
+fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
+    for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
+        for looks in [false, true] {
+            let _case = Case::new(u64::from(looks), shape);
+            let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(5) });
+            fill(&mut rig);
+            rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+            rig.rest();
+            let Geometry::Parity(parity) = shape.geometry() else { unreachable!("both have parity") };
+            let (stripe, within) = (StripeIndex(3), Sectors(13));
+            let at = |within| parity.member_lba(stripe, within).get();
+            let (drive, bad) = place(&rig, parity.slot_of(stripe, 1), at(within));
+            let parities: Vec<_> = [Some(parity.p_slot(stripe)), parity.q_slot(stripe)].into_iter().flatten().collect();
+            let torn: Vec<_> = parities.into_iter().map(|slot| place(&rig, slot, at(Sectors::ZERO))).collect();
+            // It is not clean, and so there is a resync.
+            rig.session.ask(&mut rig.world, RequestKind::Write { fua: true }, 0..512);
+            rig.session.drain(&mut rig.world);
+            rig.session.cut_power(&mut rig.world);
+            for (drive, lba) in torn {
+                rig.world.drive_mut(drive).poke(lba, &vec![0xa5; usize::try_from(CHUNK.bytes().get()).unwrap()]);
+            }
+            rig.world.drive_mut(drive).faults.add_defects(bad, Sectors(1), Defect::UntilWritten);
+            rig.boot();
+            let lost = parity.set_lba(stripe, 1, within).get() * 512;
+            rig.session.versions_mut().give_up(lost..lost + 512);
+            if looks {
+                rig.session.look_at_all(&mut rig.world);
+            }
+            rig.rest();
+            rig.session.look_at_all(&mut rig.world);
+            let status = rig.status();
+            let errors: u32 = status.members.iter().map(|member| member.media_errors).sum();
+            assert!((1..=3).contains(&errors), "one sector counts as {errors}");
+            assert_eq!((rig.world.drive(drive).faults.defects(), rig.session.versions_mut().beyond() > 0), (0, true));
+            rig.judge();
+        }
     }
 }
 

@@ -26,6 +26,7 @@ impl Controller {
                 self.ops[index].fresh = false;
                 if op.read.intersects(op.excluded) {
                     self.release_work(index);
+                    self.halve_unfit_rows(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_background(index, actions);
                 }
@@ -127,6 +128,10 @@ impl Controller {
             OpKind::Rebuild => {
                 if op.replace && op.target.minus(view.readable).is_empty() {
                     return Some(Plan { read: op.target, write: op.target, ..Plan::default() });
+                }
+                if op.is_repair() && !view.trusted && !op.target.intersects(op.excluded) {
+                    // Only what cannot be read is recovered from parity that may not fit.
+                    return Some(Plan { read: op.target, ..Plan::default() });
                 }
                 view.readable = view.readable.minus(op.target);
                 let recovery = plan_recovery(&view).ok()?;

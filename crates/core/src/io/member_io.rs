@@ -175,8 +175,8 @@ impl Controller {
         let (set, member) = (command.set, command.member);
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                if self.ops[index].is_repair() {
-                    // Known already: that is why it is being repaired.
+                // Known already: that is why it is being repaired. Or smaller reads follow, which say where it is.
+                if self.ops[index].is_repair() || self.is_narrowed_after_error(index) {
                     return;
                 }
                 let budget = self.limits.media_errors_max;

@@ -187,6 +187,24 @@ impl Controller {
         true
     }
 
+    /// Something of the rows in work could not be read, and parity may not fit there: what is recovered is a guess, and the
+    /// other sectors of the command are unknown, not bad. Half of them are tried, down to one block.
+    pub(crate) fn halve_unfit_rows(&mut self, index: u32) {
+        if self.is_narrowed_after_error(index) {
+            self.halve_rows(index);
+        }
+    }
+
+    /// Is a read of these rows that fails made again in smaller parts?
+    pub(crate) fn is_narrowed_after_error(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        if !self.is_row_op(op) {
+            return false;
+        }
+        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
+        to - from > set.block.sectors() && !set.is_consistent(from.get(), to.get())
+    }
+
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.unlog(index);
@@ -235,6 +253,7 @@ impl Controller {
                 let op = self.ops[index];
                 if op.read.intersects(op.excluded) {
                     self.release_work(index);
+                    self.halve_unfit_rows(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_row_read(index, actions);
                 }
@@ -459,6 +478,7 @@ impl Controller {
         if op.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
             self.release_work(index);
+            self.halve_unfit_rows(index);
             return self.plan_row_write(index, actions);
         }
         if op.lost.is_empty() {
