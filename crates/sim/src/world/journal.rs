@@ -120,12 +120,13 @@ impl World {
     }
 
     fn heal_journal(&mut self, found: &mut FoundJournal, best: (DriveId, u8), behind: DriveId, generation: u64) {
-        let ring = found.superblock.ring();
-        let mut log = vec![0; usize::try_from(ring.sectors.bytes().get()).expect("a small ring")];
-        self.drive(best.0).peek(ring.start, &mut log);
-        let drive = self.drive_mut(behind);
-        drive.poke(ring.start, &log);
-        drive.faults.clear_defects();
+        let (ring, (keep, _)) = (found.superblock.ring(), found.superblock.keep_area());
+        for (at, len) in [(keep, found.superblock.kept), (ring.start, ring.sectors)] {
+            let mut log = vec![0; usize::try_from(len.bytes().get()).expect("a small journal")];
+            self.drive(best.0).peek(at, &mut log);
+            self.drive_mut(behind).poke(at, &log);
+        }
+        self.drive_mut(behind).faults.clear_defects();
         let other = 1 - best.1.min(1);
         (found.superblock.mirrors, found.superblock.generation) = (2, generation);
         for (drive, mirror) in [(behind, other), best] {
