@@ -145,6 +145,10 @@ impl Faults {
     pub fn defects(&self) -> usize {
         self.defects.len()
     }
+    /// Where they are.
+    pub fn defective(&self) -> impl Iterator<Item = DriveLba> + '_ {
+        self.defects.keys().copied().map(DriveLba)
+    }
     /// The first bad sector of a range.
     #[must_use]
     pub fn first_defect(&self, lba: DriveLba, len: Sectors) -> Option<DriveLba> {

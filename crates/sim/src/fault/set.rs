@@ -50,6 +50,8 @@ pub struct Set {
     /// Its map.
     pub geometry: Geometry,
     pieces: Vec<Piece>,
+    /// The largest data area of a member.
+    extent: Sectors,
     /// Where it stands in the array, if it is a leg.
     pub outer: Option<Outer>,
     /// Rows in doubt.
@@ -99,6 +101,7 @@ impl Set {
             uuid: None,
             pieces: pieces(&geometry),
             geometry,
+            extent: end,
             outer: None,
             doubt: Rows::new(end),
             suspect: Rows::new(end),
@@ -324,15 +327,33 @@ impl Set {
     /// The array's sectors that are lost if this slot is, because their rows are in doubt.
     #[must_use]
     pub fn hole(&self, slot: Slot) -> Vec<u64> {
-        let Geometry::Parity(parity) = &self.geometry else { return Vec::new() };
-        let column = |row: MemberLba| {
-            let (stripe, within) = parity.stripe_at(row)?;
-            match parity.role_of(stripe, slot) {
-                StripeRole::Data(column) => self.outside(parity.set_lba(stripe, column, within)),
-                StripeRole::P | StripeRole::Q => None,
+        self.doubt.iter().filter_map(|row| self.in_column(slot, row)).collect()
+    }
+
+    /// The array's sectors that a drive cannot read, in blocks of so many sectors, and that stand in rows in doubt.
+    #[must_use]
+    pub fn hole_of_defects(&self, world: &World, block: Sectors) -> Vec<u64> {
+        let mut hole = Vec::new();
+        for place in &self.places {
+            let mut bad = Rows::new(self.extent);
+            for lba in world.drive(place.drive).faults.defective().filter(|lba| *lba >= place.start) {
+                let row = lba - place.start;
+                bad.insert(MemberLba(row.round_down(block).get()), block);
             }
-        };
-        self.doubt.iter().filter_map(column).collect()
+            let in_doubt = bad.iter().filter(|row| self.doubt.contains(*row));
+            hole.extend(in_doubt.filter_map(|row| self.in_column(place.slot, row)));
+        }
+        hole
+    }
+
+    /// The array's sector in a row of a slot with parity beside it, where it has data there.
+    fn in_column(&self, slot: Slot, row: MemberLba) -> Option<u64> {
+        let Geometry::Parity(parity) = &self.geometry else { return None };
+        let (stripe, within) = parity.stripe_at(row)?;
+        match parity.role_of(stripe, slot) {
+            StripeRole::Data(column) => self.outside(parity.set_lba(stripe, column, within)),
+            StripeRole::P | StripeRole::Q => None,
+        }
     }
 
     /// The array's sectors that stand in a row, or in that place of a member where there are no rows.

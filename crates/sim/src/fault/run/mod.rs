@@ -348,6 +348,23 @@ impl<'a> Run<'a> {
         self.tell(|| {
             format!("  slot {slot} is not there, and {} of its sectors stand in rows in doubt", sectors.len())
         });
+        self.give_up_sectors(sectors);
+    }
+
+    /// What a drive cannot read of rows in doubt is made from parity that may not fit, maybe before the next start has
+    /// ended. What else stands there can be read.
+    fn open_hole_of_defects(&mut self, set: usize) {
+        let shape = &self.scenario.shape;
+        let block = (0..shape.members).map(|slot| shape.block(slot).sectors()).max().unwrap_or(Sectors(1));
+        let sectors = self.sets[set].hole_of_defects(&self.world, block);
+        if sectors.is_empty() {
+            return;
+        }
+        self.tell(|| format!("  sectors that cannot be read and stand in rows in doubt: {}", sectors.len()));
+        self.give_up_sectors(sectors);
+    }
+
+    fn give_up_sectors(&mut self, sectors: Vec<u64>) {
         let capacity = self.session.capacity();
         for sector in sectors {
             let range = sector * SECTOR_BYTES..((sector + 1) * SECTOR_BYTES).min(capacity);

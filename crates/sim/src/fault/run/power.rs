@@ -227,6 +227,9 @@ impl Run<'_> {
                 }
             }
         }
+        for set in 0..self.sets.len() {
+            self.open_hole_of_defects(set);
+        }
     }
 
     /// A new controller over what the drives hold.
