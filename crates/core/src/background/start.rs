@@ -116,6 +116,9 @@ impl Controller {
         let set = self.set_mut(id);
         let (unit, total) = set.task_space(kind);
         let position = from.get().min(total) / unit;
+        if let Some(slot) = slot {
+            set.arm_log(slot);
+        }
         set.next_task_id += 1;
         set.task = Some(Task {
             id: set.next_task_id,

@@ -354,6 +354,16 @@ impl Set {
         }
     }
 
+    /// A member begins to be filled in this slot. What its log says may be of the time before parity was consistent, and when
+    /// it is full it may be the only one that is left to say something.
+    pub(crate) fn arm_log(&mut self, slot: Slot) {
+        if self.consistent_to == Sectors::MAX {
+            if let Some(ppl) = &mut self.ppl {
+                ppl.logs[slot.index()].arm = true;
+            }
+        }
+    }
+
     /// Is something of the logs under way that no operation waits for?
     pub(crate) fn is_ppl_busy(&self) -> bool {
         let writing = |ppl: &SetPpl| ppl.logs.iter().any(|log| log.state == LogState::Writing);

@@ -1,9 +1,10 @@
 //! The journal of a run: taken into use, lost, back, damaged.
 
-use openraid_core::admin::{AdminCommand, JournalState, Session};
+use openraid_core::admin::{AdminCommand, FoundJournal, JournalState, Session};
 use openraid_core::array::assemble::Candidate;
 use openraid_core::events::DriveError;
 use openraid_core::ppl::plan::PplArea;
+use openraid_format::{FeatureMap, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::{Done, Run, Stop};
@@ -108,6 +109,34 @@ impl Run<'_> {
         Ok(kept(self))
     }
 
+    /// Rows were written that the journal does not know, and their members say so: what it has of the same rows is older, and
+    /// is brought to a part of them. A resync follows, or somebody takes the risk.
+    fn doubt_older_redos(&mut self, found: &FoundJournal) {
+        if self.bounded() {
+            return;
+        }
+        let candidates = self.world.candidates();
+        for set in &mut self.sets {
+            let says = |candidate: &Candidate| {
+                let superblock = &candidate.superblock;
+                Some(superblock.set_uuid) == set.uuid && superblock.features.contains(FeatureMap::JOURNAL_BEHIND)
+            };
+            let behind = set.uuid.filter(|_| candidates.iter().any(says));
+            let Some(index) = behind.and_then(|uuid| found.superblock.index_of(uuid)) else { continue };
+            let kept = found.kept.iter().map(|kept| &kept.entry);
+            for record in kept.chain(&found.entries).flat_map(|entry| &entry.records) {
+                let (JournalRecord::Redo { array, member_lba, sectors, .. }
+                | JournalRecord::RedoRef { array, member_lba, sectors, .. }) = *record
+                else {
+                    continue;
+                };
+                if array == index {
+                    set.doubt.insert(member_lba, sectors);
+                }
+            }
+        }
+    }
+
     /// A new controller takes the journal into use, if it is there. False where the power is to go after so many
     /// events, and there were as many.
     pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
@@ -127,6 +156,7 @@ impl Run<'_> {
         if found.devices.len() > 1 {
             self.journal.hurt = false;
         }
+        self.doubt_older_redos(&found);
         match self.start(AdminCommand::AttachJournal(found), events)? {
             Begun::PowerGoes => Ok(false),
             Begun::Refused(error) if self.bounded() => Err(Stop::Lost(format!("the journal is not taken: {error}"))),
