@@ -99,6 +99,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a copy that was read and lost before a resync", &[1671]),
     // What was read ahead of the second copy, because of one bad sector of the first, outlived the resync in the cache.
     ("a copy that was read because of a bad sector beside", &[506_421]),
+    // The same, and the cache told what was lost once more before the rebuild took another copy.
+    ("a copy that was read, lost, and read again from the cache", &[1_036_573]),
     // One of two copies did not take a write, and both were read.
     ("a write that a needed member did not take", &[2927]),
     // Entries were copied through a window that a silent device might still read.

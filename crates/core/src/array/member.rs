@@ -12,13 +12,14 @@
 //!                  (outside)
 //! ```
 
-use openraid_units::{SetId, Slot};
+use openraid_units::{Sectors, SetId, Slot};
 
 use super::set::Life;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
+use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::reason::FailReason;
 use crate::slab::NONE;
@@ -70,10 +71,20 @@ impl Controller {
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
         self.set_changed = true;
         if state == MemberState::InSync && !was_replacement {
+            self.forget_lost_copy(id);
             self.notice(id, slot, Some(drive), NoticeKind::Degraded, actions);
         }
         self.cancel_queued(id, index, actions);
         true
+    }
+
+    /// A copy is lost. Where copies may differ, the cache knows what it had, and the others may not have it: reads from the
+    /// cache must not tell what reads from the others, and a rebuild, will not.
+    fn forget_lost_copy(&mut self, id: SetId) {
+        let set = self.set(id);
+        if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
+            self.cache.invalidate_set(id);
+        }
     }
 
     /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any

@@ -216,19 +216,33 @@ impl Cache {
     pub(crate) fn invalidate(&mut self, set: SetId, at: SetLba, len: Sectors) {
         for (number, from, to) in lines_of(at, len) {
             let Some(index) = self.lines.find(set, number) else { continue };
-            let mask = Mask::range(from, to).without(self.lines.get(index).dirty);
-            if self.lines.get(index).filling.is_empty() {
-                self.lines.waste(index);
-            }
-            let was_clean = self.lines.is_clean(index);
-            if was_clean {
-                self.lines.lift(index);
-            }
-            let line = self.lines.get_mut(index);
-            line.valid = line.valid.without(mask);
-            line.filling = line.filling.without(mask);
-            self.settle_unless_used(index);
+            self.forget_clean_part(index, Mask::range(from, to));
         }
+    }
+
+    /// The members may have other bytes than anything that is clean of this set.
+    pub(crate) fn invalidate_set(&mut self, set: SetId) {
+        for index in 0..self.lines.len() {
+            if self.lines.is_used(index) && self.lines.get(index).set == set {
+                self.forget_clean_part(index, Mask::range(0, LINE_SECTORS));
+            }
+        }
+    }
+
+    /// What is not dirty of these sectors of a line is not known, nor is what a read brings that is under way.
+    fn forget_clean_part(&mut self, index: u32, mask: Mask) {
+        let mask = mask.without(self.lines.get(index).dirty);
+        if self.lines.get(index).filling.is_empty() {
+            self.lines.waste(index);
+        }
+        let was_clean = self.lines.is_clean(index);
+        if was_clean {
+            self.lines.lift(index);
+        }
+        let line = self.lines.get_mut(index);
+        line.valid = line.valid.without(mask);
+        line.filling = line.filling.without(mask);
+        self.settle_unless_used(index);
     }
 
     /// A line that is in no list goes where it belongs, unless something still holds it.
