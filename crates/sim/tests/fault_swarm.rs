@@ -130,6 +130,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("older redos beside what the journal does not know", &[1_001_005]),
     // The log of a spare was written before parity was consistent, and was all that was left of the logs.
     ("a spare that says nothing of parity", &[1_021_796]),
+    // A member left while its rows were compared, sector by sector, and was to be named.
+    ("a check of a member that has left", &[2_007_788]),
     // A flush failed while a write waited for a session to begin, and nobody told the write that none will.
     ("a write that waits for a session of a set in doubt", &[534_283]),
 ];

@@ -356,6 +356,11 @@ impl Controller {
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
+        let places = &self.set(op.set).places;
+        if op.read.iter().any(|slot| places[slot.index()].member == NONE) {
+            // Who was compared has left meanwhile: there is nobody to blame or to correct.
+            return self.background_rows_done(index, actions);
+        }
         if op.probe == WHOLE {
             if op.verdict == Verdict::Match {
                 return self.background_rows_done(index, actions);
