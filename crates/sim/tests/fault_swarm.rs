@@ -132,6 +132,9 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a spare that says nothing of parity", &[1_021_796]),
     // A member left while its rows were compared, sector by sector, and was to be named.
     ("a check of a member that has left", &[2_007_788]),
+    // The journal was full of what a set in doubt needs, and writes that waited for others' ranges were taken for such that
+    // make room.
+    ("writes that wait for ranges while the journal is full", &[2_019_677]),
     // A flush failed while a write waited for a session to begin, and nobody told the write that none will.
     ("a write that waits for a session of a set in doubt", &[534_283]),
 ];

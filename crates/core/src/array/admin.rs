@@ -129,6 +129,8 @@ impl Controller {
         }
         self.sort_members(id);
         if old != policy {
+            // Who waited because of the old one may go on.
+            self.wake_all_waiters();
             self.notice(id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
         }
         Ok(AdminOutcome::Done)
@@ -229,6 +231,7 @@ impl Controller {
             self.cache.units.end_rest(set_id);
             self.cache.syncs += 1;
         }
+        self.wake_all_waiters();
         Ok(())
     }
 

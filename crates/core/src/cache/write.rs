@@ -87,8 +87,9 @@ impl Controller {
         }
     }
 
-    /// What would a write wait for in a session that begins for its sake? While other sets keep the cache, or what replay may
-    /// load again, full, the session would be quiet and over before there is room, and begin again for the same piece.
+    /// What would a write wait for in a session that begins for its sake? While other sets keep the cache, the ring, or what
+    /// replay may load again, full, the session would be quiet and over before there is room, and begin again for the same
+    /// piece.
     fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
         let journal = &self.set(id).journal;
         if journal.session != Session::Off || journal.wanted || self.cache.is_held() {
@@ -97,7 +98,8 @@ impl Controller {
         if !self.cache.has_dirty_room(id) {
             return Some(Reason::WaitedForCache);
         }
-        self.replay_room().err()
+        let spare = self.room_behind_data(LINES_AT_ONCE);
+        self.replay_room().err().or_else(|| self.ring_takes_group(spare).err())
     }
 
     /// Why a write has to wait for the session of its set with the journal, if it has to.
@@ -325,14 +327,17 @@ impl Controller {
 
     /// How many lines more the log may speak of: more could not be loaded again. Where they are too few a round is asked for.
     fn replay_room(&mut self) -> Result<u64, Reason> {
+        let lines = self.replay_lines();
+        self.journal.short |= lines.is_none();
+        lines.ok_or(Reason::WaitedForReplayRoom)
+    }
+
+    /// How many lines more the log may speak of, if they are enough for a look.
+    pub(crate) fn replay_lines(&self) -> Option<u64> {
         let all = self.cache.lines.len();
         let lines = u64::from(all - self.journal.log.lines.min(all));
         // A small cache keeps fewer free: a round is due when half of it is in the log.
-        if lines < LINES_AT_ONCE.min(u64::from(all) / 4) {
-            self.journal.short = true;
-            return Err(Reason::WaitedForReplayRoom);
-        }
-        Ok(lines)
+        Some(lines).filter(|lines| *lines >= LINES_AT_ONCE.min(u64::from(all) / 4))
     }
 
     /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.

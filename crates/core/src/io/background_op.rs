@@ -9,7 +9,7 @@ use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::controller::Controller;
 use crate::events::Verdict;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, StripeRole};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
@@ -56,6 +56,7 @@ impl Controller {
         if !self.may_issue() {
             return self.wait_for_commands(index);
         }
+        self.narrow_unfit_rows(index);
         let op = self.ops[index];
         if self.is_obsolete(&op) {
             return self.finish_op(index, actions);
@@ -212,6 +213,22 @@ impl Controller {
         }
     }
 
+    /// What a patrol has put right the cache may have read when it was wrong.
+    fn forget_corrected(&mut self, op: &Op) {
+        if op.write.is_empty() {
+            return;
+        }
+        if !self.is_row_op(op) {
+            return self.forget_copies(op);
+        }
+        for slot in op.write {
+            let parity = self.parity_of(op);
+            let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else { continue };
+            let at = parity.set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+            self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
+        }
+    }
+
     fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.parity.is_empty() {
@@ -265,6 +282,12 @@ impl Controller {
 
     fn background_written(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
+        match op.kind {
+            // Reads went on while this waited for its turn to write.
+            OpKind::Resync => self.forget_copies(&op),
+            OpKind::Scrub => self.forget_corrected(&op),
+            _ => {}
+        }
         if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
             for slot in op.target {
                 let set = self.set(op.set);

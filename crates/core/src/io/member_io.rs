@@ -180,8 +180,10 @@ impl Controller {
                     return;
                 }
                 let budget = self.limits.media_errors_max;
+                // Where parity may not fit each block is read by itself: what was one error of the drive is one.
+                let again = self.is_unfit(index) && core::mem::replace(&mut self.ops[index].has_media_error, true);
                 let entry = &mut self.set_mut(set).members[member as usize];
-                entry.media_errors += 1;
+                entry.media_errors += u32::from(!again);
                 let (errors, data_offset) = (entry.media_errors, entry.data_offset);
                 if errors > budget {
                     self.fail_member(set, member, FailReason::ErrorBudget, actions);

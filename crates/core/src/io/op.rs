@@ -149,7 +149,7 @@ pub(crate) struct Op {
     pub cursor: u32,
     pub cursor_end: u32,
     /// A piece of work inside the present rows that is being looked at sector by sector; of a destage, the lines that
-    /// were dirty when it began.
+    /// were dirty when it began; of a redo, its reads that failed.
     pub probe: u32,
     /// Holds a range.
     pub locked: bool,
@@ -172,6 +172,8 @@ pub(crate) struct Op {
     pub woken: bool,
     /// A command was given up: its frames must not be used again by this operation.
     pub fresh: bool,
+    /// A read of it met a bad block, and that was counted.
+    pub has_media_error: bool,
     /// A write of it failed on a member that the array cannot do without.
     pub torn: bool,
     /// Destage: the dirty unit, and the epoch of its set in which it began.
@@ -243,6 +245,7 @@ impl Op {
             edges_in_one: false,
             woken: false,
             fresh: false,
+            has_media_error: false,
             torn: false,
             cache_unit: NONE,
             epoch: 0,

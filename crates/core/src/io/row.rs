@@ -195,14 +195,31 @@ impl Controller {
         }
     }
 
+    /// Where parity may not fit, a bad block that is known is left out by itself, and not with all that stands beside it.
+    pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
+        while self.is_narrowed_after_error(index) && self.meets_bad_block(index) && self.halve_rows(index) {}
+    }
+
+    fn meets_bad_block(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
+        set.good(set.in_sync, from, to) != set.in_sync
+    }
+
     /// Is a read of these rows that fails made again in smaller parts?
     pub(crate) fn is_narrowed_after_error(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        Sectors(u64::from(op.rows())) > self.set(op.set).block.sectors() && self.is_unfit(index)
+    }
+
+    /// Are the rows in work such whose parity may not fit?
+    pub(crate) fn is_unfit(&self, index: u32) -> bool {
         let op = &self.ops[index];
         if !self.is_row_op(op) {
             return false;
         }
-        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
-        to - from > set.block.sectors() && !set.is_consistent(from.get(), to.get())
+        let (from, to) = self.member_rows(op);
+        !self.set(op.set).is_consistent(from.get(), to.get())
     }
 
     /// The rows in work are done: take the next ones, if any.
@@ -280,6 +297,7 @@ impl Controller {
         if !self.may_issue() {
             return self.wait_for_commands(index);
         }
+        self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let view = self.stripe_view(op);
         let named = self.named_slots(op);
@@ -366,6 +384,7 @@ impl Controller {
         if !self.may_issue() {
             return self.wait_for_commands(index);
         }
+        self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let (set, kind, stripe) = (op.set, op.kind, op.stripe);
         let view = self.stripe_view(op);

@@ -104,18 +104,22 @@ impl Controller {
         if !self.journal.is_live() {
             return Err(Reason::WaitedForJournal);
         }
-        let journal = &self.journal;
-        if journal.free() < journal.group_room() + spare {
-            self.journal.short = true;
-            return Err(Reason::WaitedForJournal);
-        }
-        if !journal.open.is_used() {
+        self.ring_takes_group(spare)?;
+        if !self.journal.open.is_used() {
             self.open_group()?;
         }
         let open = &self.journal.open;
         let fits = open.records.len() + records <= JOURNAL_RECORDS_MAX
             && open.payload.get() + sectors <= self.journal.buffer_sectors.get();
         fits.then_some(()).ok_or(Reason::WaitedForJournalWrite)
+    }
+
+    /// Is there room for a group in the ring? Where there is none a round is asked for.
+    pub(crate) fn ring_takes_group(&mut self, spare: u64) -> Result<(), Reason> {
+        let journal = &mut self.journal;
+        let takes = journal.free() >= journal.group_room() + spare;
+        journal.short |= !takes;
+        takes.then_some(()).ok_or(Reason::WaitedForJournal)
     }
 
     fn open_group(&mut self) -> Result<(), Reason> {

@@ -146,7 +146,7 @@ impl Controller {
         if self.journal.replay.debts[number].is_over {
             return false;
         }
-        let can_be_read = self.redo_device(0).is_some();
+        let can_be_read = self.redo_device().is_some();
         let debts = &mut self.journal.replay.debts[number];
         if debts.left > 0 && !can_be_read {
             debts.error.get_or_insert(SILENT);
@@ -234,7 +234,7 @@ impl Controller {
             self.redos_done(id, index, count);
             return true;
         }
-        let (Some(device), true) = (self.redo_device(0), self.may_issue()) else { return false };
+        let (Some(device), true) = (self.redo_device(), self.may_issue()) else { return false };
         let before = own.source.from.get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let debts = &mut self.journal.replay.debts[number];
@@ -275,13 +275,27 @@ impl Controller {
         true
     }
 
-    /// The first device of the journal from this one on that can be asked for what it has: one that works, or that has
-    /// failed since, maybe of a write. Who owes answers is not asked for more.
-    fn redo_device(&self, first: usize) -> Option<usize> {
+    /// The device of the journal that is asked for what it has: one that works, or that has failed since, maybe of a write.
+    /// Who owes answers is not asked for more.
+    fn redo_device(&self) -> Option<usize> {
+        self.redo_device_beside(None)
+    }
+
+    /// The same, of the others.
+    fn redo_device_beside(&self, tried: Option<usize>) -> Option<usize> {
         let devices = &self.journal.devices;
-        let find = |state| (first..devices.len()).find(|number| devices[*number].state == state);
+        let is_it = |number: usize, state| tried != Some(number) && devices[number].state == state;
+        let find = |state| (0..devices.len()).find(|number| is_it(*number, state));
         let answers = |number: &usize| !self.channels.is_silent(devices[*number].drive);
         find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
+    }
+
+    /// Whom to ask after this one. Each of the operation's reads may fail once before it has an end.
+    fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
+        let op = &mut self.ops[index];
+        op.probe += 1;
+        let again = op.probe <= op.task;
+        self.redo_device_beside(Some(tried)).filter(|_| again)
     }
 
     fn read_for_redo(
@@ -334,7 +348,7 @@ impl Controller {
                 let works = self.journal.devices.iter().any(|device| device.state.works());
                 (!works).then_some(SILENT)
             }
-            Err(CommandError::Drive(_)) => match self.redo_device(number + 1) {
+            Err(CommandError::Drive(_)) => match self.next_redo_device(index, number) {
                 Some(other) => {
                     let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
                     self.read_for_redo(index, other, (command.lba, command.len), to, actions);

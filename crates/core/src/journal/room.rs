@@ -22,7 +22,7 @@ use crate::array::set::{Life, Set};
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::op::Op;
+use crate::io::op::{Op, Phase};
 use crate::io::split::narrow;
 use crate::slab::NONE;
 
@@ -107,6 +107,8 @@ impl Controller {
             destage += u32::from(self.ops[op].is_destage());
             direct += u32::from(self.ops[op].is_direct_write());
         }
+        // Nor does who waits for the range of one that waits for room.
+        direct += self.locked_out();
         let (mut writing, mut passing, mut promising) = (0, 0, false);
         for set in self.sets_in_session() {
             writing += self.cache.writing_of(set);
@@ -114,6 +116,14 @@ impl Controller {
             promising |= self.cache.units.is_any_promising(set);
         }
         writing > destage || passing > direct || (promising && destage == 0)
+    }
+
+    /// Writes past the cache, of sets in session, that wait for their range.
+    fn locked_out(&self) -> u32 {
+        let waits = |op: &Op| op.phase == Phase::Locking && op.is_direct_write();
+        let keeps = |id| self.sets_in_session().any(|set| set == id);
+        let count = self.ops.iter().filter(|(_, op)| waits(op) && keeps(op.set)).count();
+        u32::try_from(count).expect("operations have a limit")
     }
 
     /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.

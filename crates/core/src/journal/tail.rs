@@ -75,7 +75,9 @@ impl Controller {
     fn is_round_due(&mut self) -> bool {
         let journal = &self.journal;
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
-        if nothing || journal.keep.is_active() || self.now < journal.round.retry_at {
+        // What is kept before the ring may be all that replay may load: then there is no room that a round would make.
+        let full = journal.short && !self.cache_waiters.is_empty() && self.replay_lines().is_none();
+        if (nothing && !full) || journal.keep.is_active() || self.now < journal.round.retry_at {
             return false;
         }
         let many = self.is_log_long();
