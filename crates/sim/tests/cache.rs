@@ -4,14 +4,15 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, Health, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, Health, MirrorRead, Policy, WriteCache};
 use openraid_core::events::RequestKind;
+use openraid_core::geometry::Geometry;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot};
+use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 use support::{seeds, Case};
 
 /// A cache of this many bytes beside the rest.
@@ -263,4 +264,34 @@ fn what_was_read_of_another_copy_does_not_outlive_the_resync() {
     }
     println!("the second copy was read {other} times, and {first} times the first one stayed");
     assert!(first > 0, "the second copy was read {other} times, and always stayed");
+}
+
+/// A bit turns over, hosts read it, and then a patrol comes: what it has put right hosts read.
+#[test]
+fn what_was_read_wrong_is_right_when_a_patrol_has_corrected_it() {
+    const RIGHT: [u8; 512] = [7; 512];
+    for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3)] {
+        let _case = Case::new(4, shape);
+        let through = RigOptions { write_cache: WriteCache::Through, ..options(4, SIZES[1]) };
+        let mut rig = Rig::new(shape, through);
+        let primary = Policy { mirror_read: MirrorRead::Primary, ..Policy::default() };
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy: primary }).unwrap();
+        rig.rest();
+        rig.world.write(rig.array, 0, &RIGHT.repeat(32)).unwrap();
+        rig.world.flush(rig.array).unwrap();
+        rig.rest();
+        let first = match shape.geometry() {
+            Geometry::Parity(parity) => parity.slot_of(StripeIndex(0), 0),
+            _ => Slot(0),
+        };
+        let (drive, lba) = Members::of(&rig.world, rig.array).place(first, MemberLba(5)).unwrap();
+        rig.world.drive_mut(drive).flip(lba, 9, 0x20);
+        assert_ne!(rig.world.read(rig.array, 5 * 512, 512).unwrap(), RIGHT, "{shape}: it is read as it is");
+        rig.world.admin(AdminCommand::Scrub { array: rig.array, repair: true }).unwrap();
+        rig.rest();
+        let mut now = [0; 512];
+        rig.world.drive(drive).peek(lba, &mut now);
+        assert_eq!(now, RIGHT, "{shape}: the patrol has put it right");
+        assert_eq!(rig.world.read(rig.array, 5 * 512, 512).unwrap(), RIGHT, "{shape}: the cache goes on to tell it");
+    }
 }
