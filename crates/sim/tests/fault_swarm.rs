@@ -180,12 +180,27 @@ fn judge_coverage(tally: &Tally) {
         Fault::Stale,
         Fault::Latent,
         Fault::Flip,
+        Fault::CutInScrub,
+        Fault::CutInReplay,
+        Fault::CutAndLoss,
+        Fault::Failed,
+        Fault::ReadOnly,
+        Fault::Late,
+        Fault::JournalLost,
+        Fault::JournalBack,
     ];
     for fault in always {
         assert!(runs_of(Mode::Bounded, fault) > 0, "no bounded run with: {fault}");
     }
-    let unbounded =
-        [Fault::LostWrite, Fault::Misdirected, Fault::Misread, Fault::FlipOnTheWay, Fault::FlipSuperblock, Fault::Dead];
+    let unbounded = [
+        Fault::LostWrite,
+        Fault::Misdirected,
+        Fault::Misread,
+        Fault::FlipOnTheWay,
+        Fault::FlipSuperblock,
+        Fault::Dead,
+        Fault::JournalHurt,
+    ];
     for fault in unbounded {
         assert!(runs_of(Mode::Unbounded, fault) > 0, "no unbounded run with: {fault}");
     }
