@@ -135,6 +135,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // The journal was full of what a set in doubt needs, and writes that waited for others' ranges were taken for such that
     // make room.
     ("writes that wait for ranges while the journal is full", &[2_019_677]),
+    // Entries of a partial parity log were of rows that are not whole blocks of a member that is back.
+    ("partial parity of parts of blocks", &[3_012_342]),
     // A flush failed while a write waited for a session to begin, and nobody told the write that none will.
     ("a write that waits for a session of a set in doubt", &[534_283]),
 ];

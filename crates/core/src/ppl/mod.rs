@@ -125,7 +125,7 @@ pub(crate) struct SetPpl {
     /// Entries still to be carried out, and the one in work.
     pub redo: VecDeque<PplRedo>,
     pub redoing: Option<Redoing>,
-    /// Some entry could not be carried out because its partial parity could not be read.
+    /// Some entry could not be carried out because its partial parity could not be read, or its rows are not whole blocks.
     pub unread: bool,
     /// The set was not stopped cleanly.
     pub dirty: bool,

@@ -6,6 +6,7 @@ use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
 use openraid_units::{BlockSize, Bytes, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
+use super::plan::PplRedo;
 use super::{Redoing, SetPpl, Stage};
 use crate::actions::Actions;
 use crate::admin::AdminError;
@@ -82,8 +83,8 @@ impl Controller {
 
     /// Carry out the next entry; after the last one the members are flushed.
     fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
-        let ppl = self.set_mut(id).ppl.as_mut().expect("it has logs");
-        if let Some(entry) = ppl.redo.pop_front() {
+        if let Some(entry) = self.next_entry(id) {
+            let ppl = self.set_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
             let rows_max = self.set(id).rows_max;
             let op = Op {
@@ -103,8 +104,8 @@ impl Controller {
             self.ready.push(key.index);
             return;
         }
-        let (unread, force) = (ppl.unread, ppl.force);
         let set = self.set_mut(id);
+        let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
         let whole = set.in_sync == SlotSet::first_n(set.slots());
         if unread && whole {
             set.consistent_to = Sectors::ZERO;
@@ -119,6 +120,21 @@ impl Controller {
         self.enter_stage(id, Stage::Flush);
         let issued = self.flush_members(id, Owner::PplFlush, actions);
         self.set_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+    }
+
+    /// The next entry that can be carried out. Rows that were written while a member with larger blocks was missing are not
+    /// whole blocks of it.
+    fn next_entry(&mut self, id: SetId) -> Option<PplRedo> {
+        let set = self.set_mut(id);
+        let block = u32::try_from(set.block.sectors().get()).expect("a block is small");
+        let ppl = set.ppl.as_mut().expect("it has logs");
+        loop {
+            let entry = ppl.redo.pop_front()?;
+            if (entry.lo | entry.hi).is_multiple_of(block) {
+                return Some(entry);
+            }
+            ppl.unread = true;
+        }
     }
 
     /// Zero what stands behind the place of the next header: logs of an earlier time must not be taken for newer ones.
