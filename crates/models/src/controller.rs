@@ -277,7 +277,7 @@ impl ControllerProfile {
     #[must_use]
     pub fn quirk_number(&self, name: &str) -> Option<f64> {
         self.quirk(name).and_then(|value| match value {
-            QuirkValue::Number(number) => Some(*number),
+            QuirkValue::Number(number) => Some(number.value),
             _ => None,
         })
     }

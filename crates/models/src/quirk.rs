@@ -3,7 +3,8 @@
 //! Physics says how fast a bus or a spindle is. A quirk is a choice, or a fault, of somebody's firmware: it stands
 //! in a table of its own, and each one says in words what it explains. A quirk is a cause, never a result.
 
-use crate::reader::{RawValue, Section};
+use crate::reader::Section;
+use crate::sourced::Sourced;
 
 /// What kind of value a quirk has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,11 +17,11 @@ pub enum QuirkKind {
     Text,
 }
 
-/// The value of a quirk.
+/// The value of a quirk. One that is a number is uncertain where it has a range, as any value of a profile.
 #[derive(Clone, PartialEq, Debug)]
 pub enum QuirkValue {
     /// A number, in the unit that the name ends with.
-    Number(f64),
+    Number(Sourced<f64>),
     /// Yes or no.
     Truth(bool),
     /// A word.
@@ -36,8 +37,6 @@ pub struct Quirk {
     pub value: QuirkValue,
     /// What is seen because of it, in words.
     pub explains: String,
-    /// Where it is known from.
-    pub source: String,
 }
 
 /// Every quirk that a profile may have, with its kind and meaning. Each has an effect in the machine: a name that does
@@ -75,7 +74,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
     ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),
     ("adapt_after_requests", QuirkKind::Number, "requests after which it changes"),
-    ("adapt_persist_across_arrays", QuirkKind::Truth, "it outlives the array, until power is cut"),
+    ("adapt_persist_across_arrays", QuirkKind::Truth, "what was learned outlives the array, until power is cut"),
     ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request beside the host's own"),
     ("hba_fc_write_penalty", QuirkKind::Truth, "it turns the write caches of its drives off"),
     ("command_slots", QuirkKind::Number, "requests that the controller works on at once"),
@@ -86,32 +85,26 @@ impl Quirk {
         let Some(table) = top.optional_section("quirks") else { return Vec::new() };
         let mut quirks = Vec::new();
         for name in table.keys() {
-            let Some((_, kind, _)) = QUIRKS.iter().find(|(known, ..)| *known == name) else { continue };
-            let Some(section) = table.optional_section(&name) else { continue };
-            let source = section.text("from").unwrap_or_default();
-            let explains = section.text("explains").unwrap_or_default();
-            let value = match (section.raw("value"), kind) {
-                (Some(RawValue::Number(number)), QuirkKind::Number) if number.is_finite() && number >= 0.0 => {
-                    Some(QuirkValue::Number(number))
-                }
-                (Some(RawValue::Truth(truth)), QuirkKind::Truth) => Some(QuirkValue::Truth(truth)),
-                (Some(RawValue::Text(text)), QuirkKind::Text) => Some(QuirkValue::Text(text)),
-                _ => None,
-            };
-            section.finish();
-            match value {
-                Some(value) => quirks.push(Self { name, value, explains, source }),
-                None => {
-                    let what = match kind {
-                        QuirkKind::Number => "a number that is not below zero",
-                        QuirkKind::Truth => "true or false",
-                        QuirkKind::Text => "a text in quotes",
-                    };
-                    table.complain(&name, "has no value of its kind", &format!("write value = {what}"));
-                }
-            }
+            let known = QUIRKS.iter().find(|(known, ..)| *known == name);
+            quirks.extend(known.and_then(|(name, kind, _)| Self::read(&table, name, *kind)));
         }
         table.finish_known(&QUIRKS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
         quirks
+    }
+
+    fn read(table: &Section<'_>, name: &str, kind: QuirkKind) -> Option<Self> {
+        let section = table.optional_section(name)?;
+        let explains = section.text("explains");
+        let value = match kind {
+            QuirkKind::Number => table.number(name, &["explains"]).map(QuirkValue::Number),
+            QuirkKind::Truth => Some(QuirkValue::Truth(section.truth("value"))),
+            QuirkKind::Text => section.text("value").map(QuirkValue::Text),
+        };
+        // The table of a number was looked at as a whole.
+        if kind != QuirkKind::Number {
+            table.source(name, section.optional_text("from").as_deref());
+            section.finish();
+        }
+        Some(Self { name: name.to_owned(), value: value?, explains: explains? })
     }
 }

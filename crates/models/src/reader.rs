@@ -272,7 +272,7 @@ impl<'r> Section<'r> {
         (least, most): (u64, u64),
     ) -> Sourced<u64> {
         let stand_in = Sourced::exact(least);
-        let Some((number, range, source)) = self.parts(key, found) else { return stand_in };
+        let Some((number, range, source)) = self.parts(key, found, &[]) else { return stand_in };
         let base = |number: f64| {
             let exact = number * worth;
             let fits =
@@ -289,21 +289,48 @@ impl<'r> Section<'r> {
         let (Some(value), Some(low), Some(high)) = (base(number), base(range.0), base(range.1)) else {
             return stand_in;
         };
+        self.at_edge(key, value, (low, high), source)
+    }
+
+    /// A value as it stands, or at the end of its range that is asked for; one with a range is uncertain.
+    fn at_edge<T: Copy + PartialOrd>(
+        &self,
+        key: &str,
+        value: T,
+        (low, high): (T, T),
+        (confidence, source): (Confidence, String),
+    ) -> Sourced<T> {
         let field = self.field(key);
-        if low < high {
-            self.reader.uncertain.borrow_mut().push(field.clone());
-        }
         let value = match self.reader.edges.get(&field) {
             Some(Edge::Low) => low,
             Some(Edge::High) => high,
             None => value,
         };
-        Sourced { value, low, high, confidence: source.0, source: source.1 }
+        if low < high {
+            self.reader.uncertain.borrow_mut().push(field);
+        }
+        Sourced { value, low, high, confidence, source }
     }
 
-    /// Number, range and source of a value.
+    /// A number that is not below zero, in whatever its key says; beside value, range, from and note its table has these
+    /// `others`, which are read elsewhere.
+    pub(crate) fn number(&self, key: &str, others: &[&str]) -> Option<Sourced<f64>> {
+        let (value, (low, high), source) = self.parts(key, self.get(key)?, others)?;
+        if low < 0.0 || !high.is_finite() {
+            self.complain(key, &format!("{value} or its range is below zero, or endless"), "give numbers from 0 on");
+            return None;
+        }
+        Some(self.at_edge(key, value, (low, high), source))
+    }
+
+    /// Number, range and source of a value, whose table may have these `others`, too.
     #[allow(clippy::type_complexity)] // three things that are taken apart at once
-    fn parts(&self, key: &str, found: &Spanned<DeValue<'_>>) -> Option<(f64, (f64, f64), (Confidence, String))> {
+    fn parts(
+        &self,
+        key: &str,
+        found: &Spanned<DeValue<'_>>,
+        others: &[&str],
+    ) -> Option<(f64, (f64, f64), (Confidence, String))> {
         if let Some(plain) = number(found.get_ref()) {
             let source = self.source(key, None)?;
             return self.with_range(key, plain, None, source);
@@ -314,14 +341,11 @@ impl<'r> Section<'r> {
         };
         let known = ["value", "range", "from", "note"];
         for (other, _) in table {
-            if !known.contains(&other.get_ref().as_ref()) {
+            let name = other.get_ref().as_ref();
+            if !known.contains(&name) && !others.contains(&name) {
                 let field = format!("{}.{}", self.field(key), other.get_ref());
-                self.reader.complain(
-                    other.span().start,
-                    &field,
-                    "is not known",
-                    "a value has value, range, from, note",
-                );
+                let remedy = format!("a value has {}", [&known[..], others].concat().join(", "));
+                self.reader.complain(other.span().start, &field, "is not known", &remedy);
             }
         }
         let Some(value) = table.get("value").and_then(|value| number(value.get_ref())) else {
@@ -368,7 +392,8 @@ impl<'r> Section<'r> {
         Some((value, (low, high), source))
     }
 
-    fn source(&self, key: &str, named: Option<&str>) -> Option<(Confidence, String)> {
+    /// The source of a value, by its name or the file's own; complains where there is none.
+    pub(crate) fn source(&self, key: &str, named: Option<&str>) -> Option<(Confidence, String)> {
         let Some(name) = named.or(self.reader.default_source.as_deref()) else {
             self.complain(
                 key,
@@ -448,6 +473,8 @@ impl<'r> Section<'r> {
         let truth = table.and_then(|table| table.get("value")).and_then(|value| value.get_ref().as_bool());
         if truth.is_none() {
             self.complain(key, "is neither true nor false", "write true or false");
+        } else {
+            self.source(key, table.and_then(|table| table.get("from")).and_then(|from| from.get_ref().as_str()));
         }
         truth.unwrap_or_default()
     }
@@ -513,18 +540,6 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// A value of a quirk: number, truth or text, without interpretation.
-    pub(crate) fn raw(&self, key: &str) -> Option<RawValue> {
-        let value = self.get(key)?.get_ref();
-        if let Some(truth) = value.as_bool() {
-            return Some(RawValue::Truth(truth));
-        }
-        if let Some(text) = value.as_str() {
-            return Some(RawValue::Text(text.to_owned()));
-        }
-        number(value).map(RawValue::Number)
-    }
-
     /// Complain about every key that nobody asked for, where these might have been asked for, too.
     pub(crate) fn finish_known(&self, known: &[&str]) {
         for name in known {
@@ -571,13 +586,6 @@ fn without_unit(base: &str, dimension: Dimension, name: &str) -> (String, String
         false => format!("the unit is none of a {what}"),
     };
     (reason, format!("write one of: {}", units.join(", ")))
-}
-
-/// What a quirk may be worth, before its kind is checked.
-pub(crate) enum RawValue {
-    Number(f64),
-    Truth(bool),
-    Text(String),
 }
 
 fn number(value: &DeValue<'_>) -> Option<f64> {

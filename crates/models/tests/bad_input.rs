@@ -142,13 +142,84 @@ fn a_controller_cannot_demand_less_than_a_level_needs_or_more_without_a_reason()
     assert!(complain("raid6 = { members_min = 3 }").contains("raid6 needs 4 members"));
     assert!(complain("raid6 = { members_min = 5 }").contains("without a reason"));
     assert!(complain("raid7 = {}").contains("levels.raid7"));
-    let quirk = |line: &str| {
-        ControllerProfile::parse("c.toml", &format!("{good}\n[quirks]\n{line}\n")).map(|profile| profile.quirks.len())
+}
+
+#[test]
+fn quirks_have_values_sources_and_ranges_as_all_values_have() {
+    let good = text("controllers/plain-hba.toml");
+    let read = |line: &str| ControllerProfile::parse("c.toml", &format!("{good}\n[quirks]\n{line}\n"));
+    let profile = read(
+        "ra_window_kib = { value = 64, range = [32, 512], from = \"class\", explains = \"one stream is slow\", note = \"x\" }\n\
+         adapt_mode_state = { value = \"once\", from = \"rule\", explains = \"x\" }\n\
+         xor_op_us = { value = 2.5, from = \"rule\", explains = \"x\" }",
+    );
+    let profile = profile.unwrap();
+    assert_eq!((profile.quirk_number("ra_window_kib"), profile.quirk_number("xor_op_us")), (Some(64.0), Some(2.5)));
+    assert_eq!(profile.quirk_text("adapt_mode_state"), Some("once"));
+    let uncertain: Vec<_> = profile.head.uncertain.iter().filter(|field| field.starts_with("quirks.")).collect();
+    assert_eq!(uncertain, ["quirks.ra_window_kib"]);
+    let line = u32::try_from(good.matches('\n').count() + 3).unwrap();
+    let window = "ra_window_kib = { value = 64, range = [32, 512], from = \"class\", explains = \"x\" }";
+    let truth = "adapt_persist_across_arrays = { value = true, from = \"rule\", explains = \"x\" }";
+    assert!(read(window).is_ok() && read(truth).is_ok());
+    for (line_of_profile, from, to, field, reason, remedy) in [
+        (window, "range = [32, 512], ", "", "quirks.ra_window_kib", "'derived' only and has no range", "add range"),
+        (window, "[32, 512]", "[65, 512]", "quirks.ra_window_kib", "outside of its own range", "correct the value"),
+        (window, "[32, 512]", "[32]", "quirks.ra_window_kib", "range that is none", "write range"),
+        (window, "[32, 512]", "[-1, 512]", "quirks.ra_window_kib", "below zero", "from 0 on"),
+        (window, "value = 64", "value = inf", "quirks.ra_window_kib", "outside of its own range", "correct"),
+        (window, "[32, 512]", "[32, inf]", "quirks.ra_window_kib", "endless", "from 0 on"),
+        (window, "value = 64", "value = true", "quirks.ra_window_kib", "has no number", "add value"),
+        (window, "value = 64, ", "", "quirks.ra_window_kib", "has no number", "add value"),
+        (window, "\"class\"", "\"nosuch\"", "quirks.ra_window_kib", "'nosuch', which is no source", "[sources]"),
+        (window, "from = \"class\", ", "", "quirks.ra_window_kib", "has no source", "from = "),
+        (window, ", explains = \"x\"", "", "quirks.ra_window_kib.explains", "is missing", "add explains"),
+        (
+            window,
+            "explains",
+            "explain",
+            "quirks.ra_window_kib.explain",
+            "is not known",
+            "value, range, from, note, explains",
+        ),
+        (window, "ra_window_kib", "result_iops", "quirks.result_iops", "is not known", "remove it"),
+        (
+            truth,
+            "value = true",
+            "value = 1",
+            "quirks.adapt_persist_across_arrays.value",
+            "neither true",
+            "true or false",
+        ),
+        (truth, "value = true, ", "", "quirks.adapt_persist_across_arrays.value", "is missing", "add value"),
+        (truth, "\"rule\"", "\"nosuch\"", "quirks.adapt_persist_across_arrays", "'nosuch'", "[sources]"),
+        (truth, "from = \"rule\", ", "", "quirks.adapt_persist_across_arrays", "has no source", "from = "),
+        (
+            truth,
+            "from",
+            "range = [0, 1], from",
+            "quirks.adapt_persist_across_arrays.range",
+            "is not known",
+            "remove it",
+        ),
+    ] {
+        assert!(line_of_profile.contains(from), "{from}");
+        let errors = read(&line_of_profile.replacen(from, to, 1)).unwrap_err().0;
+        let found = errors.iter().find(|error| error.field == field).unwrap_or_else(|| panic!("{to}: {errors:?}"));
+        assert!(found.reason.contains(reason) && found.remedy.contains(remedy), "{to}: {found}");
+        assert_eq!(found.line, line, "{to}: {found}");
+    }
+}
+
+#[test]
+fn a_truth_with_a_source_names_one_of_the_file() {
+    let good = text("controllers/plain-hba.toml");
+    let told = |from: &str| {
+        let to = format!("write_back = {{ value = false, from = \"{from}\" }}");
+        ControllerProfile::parse("c.toml", &good.replacen("write_back = false", &to, 1))
     };
-    assert_eq!(quirk("ra_window_kib = { value = 64, from = \"class\", explains = \"one stream is slow\" }"), Ok(1));
-    assert!(quirk("ra_window_kib = { value = true, from = \"class\", explains = \"x\" }").is_err());
-    assert!(quirk("ra_window_kib = { value = 64, from = \"class\" }").is_err());
-    assert!(quirk("result_iops = { value = 64, from = \"class\", explains = \"x\" }").is_err());
+    assert!(good.contains("write_back = false") && told("rule").is_ok());
+    assert!(told("nosuch").unwrap_err().to_string().contains("'nosuch', which is no source"));
 }
 
 #[test]
@@ -255,6 +326,7 @@ fn files_that_were_changed_at_random_never_bring_the_reader_down() {
         "buses/pci.toml",
         "hosts/linux-2020s.toml",
         "controllers/plain-hba.toml",
+        "controllers/lsi-9260-8i.toml",
     ] {
         let good = text(path);
         for _ in 0..1500 {

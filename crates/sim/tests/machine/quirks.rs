@@ -1,6 +1,6 @@
 //! Quirks are causes: what becomes of them.
 
-use openraid_models::{ArrayLevel, Library, Quirk, QuirkValue};
+use openraid_models::{ArrayLevel, Library, Quirk, QuirkValue, Sourced};
 use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, LoadHistory, Machine, MachineSpec};
 use openraid_units::{Bytes, Nanos};
 
@@ -62,7 +62,6 @@ fn a_stream_that_begins_anew_on_each_member_is_not_read_ahead() {
             name: "ra_restart_on_stripe_hop".into(),
             value: QuirkValue::Truth(anew),
             explains: "a test".into(),
-            source: "a test".into(),
         });
         stream(&spec, &library, IoKind::Read, depth)
     };
@@ -77,7 +76,7 @@ fn a_window_of_one_chunk_keeps_two_members_at_work() {
     let rate = |members| {
         let mut spec = spec(&library, "9650se", ArrayLevel::Raid0, members);
         spec.controller.quirks.retain(|quirk| quirk.name == "ra_window_kib");
-        spec.controller.quirks[0].value = QuirkValue::Number(64.0);
+        spec.controller.quirks[0].value = QuirkValue::Number(Sourced::exact(64.0));
         stream(&spec, &library, IoKind::Read, 1)
     };
     // The chunk that is asked for and the next one: no more than two drives, however many there are.
