@@ -116,6 +116,9 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
             target.wait(until, &mut Vec::new())?;
         }
     }
+    if cell.axes.after == Some(Recreated::Recreate) {
+        target.make_anew();
+    }
     notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
     Ok(())
 }

@@ -88,6 +88,8 @@ pub trait Target {
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError>;
     /// What its parts have done, if it tells.
     fn counters(&self) -> Option<Counters>;
+    /// Its array is deleted and made anew between two loads, with nothing outstanding. To what is real nothing happens.
+    fn make_anew(&mut self) {}
 }
 
 /// Why a target cannot be used, or not any more.

@@ -125,4 +125,8 @@ impl Target for SimTarget {
             reasons: found.reasons.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
         })
     }
+
+    fn make_anew(&mut self) {
+        self.machine.make_anew();
+    }
 }

@@ -1,9 +1,10 @@
 //! What a controller makes of writes before its cache: it tells those that go on with each other from those that do
 //! not.
 //!
-//! A controller that adapts decides by its first requests how it takes writes from then on, until the power is cut.
-//! Where they came in order, nothing changes. Random ones teach it to distrust streams: single long writes, and those
-//! of long streams, pass a gate one at a time, a chunk after the other, and wait for the medium each time.
+//! A controller that adapts decides by its first requests how it takes writes from then on: until the array is made anew,
+//! or, where its firmware keeps that, until the power is cut. Where they came in order, nothing changes. Random ones
+//! teach it to distrust streams: single long writes, and those of long streams, pass a gate one at a time, a chunk after
+//! the other, and wait for the medium each time.
 //!
 //! A controller with a small cache keeps parts of stripes only where the rest of the stripe can be expected: other
 //! short writes go through to the drives.
@@ -92,6 +93,14 @@ impl Gate {
             at: None,
             gone: 0,
             ends: 0,
+        }
+    }
+
+    /// The array was made anew: what the loads on the old one have taught is forgotten.
+    pub fn forget(&mut self) {
+        self.streams.clear();
+        if self.lesson != Lesson::Fixed {
+            self.lesson = Lesson::Listening { seen: 0, in_order: 0 };
         }
     }
 
@@ -238,8 +247,17 @@ mod tests {
         let long = write(1 << 40, LONG_BYTES);
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
         assert_eq!(ordered.look(&long, Instant::ZERO), Passage::Free);
+        // A new array has taught nothing yet, and teaches as the first one did.
+        random.forget();
+        assert_eq!(random.look(&long, Instant::ZERO), Passage::Free);
+        for number in 0..10 {
+            random.look(&write(number * 999_424, 4096), Instant::ZERO);
+        }
+        assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
         // Nobody who does not adapt holds anything.
-        assert_eq!(Gate::new(0, false, Bytes::ZERO).look(&long, Instant::ZERO), Passage::Free);
+        let mut fixed = Gate::new(0, false, Bytes::ZERO);
+        fixed.forget();
+        assert_eq!((fixed.look(&long, Instant::ZERO), fixed.lesson), (Passage::Free, Lesson::Fixed));
     }
 
     #[test]

@@ -350,6 +350,14 @@ impl<D: DriveModel> Machine<D> {
         self.inside.len() - self.free.len()
     }
 
+    /// The array is deleted and made anew while the controller stays on: it forgets what loads have taught it, unless its
+    /// firmware keeps that.
+    pub fn make_anew(&mut self) {
+        if !self.plant.keeps_lessons {
+            self.gate.forget();
+        }
+    }
+
     /// A request, now: first its thread works for it, then the bus and the controller.
     ///
     /// A request that does not fit the array ends with an error; of a JBOD it must lie on one drive.

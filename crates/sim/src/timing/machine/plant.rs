@@ -121,6 +121,8 @@ pub struct Plant {
     pub destage_beside_reads: u32,
     /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
     pub adapts_after: u32,
+    /// What it has learned outlives the array that it was learned on.
+    pub keeps_lessons: bool,
     /// It has learned before that its loads are random.
     pub taught: bool,
     /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host where its thread has asked for
@@ -179,6 +181,7 @@ impl Default for Plant {
             destage_zones: Limits::default().destage_zones,
             destage_beside_reads: Limits::default().destage_beside_reads,
             adapts_after: 0,
+            keeps_lessons: false,
             taught: false,
             read_kib: Nanos::ZERO,
             redundancy_stage: Nanos::ZERO,

@@ -35,8 +35,9 @@ pub struct CachePolicy {
     pub drives: bool,
 }
 
-/// What a controller that adapts to its load (quirk `adapt_mode_state`) has learned before, and kept. A machine learns
-/// by itself from its first requests; a new machine is one that was switched on just now.
+/// What a controller that adapts to its load (quirk `adapt_mode_state`) has learned on arrays before this one, where it
+/// keeps that (`adapt_persist_across_arrays`). A machine learns by itself from its first requests; a new machine is one
+/// that was switched on just now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum LoadHistory {
     /// Nothing.
@@ -210,7 +211,8 @@ impl MachineSpec {
         }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
             plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
-            plant.taught = self.history == LoadHistory::Random;
+            plant.keeps_lessons = controller.quirk_truth("adapt_persist_across_arrays");
+            plant.taught = plant.keeps_lessons && self.history == LoadHistory::Random;
         }
         Ok(plant)
     }
