@@ -58,6 +58,29 @@ fn drives_without_a_sheet_are_named() {
 }
 
 #[test]
+fn the_page_counts_the_drives_that_are_held_against_a_figure() {
+    let library = Library::builtin();
+    let drives: Vec<_> = library.drives().filter(|profile| !matches!(profile.kind, DriveKind::Constant(_))).collect();
+    let held = |fits: &dyn Fn(SheetKey) -> bool| {
+        drives.iter().filter(|drive| drive.sheet.iter().any(|figure| fits(figure.key))).count()
+    };
+    let deep = |at: u32| held(&|key| matches!(key, SheetKey::Random { depth, .. } if depth == at));
+    let told = format!(
+        "Of {} drives (the service drives not counted) {} have figures in `[sheet]`: {} are held against one at depth 1, {} at \
+         depth 32 ({} more at depth 16), {} in order, {} against the time of a flush.",
+        drives.len(),
+        held(&|_| true),
+        deep(1),
+        deep(32),
+        deep(16),
+        held(&|key| matches!(key, SheetKey::Sequential { .. })),
+        held(&|key| key == SheetKey::Flush),
+    );
+    let docs = include_str!("../../../docs/drive-models.md").replace('\n', " ");
+    assert!(docs.contains(&told), "docs/drive-models.md does not say: {told}");
+}
+
+#[test]
 fn the_figures_do_not_hang_on_the_seed() {
     let library = Library::builtin();
     for name in ["hus728t8", "pm9a3_1920"] {
