@@ -241,6 +241,24 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
 }
 
 #[test]
+fn simulate_says_how_many_values_have_no_sheet_and_plan_which() {
+    let lab = Lab::new("certainty");
+    let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
+    let told = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
+    let count = lab.line(&format!("simulate raid0x2 {own} --json")).expect(0).json()["uncertain_values"].clone();
+    let planned = lab.line(&format!("plan --drives 2 --levels 0 {own} --json")).expect(0).json();
+    let values = planned["levels"][0]["possible"]["uncertain"].as_array().cloned().unwrap_or_default();
+    assert_eq!(count, values.len());
+    assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us");
+    let values = format!("  {count} values without a sheet");
+    assert!(told("raid0x2").contains(&format!("{values}; `openraid plan` says how far they move this\n")));
+    let degraded = told("raid1x2 --degraded 1");
+    assert!(degraded.contains(&format!("{values}; `openraid plan` says how far they move the healthy array\n")));
+    // It plans no drive by itself.
+    assert!(told("single").contains(&format!("{values}\n")));
+}
+
+#[test]
 fn a_load_that_cannot_be_measured_says_why_and_fails() {
     let lab = Lab::new("absent");
     fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");

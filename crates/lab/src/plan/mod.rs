@@ -1,14 +1,18 @@
 //! Levels side by side for given drives and a given load: what each holds, what it survives, how fast it is healthy,
 //! degraded and rebuilding, what holds it back, whether the write cache pays, and how sure all of that is.
 //!
-//! [`run`] measures, [`sure`] says how sure the healthy figure is and which of two levels is faster.
+//! [`run`] measures, [`sure`] says how sure the healthy figure is and which of two levels is faster, by the [`values`] that
+//! have a range.
 
 mod run;
 mod sure;
+mod values;
 
 use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Level, Pattern, Subject};
 use serde::Serialize;
 use sure::Runs;
+
+pub use values::{uncertain, Uncertain};
 
 /// What a plan is about.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,30 +2,15 @@
 //! what tells how sure it is. All runs are in one list, so that threads and progress do not wait for a whole level.
 
 use super::sure::Runs;
+use super::values::{uncertain, Uncertain};
 use super::{speed, survives, Bottleneck, LevelPlan, Missing, PlanRequest, Planned, Speed};
 use crate::cell::{machine_spec, run_cell, run_cell_with, ArrayState, CacheMode, CellError, CellResult, Level};
 use crate::run::run_all;
-use openraid_models::{Edge, Edges, Library};
+use openraid_models::{Edge, Library};
 
 /// Seeds besides the one that is asked for: the next ones. Two, for with three figures one that is far out is seen.
 const OTHER_SEEDS: u64 = 2;
 const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
-
-/// Profiles that a machine is made of.
-#[derive(Clone, Copy)]
-enum Part {
-    Drive,
-    Controller,
-    Host,
-    Bus,
-}
-
-/// A value of a profile that has a range.
-struct Uncertain {
-    part: Part,
-    whose: String,
-    field: String,
-}
 
 /// A run beside the healthy one.
 #[derive(Clone, Copy)]
@@ -52,7 +37,7 @@ impl PlanRequest {
         ended: impl Fn(usize, usize) + Sync,
     ) -> Result<Vec<Planned>, CellError> {
         let Some(first) = self.levels.first() else { return Ok(Vec::new()) };
-        let values = self.values(library, *first)?;
+        let values = uncertain(library, &self.cell(*first, ArrayState::Healthy))?;
         let at_most: usize =
             self.levels.iter().map(|level| 1 + self.besides(library, *level, &values, true).len()).sum();
         let told = |before: usize, all: usize| {
@@ -92,25 +77,6 @@ impl PlanRequest {
         Ok(planned)
     }
 
-    /// Values of the machine's profiles that have a range.
-    fn values(&self, library: &Library, level: Level) -> Result<Vec<Uncertain>, CellError> {
-        let base = machine_spec(library, &self.cell(level, ArrayState::Healthy))?;
-        let (drive, controller) = (&base.drives[0].head, &base.controller.head);
-        let host = &library.host(&base.controller.host)?.head;
-        let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
-        let parts = [
-            (Part::Drive, &drive.name, &drive.uncertain),
-            (Part::Controller, &controller.name, &controller.uncertain),
-            (Part::Host, &host.name, &host.uncertain),
-            (Part::Bus, &bus.name, &bus.uncertain),
-        ];
-        let of_part = |(part, whose, fields): (Part, &String, &Vec<String>)| {
-            let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };
-            fields.iter().map(value).collect::<Vec<_>>()
-        };
-        Ok(parts.into_iter().flat_map(of_part).collect())
-    }
-
     /// The runs beside the healthy one of a level.
     fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<Beside> {
         let mut runs: Vec<Beside> = (1..=OTHER_SEEDS).map(|by| Beside::Seed(self.seed.wrapping_add(by))).collect();
@@ -142,15 +108,8 @@ impl PlanRequest {
             Beside::State(state) => cell.state = state,
             Beside::WriteThrough => cell.axes.cache = Some(CacheMode::WriteThrough),
             Beside::Value(number, end) => {
-                let Uncertain { part, whose, field } = &values[number];
-                let edges = Edges::from([(field.clone(), end)]);
                 let mut spec = machine_spec(library, &cell)?;
-                match part {
-                    Part::Drive => spec.drives = vec![library.drive_at(whose, &edges)?],
-                    Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
-                    Part::Host => spec.host = Some(library.host_at(whose, &edges)?),
-                    Part::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
-                }
+                values[number].put(library, &mut spec, end)?;
                 return run_cell_with(library, &cell, &spec);
             }
         }
@@ -177,11 +136,10 @@ impl PlanRequest {
         if let Some(reason) = self.no_cache_to_compare(library, healthy.writes.requests > 0) {
             plain("write_back_ratio", reason);
         }
-        let name = |value: &Uncertain| format!("{}: {}", value.whose, value.field);
         let mut runs = Runs {
             base: healthy.iops,
             seeds: Vec::new(),
-            values: values.iter().map(|value| (name(value), [None; 2])).collect(),
+            values: values.iter().map(|value| (value.to_string(), [None; 2])).collect(),
         };
         let (mut degraded, mut rebuilding, mut through): (Option<Speed>, Option<Speed>, Option<f64>) =
             Default::default();
@@ -237,6 +195,7 @@ fn what(beside: Beside, runs: &Runs) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::values::Part;
     use super::*;
     use crate::cell::{Axes, Effort, Pattern};
 

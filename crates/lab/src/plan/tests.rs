@@ -52,6 +52,34 @@ fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() 
 }
 
 #[test]
+fn what_firmware_does_makes_the_answer_uncertain_where_it_is_the_limit() {
+    let request = PlanRequest {
+        system: "3ware-9650se".into(),
+        drive: None,
+        drives: 2,
+        pattern: Pattern::MultiThreaded,
+        axes: Axes { op: Some(crate::cell::Direction::Read), qd: Some(1), ..Axes::default() },
+        ..request(Level::Raid0)
+    };
+    let plans = plans(&request);
+    let plan = possible(&plans[0]);
+    let library = Library::builtin();
+    let kib_us = |end| {
+        let edges = [("quirks.read_kib_us".to_owned(), end)].into();
+        library.controller_at("3ware-9650se", &edges).unwrap().quirk_number("read_kib_us").unwrap()
+    };
+    let (low, high) = (kib_us(openraid_models::Edge::Low), kib_us(openraid_models::Edge::High));
+    let now = library.controller("3ware-9650se").unwrap().quirk_number("read_kib_us").unwrap();
+    // One request of 64 KiB after the other, and each waits for all of its bytes.
+    let took = 1e6 / plan.healthy.iops;
+    let (faster, slower) = (took / (took - 64.0 * (now - low)) - 1.0, 1.0 - took / (took + 64.0 * (high - now)));
+    let (value, change) = &plan.uncertain[0];
+    assert_eq!(value, "3ware-9650se: quirks.read_kib_us");
+    assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.2, "{change}: {faster} {slower}");
+    assert!(plan.uncertain_percent >= *change);
+}
+
+#[test]
 fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_measured() {
     // 7 MB/s on eight slow drives: whatever the bus carries changes only who comes first.
     let request = PlanRequest {

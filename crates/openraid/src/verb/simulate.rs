@@ -1,7 +1,10 @@
 //! `openraid simulate`: one load on one array, in virtual time.
 
 use openraid_core::limits::STEPS_MAX;
-use openraid_lab::cell::{machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec};
+use openraid_lab::cell::{
+    machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec, Pattern, Subject,
+};
+use openraid_lab::plan::uncertain;
 use openraid_lab::reader::Trace;
 use openraid_lab::target::SimTarget;
 use openraid_models::Library;
@@ -26,6 +29,8 @@ struct Body<'a> {
     p99_ms: f64,
     max_ms: f64,
     capacity_bytes: u64,
+    /// Values of the machine's profiles that have a range.
+    uncertain_values: usize,
     bottleneck: Option<&'a str>,
     result: &'a CellResult,
     /// Of the last requests, where they were asked for.
@@ -86,6 +91,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         p99_ms: ms(99.0),
         max_ms: ms(100.0),
         capacity_bytes: result.capacity,
+        uncertain_values: uncertain(&library, &cell).map_err(refused)?.len(),
         bottleneck: result.bottleneck().map(|part| part.name.as_str()),
         result: &result,
         stories: &stories,
@@ -168,9 +174,23 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
+    lines.push(certainty(body));
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));
     lines.extend(body.stories.iter().map(story::text));
     lines.join("\n")
+}
+
+/// How many values of the machine no sheet gives, and who says what comes of it: `plan` looks at arrays only, when they are
+/// healthy, and takes no trace.
+fn certainty(body: &Body<'_>) -> String {
+    let CellSpec { subject, pattern, state, .. } = &body.result.spec;
+    let values = format!("  {} values without a sheet", body.uncertain_values);
+    let planned = matches!(subject, Subject::Array { .. }) && !matches!(pattern, Pattern::Trace(_));
+    match (planned, state) {
+        (false, _) => values,
+        (true, ArrayState::Healthy) => values + "; `openraid plan` says how far they move this",
+        (true, _) => values + "; `openraid plan` says how far they move the healthy array",
+    }
 }
 
 fn list(library: &Library, context: &Context) -> Exit {
