@@ -18,9 +18,9 @@ ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build and start the demo: eight file-backed drives, an array, an NBD export, a client
+run: ## build and start the demo: eight file-backed drives, an array, an NBD export, a client; MODEL=wd740gd paces the drives
 	@tools/need $(BUILD) $(NBD)
-	cargo run --release -p openraid -- demo
+	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
 	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
