@@ -89,10 +89,12 @@ fn print(what: &str, ours: &Cost, fio: Option<&Cost>) {
     println!("{what}: openraid {:.0} ns of CPU a request, {:.0} requests/s", ours.cpu_ns, ours.rate);
     match fio {
         Some(fio) => println!(
-            "{what}: fio      {:.0} ns of CPU a request, {:.0} requests/s; ours takes {:.0} % of its CPU",
+            "{what}: fio      {:.0} ns of CPU a request, {:.0} requests/s; ours takes {:.0} % of its CPU; \
+             at most fio's: {}",
             fio.cpu_ns,
             fio.rate,
-            ours.cpu_ns / fio.cpu_ns * 100.0
+            ours.cpu_ns / fio.cpu_ns * 100.0,
+            if ours.cpu_ns <= fio.cpu_ns { "yes" } else { "NO" }
         ),
         None => println!("{what}: fio is not at hand"),
     }

@@ -4,9 +4,9 @@ use openraid_core::admin::{MirrorRead, Policy};
 use openraid_models::{DriveKind, Library, SeekPoints, ServiceLaw};
 use openraid_sim::timing::drive::{DriveKit, DriveModel, DriveOptions};
 use openraid_sim::timing::machine::plant::{HostCost, ProcessorCost};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, Plant};
+use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, MachineSpec, Plant};
 use openraid_sim::Random;
-use openraid_units::{Instant, Nanos, Sectors};
+use openraid_units::{Bytes, Instant, Nanos, Sectors};
 
 use crate::support::{closed_loop, constant, exponential, fixed, machine, ExponentialDrive, SECTORS};
 
@@ -228,6 +228,47 @@ fn nearer_seek_ms(points: &SeekPoints) -> f64 {
     sum / f64::from(reads) / 1e6
 }
 
+/// Mean time, in ms, of one read at a time at random within the first of so many parts of an array, the nearer head of a
+/// mirror reading.
+fn read_ms(kit: &DriveKit, (level, members): (ArrayLevel, u64), parts: u64, requests: u64) -> f64 {
+    let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
+    let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
+    let plant = Plant { policy, ..Plant::default() };
+    let array = ArraySpec::new(level, members as u16);
+    let mut machine = Machine::with_drives(plant, &array, (0..members).map(drive).collect(), true).expect("it can run");
+    let capacity = machine.capacity().get();
+    let (time, _) = closed_loop(&mut machine, 1, requests, places(7, capacity / parts));
+    time.0 as f64 / requests as f64 / 1e6
+}
+
+#[test]
+fn heads_seek_a_third_of_a_drive_a_sixth_of_half_of_it_and_less_in_a_pair() {
+    // Random distances of one head are a third of what it serves on average: a sixth of the drive where each of two copies
+    // serves its half. Two heads of which the nearer reads keep to halves by themselves, and seek 0.1613 (400,000 reads,
+    // computed elsewhere). On a seek curve that is a line, distances are times; the turn and the command come on top.
+    for name in ["mba3073rc", "hus728t8"] {
+        let mut profile = Library::builtin().drive(name).expect("a profile of the project").clone();
+        let DriveKind::Disk(disk) = &mut profile.kind else { panic!("{name} is a disk") };
+        (disk.rate_inner, disk.seek_table) = (disk.rate_outer.clone(), None);
+        let points = &mut disk.seek_read;
+        let line_ns = points.full_stroke.value.0 - points.track_to_track.value.0;
+        points.average.value.0 = points.track_to_track.value.0 + line_ns / 3;
+        let turn_ms = disk.turn().0 as f64 / 1e6;
+        let (kit, requests) = (DriveKit::new(&profile), 160_000);
+        let whole = read_ms(&kit, (ArrayLevel::Single, 1), 1, requests);
+        let half = read_ms(&kit, (ArrayLevel::Single, 1), 2, requests);
+        let pair = read_ms(&kit, (ArrayLevel::Raid1, 2), 1, requests);
+        // Each mean has the variance of the turn, T^2 / 12, and of the distances, 1/18 of the line's square at most.
+        let line_ms = line_ns as f64 / 1e6;
+        let error = 3.0 * (2.0 * (turn_ms.powi(2) / 12.0 + line_ms.powi(2) / 18.0) / requests as f64).sqrt();
+        for (what, measured, expected) in [("half", half, 1.0 / 6.0), ("pair", pair, 0.1613)] {
+            let (gain, wanted) = (whole - measured, line_ms * (1.0 / 3.0 - expected));
+            let most = error.max(0.01 * wanted);
+            assert!((gain - wanted).abs() < most, "{name}, {what}: {gain} ms are not {wanted} within {most}");
+        }
+    }
+}
+
 #[test]
 fn the_nearer_head_gains_what_the_seek_curve_says() {
     // One read at a time: arm and turn of one drive take 1.25 to 1.30 times as long as of a pair whose nearer head reads, on
@@ -242,18 +283,7 @@ fn the_nearer_head_gains_what_the_seek_curve_says() {
         let alone_ms = disk.seek_read.average.value.0 as f64 / 1e6 + turn_ms;
         let expected = alone_ms / (nearer_seek_ms(&disk.seek_read) + turn_ms);
         let kit = DriveKit::new(&profile);
-        let mean_ms = |level, members: u64| {
-            let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
-            let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
-            let plant = Plant { policy, ..Plant::default() };
-            let array = ArraySpec::new(level, members as u16);
-            let models = (0..members).map(drive).collect();
-            let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
-            let capacity = machine.capacity().get();
-            let requests = 40_000;
-            let (time, _) = closed_loop(&mut machine, 1, requests, places(7, capacity));
-            time.0 as f64 / requests as f64 / 1e6
-        };
+        let mean_ms = |level, members| read_ms(&kit, (level, members), 1, 40_000);
         let (one, two) = (mean_ms(ArrayLevel::Single, 1), mean_ms(ArrayLevel::Raid1, 2));
         let command = one - alone_ms;
         let gain = alone_ms / (two - command);
@@ -331,6 +361,20 @@ fn the_controllers_processor_is_a_ceiling() {
     near(rate(ArrayLevel::Raid0, 4, IoKind::Write), 62.0);
     near(rate(ArrayLevel::Raid10, 4, IoKind::Read), 62.0);
     near(rate(ArrayLevel::Raid10, 4, IoKind::Write), 92.0);
+}
+
+#[test]
+fn more_requests_than_the_engine_takes_wait_at_the_door() {
+    // 16,384 outstanding, four times what the engine takes: the drives are never idle, so eight make eight times the rate.
+    let profiles = Library::builtin();
+    let controller = profiles.controller("openraid").expect("a profile of the project").clone();
+    let drive = fixed(Bytes(SECTORS * 512), Nanos::from_millis(1));
+    let array = ArraySpec::new(ArrayLevel::Raid0, 8);
+    let mut machine = Machine::in_library(&MachineSpec::new(controller, drive, array), &profiles).expect("it can run");
+    let (requests, capacity) = (100_000, machine.capacity().get());
+    let (time, _) = closed_loop(&mut machine, 16_384, requests, places(3, capacity));
+    let measured = requests as f64 / (time.0 as f64 / 1e6);
+    assert!((measured / 8.0 - 1.0).abs() < 0.02, "{measured} a millisecond");
 }
 
 #[test]

@@ -77,14 +77,15 @@ impl fmt::Display for MachineError {
                 write!(f, "{controller} has no {level}; it has {}", names.join(", "))
             }
             Self::TooFewMembers { level, have, need, reason } => {
-                write!(f, "{level} on {have} drives is refused: {reason}; give it at least {need} drives")
+                let (have, need) = (drives(*have), drives(*need));
+                write!(f, "{level} on {have} is refused: {reason}; give it at least {need}")
             }
             Self::TooManyMembers { have, most, reason } => {
-                write!(f, "{have} drives are more than {most}: {reason}; use fewer drives or another controller")
+                write!(f, "{} are more than {most}: {reason}; use fewer drives or another controller", drives(*have))
             }
-            Self::Members { level, have, must } => write!(f, "{level} cannot be made of {have} drives: {must}"),
+            Self::Members { level, have, must } => write!(f, "{level} cannot be made of {}: {must}", drives(*have)),
             Self::Missing { level, missing, reason } => {
-                write!(f, "{level} with {missing} drives missing cannot run: {reason}")
+                write!(f, "{level} with {} missing cannot run: {reason}", drives(*missing))
             }
             Self::Drives { have, members } => {
                 write!(f, "{have} drive models for {members} members; give one for each member, or one for all")
@@ -97,3 +98,8 @@ impl fmt::Display for MachineError {
     }
 }
 impl std::error::Error for MachineError {}
+
+/// So many drives, in words.
+fn drives(count: u16) -> String {
+    format!("{count} drive{}", if count == 1 { "" } else { "s" })
+}

@@ -215,7 +215,9 @@ impl Plant {
             destage_zones: self.destage_zones,
             destage_beside_reads: self.destage_beside_reads,
             queue_age_max: self.queue_age,
-            requests_max: REQUESTS_MAX,
+            // Twice as many as the door lets in: one that has ended in this moment still counts for the engine until it
+            // moves, while the next is at the door already.
+            requests_max: 2 * REQUESTS_MAX,
             drive_depth_max: self.depth_max,
             command_timeout: COMMAND_TIMEOUT,
             clean_delay: self.clean_delay,
