@@ -10,7 +10,7 @@ pub(crate) const ERRORS_MAX: usize = 100;
 pub struct ModelError {
     /// The file, as it was named to the reader.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 where it is about the whole file or folder.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
@@ -24,7 +24,10 @@ pub struct ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
+        match self.line {
+            0 => write!(f, "{}: ", self.file)?,
+            line => write!(f, "{}:{line}:{}: ", self.file, self.column)?,
+        }
         if !self.field.is_empty() {
             write!(f, "{}: ", self.field)?;
         }

@@ -118,6 +118,9 @@ impl Library {
             let wrong = self.dangling();
             return if wrong.is_empty() { Ok(self) } else { Err(ModelErrors(wrong)) };
         }
+        if !path.exists() {
+            return Err(one_error(path, "does not exist", "name a folder with profiles"));
+        }
         Err(one_error(path, "has none of the folders drives, buses, controllers, hosts", "name the folder above them"))
     }
 
@@ -332,8 +335,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ModelErrors {
 fn one_error(path: &Path, reason: &str, remedy: &str) -> ModelErrors {
     ModelErrors(vec![ModelError {
         file: path.display().to_string(),
-        line: 1,
-        column: 1,
+        line: 0,
+        column: 0,
         field: String::new(),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),

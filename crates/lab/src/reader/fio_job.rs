@@ -151,7 +151,7 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
         let options = match &mut section {
             Some((_, _, options)) => options,
             None if in_global => &mut global,
-            None => return Err(ReadError::at(number, format!("{} stands before any [section]", shown(line)))),
+            None => return Err(ReadError::at(number, unknown_kind(line))),
         };
         options.take(number, &key, value)?;
     }
@@ -163,6 +163,15 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
         ));
     }
     Ok(jobs)
+}
+
+/// A file that begins with something else than a section is most likely none of fio's job files at all.
+fn unknown_kind(line: &str) -> String {
+    format!(
+        "{} stands before any [section], so this is no fio job; known are a fio job ([job1] and options), an Iometer .icf \
+         (Version ...), a fio iolog (fio version 2 or 3 iolog), MSR CSV and SPC traces (numbers with commas)",
+        shown(line)
+    )
 }
 
 fn finish(section: &mut Option<(u64, String, Options)>, jobs: &mut Vec<FioJob>) -> Result<(), ReadError> {
