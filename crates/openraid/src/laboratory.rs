@@ -78,7 +78,8 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
     if !path.exists() {
         return Err(Failure::usage(format!(
             "{word:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
-             workstation, multi-threaded, response-time, latency, streaming"
+             workstation, multi-threaded, response-time, latency, streaming; files are a fio job, an Iometer .icf, a trace \
+             (fio iolog, MSR CSV, SPC)"
         )));
     }
     from_file(path, job, axes).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
@@ -242,8 +243,8 @@ pub fn flagged(error: &AxisError) -> Failure {
 pub fn refused(error: CellError) -> Failure {
     match error {
         CellError::Axis(error) => flagged(&error),
-        // An array that cannot be was asked for, as one that is no word.
-        CellError::Unknown(_) | CellError::Impossible(_) => Failure::usage(error),
+        // An array that cannot be was asked for, as one that is no word; or a load that this array cannot have.
+        CellError::Unknown(_) | CellError::Impossible(_) | CellError::NotApplicable(_) => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }

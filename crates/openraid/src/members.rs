@@ -42,6 +42,19 @@ pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
     }
 }
 
+/// The same for a name that somebody has just written: a drive's profile that does not exist is a slip of the pen. What is
+/// remembered is taken as it is, since the other members may do without it.
+///
+/// # Errors
+/// As [`spec`], or it is no drive's profile.
+pub fn written_spec(text: &str) -> Result<MemberSpec, Failure> {
+    let spec = spec(text)?;
+    if let Place::Model(model) = &spec.place {
+        model.check_profile().map_err(|why| Failure::usage(format!("{spec}: {why}")))?;
+    }
+    Ok(spec)
+}
+
 /// A path that means the same everywhere, in UTF-8.
 fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path)
@@ -61,9 +74,9 @@ pub fn is_memory(spec: &MemberSpec) -> bool {
 /// The same for members of an array that outlives the command: memory does not.
 ///
 /// # Errors
-/// As [`spec`], or it is memory.
+/// As [`written_spec`], or it is memory.
 pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
-    let spec = spec(text)?;
+    let spec = written_spec(text)?;
     if is_memory(&spec) {
         return Err(Failure::usage(format!(
             "{text}: memory is gone when this command ends; use `openraid serve --level LEVEL --name NAME {text} ...`"
@@ -134,7 +147,7 @@ pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, F
                 continue;
             }
         }
-        specs.push(spec(name)?);
+        specs.push(written_spec(name)?);
     }
     Ok(specs)
 }

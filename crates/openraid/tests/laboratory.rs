@@ -54,6 +54,30 @@ fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
 }
 
 #[test]
+fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
+    let lab = Lab::new("named");
+    fs::write(lab.path("notes"), "buy drives\n").expect("written");
+    // A WD740GD has 74 GB.
+    fs::write(lab.path("far.csv"), "0,0,4096,R,0.0\n0,163840000000,4096,R,0.1\n").expect("written");
+    for (line, words) in [
+        ("simulate single --load nowhere", &["neither a load nor a file", "a fio job, an Iometer .icf, a trace"][..]),
+        (
+            "simulate single --load notes",
+            &["line 1: \"buy drives\" stands before any [section]", "known are a fio job"],
+        ),
+        ("simulate single --drive wd740gd --load far.csv", &["the trace does not fit: line 2"]),
+        ("simulate single --models nowhere", &["nowhere: does not exist"]),
+        ("simulate raid0x4 --degraded 1", &["raid0 with 1 drive missing cannot run"]),
+        ("simulate raid6x129", &["129 drives are more than 128"]),
+        ("compare nowhere nowhere", &["nowhere: it cannot be read"]),
+        ("validate --claims nowhere", &["nowhere: "]),
+        ("validate --only x", &["--only x: no claim of the built-in claims"]),
+    ] {
+        lab.line(line).refused(64, words);
+    }
+}
+
+#[test]
 fn options_that_contradict_or_do_nothing_are_refused() {
     let lab = Lab::new("options");
     let review = "review --target sim:3ware-9650se --arrays single --methods response-time";

@@ -65,7 +65,7 @@ fn a_paced_file_is_a_member_like_any_other() {
 fn what_is_no_paced_member_is_refused_with_a_remedy() {
     let lab = Lab::new("paced-bad");
     let serve = |member: &str| lab.run(&["serve", "--level", "1", "--name", "x", member, member]);
-    serve("model:wd9999").refused(2, &["there is no drive profile 'wd9999'", "known are: ", "wd740gd"]);
+    serve("model:wd9999").refused(64, &["there is no drive profile 'wd9999'", "known are: ", "wd740gd"]);
     serve("model:wd740gd,size=80T").refused(2, &["is more than the", "leave it out"]);
     serve("model:wd740gd,size=1").refused(64, &["the size must be"]);
     serve("model:wd740gd,speed=9").refused(64, &["size=SIZE, file=PATH"]);

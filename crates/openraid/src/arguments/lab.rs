@@ -70,7 +70,7 @@ pub struct MachineArguments {
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
-    /// latency, streaming, or a file: a fio job, an Iometer .icf; for simulate also a trace (fio iolog, MSR CSV, SPC)
+    /// latency, streaming, or a file: a fio job, an Iometer .icf, a trace (fio iolog, MSR CSV, SPC), which plan does not take
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
     /// The job, or the access specification, of a file that holds several

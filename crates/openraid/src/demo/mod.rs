@@ -25,7 +25,7 @@ use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
-use crate::members::{open_every, options, spec, NewFiles};
+use crate::members::{open_every, options, spec, written_spec, NewFiles};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
@@ -159,7 +159,7 @@ fn drives(folder: &Path, model: Option<&str>) -> Result<Vec<String>, Failure> {
         model.map_or(path.clone(), |profile| format!("model:{profile},file={path}"))
     };
     let drives: Vec<String> = (1..=DRIVES).map(name).collect();
-    let specs = drives.iter().map(|drive| spec(drive)).collect::<Result<Vec<_>, _>>()?;
+    let specs = drives.iter().map(|drive| written_spec(drive)).collect::<Result<Vec<_>, _>>()?;
     NewFiles::make(&specs, DRIVE_BYTES)?.keep();
     Ok(drives)
 }

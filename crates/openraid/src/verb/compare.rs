@@ -56,7 +56,7 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
 /// There are none, or none that this program understands.
 pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
     let file = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
-    let wrong = |why: String| Failure::cannot_tell(format!("{}: {why}", file.display()));
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(&file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     let results: ReviewResults = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("no results of a review: {error}; name the folder of one")))?;

@@ -135,5 +135,5 @@ pub fn member_name(text: &str) -> Result<String, crate::exit::Failure> {
     if text.starts_with("slot:") {
         return Ok(text.into());
     }
-    crate::members::spec(text).map(|spec| spec.text)
+    crate::members::written_spec(text).map(|spec| spec.text)
 }

@@ -24,7 +24,9 @@ use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
-use crate::members::{in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, spec};
+use crate::members::{
+    in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, spec, written_spec,
+};
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
@@ -143,7 +145,7 @@ fn wanted(arguments: &ServeArguments, context: &Context) -> Result<Wanted, Failu
                     "{name}: no array of this name is remembered, and no file of this name is here; see `openraid list`"
                 )))
             }
-            None => wanted.members.push(spec(name)?),
+            None => wanted.members.push(written_spec(name)?),
         }
     }
     Ok(wanted)

@@ -81,7 +81,8 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     }
     for id in &arguments.only {
         if !found.claims.iter().any(|claim| claim.id.starts_with(id)) {
-            return Err(Failure::usage(format!("{name} has no claim whose id is or begins with '{id}'")));
+            let text = format!("--only {id}: no claim of {name} has this id, or one that begins so");
+            return Err(Failure::usage(text));
         }
     }
     let wanted = |claim: &Claim| arguments.only.is_empty() || arguments.only.iter().any(|id| claim.id.starts_with(id));

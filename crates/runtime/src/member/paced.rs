@@ -63,6 +63,16 @@ fn profile(name: &str) -> Result<DriveProfile, String> {
     DriveProfile::parse(name, &text).map_err(|errors| errors.to_string())
 }
 
+impl ModelSpec {
+    /// Is there such a drive?
+    ///
+    /// # Errors
+    /// In words: no such profile, or a file that is none.
+    pub fn check_profile(&self) -> Result<(), String> {
+        profile(&self.profile).map(drop)
+    }
+}
+
 impl PacedMember {
     /// Find the model of a drive, and make it a member. `file` is its content where it is not in memory.
     ///
