@@ -197,6 +197,9 @@ impl Controller {
 
     /// Where parity may not fit, a bad block that is known is left out by itself, and not with all that stands beside it.
     pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
+        if !self.set(self.ops[index].set).has_bad {
+            return;
+        }
         while self.is_narrowed_after_error(index) && self.meets_bad_block(index) && self.halve_rows(index) {}
     }
 

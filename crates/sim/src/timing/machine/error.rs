@@ -4,6 +4,8 @@ use std::fmt;
 
 use openraid_models::ArrayLevel;
 
+use crate::words;
+
 /// Why a machine cannot be made. The text says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MachineError {
@@ -101,5 +103,5 @@ impl std::error::Error for MachineError {}
 
 /// So many drives, in words.
 fn drives(count: u16) -> String {
-    format!("{count} drive{}", if count == 1 { "" } else { "s" })
+    words::count(count.into(), "drive", "drives")
 }
