@@ -80,6 +80,33 @@ fn what_firmware_does_makes_the_answer_uncertain_where_it_is_the_limit() {
 }
 
 #[test]
+fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limit() {
+    let sequential = Axes { op: Some(crate::cell::Direction::Read), qd: Some(64), ..Axes::default() };
+    let request = PlanRequest {
+        system: "icp-9024ro".into(),
+        drive: Some("mba3073rc".into()),
+        drives: 7,
+        pattern: Pattern::MultiThreaded,
+        axes: sequential,
+        ..request(Level::Raid0)
+    };
+    let plans = plans(&request);
+    let plan = possible(&plans[0]);
+    let library = Library::builtin();
+    let link = library.bus("u320").unwrap();
+    // 64 KiB on a channel take the time of their bytes, and half of a command's for the way back.
+    let took = |rate: u64| 65_536e9 / rate as f64 + link.command.value.0 as f64 / 2.0;
+    let now = took(link.read.value.0);
+    let (faster, slower) = (now / took(link.read.high.0) - 1.0, 1.0 - now / took(link.read.low.0));
+    let (value, change) = &plan.uncertain[0];
+    assert_eq!(value, "u320: bus.u320.read_mbs");
+    assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.1, "{change}: {faster} {slower}");
+    // Where each drive has a link of its own, the drive's profile says what that carries.
+    let own = uncertain(&library, &self::request(Level::Raid0).cell(Level::Raid0, ArrayState::Healthy)).unwrap();
+    assert!(own.iter().all(|value| !value.to_string().contains("sata")), "{own:?}");
+}
+
+#[test]
 fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_measured() {
     // 7 MB/s on eight slow drives: whatever the bus carries changes only who comes first.
     let request = PlanRequest {

@@ -12,6 +12,7 @@ pub(super) enum Part {
     Controller,
     Host,
     Bus,
+    Link,
 }
 
 /// A value of a profile that has a range: no sheet gives it, or the sheet gives a range.
@@ -38,12 +39,14 @@ impl Uncertain {
             Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
             Part::Host => spec.host = Some(library.host_at(whose, &edges)?),
             Part::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
+            Part::Link => spec.link = Some(library.bus_at(whose, &edges)?),
         }
         Ok(())
     }
 }
 
-/// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus.
+/// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the link where drives
+/// share it. A drive's own link is part of its own profile.
 ///
 /// # Errors
 /// A profile that is not there.
@@ -52,13 +55,16 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     let (drive, controller) = (&base.drives[0].head, &base.controller.head);
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
+    let link = library.bus(&base.controller.link)?;
+    let shared: &[String] = if base.controller.drives_per_link.value > 1 { &link.uncertain } else { &[] };
     let parts = [
-        (Part::Drive, &drive.name, &drive.uncertain),
-        (Part::Controller, &controller.name, &controller.uncertain),
-        (Part::Host, &host.name, &host.uncertain),
-        (Part::Bus, &bus.name, &bus.uncertain),
+        (Part::Drive, &drive.name, &drive.uncertain[..]),
+        (Part::Controller, &controller.name, &controller.uncertain[..]),
+        (Part::Host, &host.name, &host.uncertain[..]),
+        (Part::Bus, &bus.name, &bus.uncertain[..]),
+        (Part::Link, &link.name, shared),
     ];
-    let of_part = |(part, whose, fields): (Part, &String, &Vec<String>)| {
+    let of_part = |(part, whose, fields): (Part, &String, &[String])| {
         let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };
         fields.iter().map(value).collect::<Vec<_>>()
     };

@@ -262,7 +262,7 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
     let (mut bed, ceilings) = match choice {
         Choice::Simulated(system) => {
             let cell = of_machine(system, machine, results.seed);
-            let bed = assemble::bed(library, &cell).map_err(Failure::usage)?;
+            let bed = assemble::bed(library, &cell).map_err(refused)?;
             (bed, assemble::limits(library, &cell).map_err(Failure::usage)?)
         }
         _ => (results.bed.iter().map(|line| fact(line)).collect(), Vec::new()),

@@ -1,8 +1,9 @@
 //! The test bed of a simulated system, and what its ways can carry.
 
 use super::super::data::Fact;
-use crate::cell::{drive_state, CacheMode, CellSpec};
+use crate::cell::{drive_state, CacheMode, CellError, CellSpec};
 use crate::metrics::Scheme;
+use crate::plan::uncertain;
 use crate::target::ssd_state;
 use openraid_models::{DriveKind, Library, LookupError};
 use openraid_units::Bytes;
@@ -46,7 +47,7 @@ pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, Lookup
 ///
 /// # Errors
 /// A profile that is not there.
-pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError> {
+pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     let controller = library.controller(&cell.system)?;
     let drive = library.drive(cell.axes.drive.as_deref().unwrap_or(&controller.drive))?;
     let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
@@ -76,10 +77,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, LookupError>
     if matches!(drive.kind, DriveKind::Ssd(_)) {
         facts.insert(3, Fact::new("state of the SSDs", ssd_state(drive_state(cell))));
     }
-    let mut uncertain: Vec<String> = Vec::new();
-    for (what, head) in [("controller", &controller.head), ("drive", &drive.head), ("host", &host.head)] {
-        uncertain.extend(head.uncertain.iter().map(|value| format!("{what}: {value}")));
-    }
+    let uncertain: Vec<String> = uncertain(library, cell)?.iter().map(ToString::to_string).collect();
     if !uncertain.is_empty() {
         facts.push(Fact::new("values without a sheet", uncertain.join(", ")));
     }

@@ -62,6 +62,8 @@ pub struct MachineSpec {
     pub cache_bytes: Option<Bytes>,
     /// Another bus.
     pub bus: Option<BusProfile>,
+    /// Another link that drives share.
+    pub link: Option<BusProfile>,
     /// Another host.
     pub host: Option<HostProfile>,
     /// Speed of the host's processors; 100 is what the profile says.
@@ -85,6 +87,7 @@ impl MachineSpec {
             cache: CachePolicy { controller: CacheMode::WriteBack, drives: true },
             cache_bytes: None,
             bus: None,
+            link: None,
             host: None,
             host_speed_percent: 100,
             history: LoadHistory::default(),
@@ -169,7 +172,10 @@ impl MachineSpec {
             Some(host) => host,
             None => library.host(&controller.host).map_err(lost)?,
         };
-        let link = library.bus(&controller.link).map_err(lost)?;
+        let link = match &self.link {
+            Some(link) => link,
+            None => library.bus(&controller.link).map_err(lost)?,
+        };
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
         let (cache, dirty_percent) = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
