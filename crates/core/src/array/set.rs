@@ -222,28 +222,18 @@ impl Set {
     /// Slots that are being filled, where that is done in these sectors.
     #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
-        let Some(task) = &self.task else { return self.filled_before(to) };
-        let done = Some(task).filter(|task| task.is_done(from.get(), to.get()));
-        let filling = done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one);
-        if matches!(self.geometry, Geometry::Mirror(_)) {
-            filling | self.filled_before(to)
-        } else {
-            filling
-        }
-    }
-
-    /// What the members say of how far they are filled. Copies take every write from the beginning, so that what they have
-    /// can be read whoever is being filled now: which copy of several that may differ is read must not change with the task.
-    ///
-    /// Parity that is left out is made by the task alone. But before the set takes requests, and while its members are owed
-    /// something of the journal, no task goes on where it was when the power went. Rows that a partial parity log asks for,
-    /// or that are written meanwhile, may be among them, and nobody would fill them once more.
-    fn filled_before(&self, to: MemberLba) -> SlotSet {
-        let starts = self.life == Life::Starting || self.journal.redoing;
-        let counts = starts || matches!(self.geometry, Geometry::Mirror(_));
-        if self.writable == self.in_sync || !counts {
+        if self.writable == self.in_sync {
             return SlotSet::EMPTY;
         }
+        let done = self.task.as_ref().filter(|task| task.is_done(from.get(), to.get()));
+        done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one) | self.filled_before(to)
+    }
+
+    /// What the members say of how far they are filled. It holds whoever is being filled now, and while nobody is: the next
+    /// task goes on from there, and so does the next start of the server. So no write leaves parity out below it, be it one
+    /// that a journal or a partial parity log asks for, or of a host while a check is at work; and which copy of several
+    /// that may differ is read does not change with the task.
+    fn filled_before(&self, to: MemberLba) -> SlotSet {
         let filled = |member: &&Member| {
             matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
         };
