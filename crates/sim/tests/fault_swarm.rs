@@ -142,6 +142,9 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // A check was at work on an array whose spare had been filled in part: a write left its parity out in a row that the
     // spare's superblock calls filled.
     ("parity below what is filled, beside a check", &[5_053_416]),
+    // It joined while superblocks were on their way that call it faulty, and the next ones made it a member: cut between
+    // their two waves.
+    ("a member that says of itself that it is faulty", &[6_039_723]),
 ];
 
 #[test]

@@ -286,6 +286,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     if resync_from.is_some() || has_forced(&verdicts) || ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         distrust_replacements(&mut verdicts);
     }
+    give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     Ok(Assembly {
@@ -386,6 +387,25 @@ fn distrust_replacements(verdicts: &mut [Verdict]) {
     }
 }
 
+/// Who replaces a member that is not there goes on as the member of the slot, as when that one fails while the array runs:
+/// a slot that nobody has is passed by by writes. What it was given counts where the array was stopped cleanly.
+fn give_heirs_their_slots(verdicts: &mut [Verdict], clean: bool) {
+    let mut taken = members(verdicts);
+    for verdict in verdicts.iter() {
+        if let Verdict::Rebuilding(slot, _) = verdict {
+            taken.insert(*slot);
+        }
+    }
+    for verdict in verdicts {
+        match *verdict {
+            Verdict::Replacement(slot, done) if !taken.contains(slot) => {
+                *verdict = Verdict::Rebuilding(slot, if clean { done } else { Sectors::ZERO });
+            }
+            _ => {}
+        }
+    }
+}
+
 fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), AssembleError> {
     let (own, common, drive) = (&candidate.superblock, &newest.superblock, candidate.drive);
     if own.set_uuid != common.set_uuid {
@@ -445,9 +465,9 @@ fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
             Role::Active(slot) if slot.0 >= common.raid_disks => Verdict::Failed,
             Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
             Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
-            // A spare when the power went between the two waves: that it is to be filled it does not know yet, and so
-            // cannot say how far it is.
-            Role::Active(_) if own.role() == Role::Spare => Verdict::Spare,
+            // The power went between the two waves: that it is to be filled it does not know yet, and so cannot say how far
+            // it is. One that came back says that it is faulty where superblocks were on their way as it joined.
+            Role::Active(_) if !matches!(own.role(), Role::Active(_)) => Verdict::Spare,
             Role::Active(slot) => {
                 let done = own.recovery_offset().map(|at| Sectors(at.get()));
                 let replacement = own.features.contains(FeatureMap::REPLACEMENT);

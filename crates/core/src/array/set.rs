@@ -151,6 +151,9 @@ pub(crate) struct Set {
     pub in_sync: SlotSet,
     /// Slots that take writes.
     pub writable: SlotSet,
+    /// Those of them whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be
+    /// made, for its superblock may say already that it is filled.
+    pub inherited: SlotSet,
     /// Some member has a bad-block entry.
     pub has_bad: bool,
     /// Some member was in doubt, or left unrecorded, since the set was started: only then it is looked which.
@@ -339,6 +342,7 @@ impl Set {
     pub(crate) fn refresh(&mut self) {
         let mut in_sync = SlotSet::EMPTY;
         let mut writable = SlotSet::EMPTY;
+        let mut inherited = SlotSet::EMPTY;
         for (slot, place) in (0..self.geometry.members()).map(Slot).zip(&self.places) {
             if place.member == NONE {
                 continue;
@@ -354,26 +358,38 @@ impl Set {
                     if self.members.get(place.replacement as usize).is_some_and(Member::is_active) =>
                 {
                     writable.insert(slot);
+                    inherited.insert(slot);
                 }
                 MemberState::Missing | MemberState::Spare | MemberState::Failing(_) | MemberState::Faulty(_) => {}
             }
         }
         self.in_sync = in_sync;
         self.writable = writable;
+        self.inherited = inherited;
         self.refresh_bad();
     }
 
-    /// A write leaves out the parity in this slot, whose member is being filled: from here on it is filled again,
-    /// unless its task is under way and knows itself where it has not been.
+    /// A write leaves out the parity in this slot, of which the member is not filled there: its task knows where it has not
+    /// been. The replacement of a member that is on its way out may be filled: from this stripe on it is filled again.
     pub(crate) fn leave_out(&mut self, slot: Slot, from: MemberLba) {
         if self.task.as_ref().is_some_and(|task| task.filling() == Some(slot)) {
             return;
         }
+        let from = self.filled_floor(from.offset());
         let place = self.places[slot.index()];
         for member in [place.member, place.replacement] {
             if let Some(MemberState::Rebuilding { to }) = self.members.get_mut(member as usize).map(|m| &mut m.state) {
-                *to = (*to).min(from.offset());
+                *to = (*to).min(from);
             }
+        }
+    }
+
+    /// Up to where a member counts as filled of which it is known up to here: of a stripe in part it takes no part in writes,
+    /// and its task begins with whole ones. md records any place.
+    pub(crate) fn filled_floor(&self, to: Sectors) -> Sectors {
+        match &self.geometry {
+            Geometry::Parity(parity) if to != Sectors::MAX => to.round_down(parity.chunk()),
+            _ => to,
         }
     }
 

@@ -134,7 +134,10 @@ impl Controller {
         set.metadata = Some(Metadata::new(common));
         for planned in &assembly.members {
             let index = u32::try_from(set.members.len()).expect("few members");
-            let member = planned_member(planned);
+            let mut member = planned_member(planned);
+            if let MemberState::Rebuilding { to } = &mut member.state {
+                *to = set.filled_floor(*to);
+            }
             if let Some(slot) = member.slot {
                 let place = &mut set.places[slot.index()];
                 if member.replacement {
@@ -238,6 +241,7 @@ impl Controller {
             places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
+            inherited: SlotSet::EMPTY,
             has_bad: false,
             doubted: false,
             metadata: None,

@@ -124,7 +124,7 @@ impl Controller {
             q,
             readable: set.good(set.in_sync | filled, from, to).minus(op.excluded),
             writable: set.writable,
-            filling: set.writable.minus(set.in_sync | filled),
+            filling: set.writable.minus(set.in_sync | filled | set.inherited),
             trusted: set.is_consistent(from.get(), to.get()),
         }
     }
@@ -443,7 +443,7 @@ impl Controller {
         let op = self.ops[index];
         let (at, to) = self.member_rows(&op);
         for slot in left_out {
-            if view.filling.contains(slot) {
+            if view.filling.contains(slot) || self.set(op.set).inherited.contains(slot) {
                 self.set_mut(op.set).leave_out(slot, at);
                 continue;
             }
