@@ -1,5 +1,6 @@
 //! A drive of any kind, and the figures of its sheet that the model is held against.
 
+use crate::bus::BusProfile;
 use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
 use crate::head::Head;
@@ -144,6 +145,34 @@ impl DriveProfile {
     #[must_use]
     pub const fn rotational(&self) -> bool {
         matches!(self.kind, DriveKind::Disk(_))
+    }
+
+    /// Does it hang in a slot of PCI Express, and not on a port for drives?
+    #[must_use]
+    pub fn has_slot(&self) -> bool {
+        self.link.starts_with("pcie")
+    }
+
+    /// Is a port slower than the drive's own link?
+    #[must_use]
+    pub fn exceeds(&self, port: &BusProfile) -> bool {
+        self.link_rate().is_some_and(|own| own > port.read.value)
+    }
+
+    /// The same drive behind a port of a controller: the slower of the two links is what they agree on.
+    #[must_use]
+    pub fn behind(mut self, port: &BusProfile) -> Self {
+        if self.exceeds(port) {
+            match &mut self.kind {
+                DriveKind::Disk(disk) => disk.link_rate = port.read.clone(),
+                DriveKind::Ssd(ssd) => {
+                    ssd.link_rate = port.read.clone();
+                    ssd.link_command = port.command.clone();
+                }
+                DriveKind::Constant(_) => {}
+            }
+        }
+        self
     }
 
     /// The same drive with every time multiplied by `percent / 100`, from a tenth to ten times: at 200 it has half the

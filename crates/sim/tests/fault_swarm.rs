@@ -145,6 +145,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // It joined while superblocks were on their way that call it faulty, and the next ones made it a member: cut between
     // their two waves.
     ("a member that says of itself that it is faulty", &[6_039_723]),
+    // A resync wrote to a member that took no writes and that the array could not do without, and was called finished.
+    ("a resync beside a member in doubt", &[7_006_123]),
 ];
 
 #[test]

@@ -301,6 +301,11 @@ impl Set {
         self.doubted && self.members.iter().any(|m| m.in_doubt && m.is_active())
     }
 
+    /// Did a member that it cannot do without drop a flush or a record? Then nothing that is written is sure to be there.
+    pub(crate) fn promises_nothing(&self) -> bool {
+        self.is_in_doubt() || self.is_unrecorded()
+    }
+
     /// Does some working member lack what was to be recorded on it? Then no mark, and no failure of another one, is durable.
     pub(crate) fn is_unrecorded(&self) -> bool {
         self.doubted && self.members.iter().any(|m| m.unrecorded && m.is_active())

@@ -251,6 +251,10 @@ impl Controller {
         self.set_changed = true;
         let set = self.set_mut(id);
         let Some(task) = &set.task else { return };
+        if task.is_resync() && set.promises_nothing() {
+            // What it wrote may not be there, and that is not recorded: after the next start it is done again.
+            return set.cancel_task();
+        }
         if task.finishing {
             return match task.kind {
                 TaskKind::Replace => set.replacement_complete(),

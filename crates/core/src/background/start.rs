@@ -43,7 +43,7 @@ impl Controller {
             return true;
         }
         let set = self.set(id);
-        if set.consistent_to != Sectors::MAX && set.can_resync() {
+        if set.consistent_to != Sectors::MAX && set.can_resync() && !set.promises_nothing() {
             let only_marked = set.bitmap.is_some() && set.resync_by_bitmap;
             self.put_task(id, TaskKind::Resync, None, set.consistent_to, only_marked);
             self.notice(id, None, None, NoticeKind::ResyncStarted, actions);

@@ -45,8 +45,8 @@ impl Uncertain {
     }
 }
 
-/// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the link where drives
-/// share it. A drive's own link is part of its own profile.
+/// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the link of the
+/// controller's ports where drives share it or are faster. A drive's own link is part of its own profile.
 ///
 /// # Errors
 /// A profile that is not there.
@@ -56,13 +56,14 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
-    let shared: &[String] = if base.controller.drives_per_link.value > 1 { &link.uncertain } else { &[] };
+    let limits = base.controller.drives_per_link.value > 1 || base.is_held_back(&base.drives[0], link);
+    let ports: &[String] = if limits { &link.uncertain } else { &[] };
     let parts = [
         (Part::Drive, &drive.name, &drive.uncertain[..]),
         (Part::Controller, &controller.name, &controller.uncertain[..]),
         (Part::Host, &host.name, &host.uncertain[..]),
         (Part::Bus, &bus.name, &bus.uncertain[..]),
-        (Part::Link, &link.name, shared),
+        (Part::Link, &link.name, ports),
     ];
     let of_part = |(part, whose, fields): (Part, &String, &[String])| {
         let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };

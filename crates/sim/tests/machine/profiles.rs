@@ -44,6 +44,31 @@ fn every_level_of_every_controller_serves_reads_and_writes() {
 }
 
 #[test]
+fn a_port_is_a_ceiling_for_the_drive_behind_it() {
+    let library = Library::builtin();
+    let read = |controller: &str, drive: &str| {
+        let controller = library.controller(controller).unwrap().clone();
+        let drive = library.drive(drive).unwrap().clone();
+        let spec = MachineSpec::new(controller, drive, ArraySpec::new(ArrayLevel::Single, 1));
+        let mut machine = Machine::in_library(&spec, &library).unwrap();
+        let mut at = 0;
+        let next = |id: u64| {
+            at += 1 << 20;
+            HostIo { id, kind: IoKind::Read, offset: at, len: 1 << 20, worker: 0 }
+        };
+        let (time, _) = closed_loop(&mut machine, 16, 400, next);
+        400.0 * f64::from(1 << 20) * 1e3 / time.0 as f64
+    };
+    let port = |name: &str| library.bus(name).unwrap().read.value.0 as f64 / 1e6;
+    for (controller, link) in [("3ware-9650se", "sata3"), ("lsi-sas3041e-r", "sas3"), ("3ware-8506-8", "sata1")] {
+        let mbs = read(controller, "pm893_960");
+        assert!(mbs <= port(link) && mbs > port(link) * 0.9, "{controller}: {mbs} through {}", port(link));
+    }
+    // One in a slot of the host's has no port.
+    assert!(read("openraid", "pm9a3_1920") > port("sas12"));
+}
+
+#[test]
 fn the_names_of_the_claims_are_there() {
     let library = Library::builtin();
     for name in [

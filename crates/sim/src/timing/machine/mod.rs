@@ -192,7 +192,12 @@ impl Machine {
     /// Why it cannot be, with the controller's reason.
     pub fn in_library(spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
         let plant = spec.plant(library)?;
-        let kits: Vec<DriveKit> = spec.drives.iter().map(DriveKit::new).collect();
+        let port = spec.port(library)?;
+        let behind = |drive: &DriveProfile| match spec.is_held_back(drive, port) {
+            true => DriveKit::new(&drive.clone().behind(port)),
+            false => DriveKit::new(drive),
+        };
+        let kits: Vec<DriveKit> = spec.drives.iter().map(behind).collect();
         let build = |member: u16| {
             let kit = &kits[usize::from(member).min(kits.len() - 1)];
             let write_cache = Some(spec.drive_caches());

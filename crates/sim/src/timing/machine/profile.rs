@@ -172,10 +172,7 @@ impl MachineSpec {
             Some(host) => host,
             None => library.host(&controller.host).map_err(lost)?,
         };
-        let link = match &self.link {
-            Some(link) => link,
-            None => library.bus(&controller.link).map_err(lost)?,
-        };
+        let link = self.port(library)?;
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
         let (cache, dirty_percent) = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
@@ -221,6 +218,25 @@ impl MachineSpec {
             plant.taught = plant.keeps_lessons && self.history == LoadHistory::Random;
         }
         Ok(plant)
+    }
+
+    /// The link of the controller's ports.
+    ///
+    /// # Errors
+    /// A name that no profile has.
+    pub fn port<'a>(&'a self, library: &'a Library) -> Result<&'a BusProfile, MachineError> {
+        match &self.link {
+            Some(link) => Ok(link),
+            None => library.bus(&self.controller.link).map_err(|error| MachineError::Part(error.to_string())),
+        }
+    }
+
+    /// Is a drive held back by its port? One in a slot of the host's is not; where drives share a channel, that is a way of its
+    /// own.
+    #[must_use]
+    pub fn is_held_back(&self, drive: &DriveProfile, port: &BusProfile) -> bool {
+        let slot = drive.has_slot() && self.controller.kind == ControllerKind::Software;
+        self.controller.drives_per_link.value <= 1 && !slot && drive.exceeds(port)
     }
 
     /// The part of the cache that the array has, and of it the part that may be dirty with its marks. Where a controller
