@@ -62,7 +62,7 @@ pub struct MachineSpec {
     pub cache_bytes: Option<Bytes>,
     /// Another bus.
     pub bus: Option<BusProfile>,
-    /// Another link that drives share.
+    /// Another link of the ports.
     pub link: Option<BusProfile>,
     /// Another host.
     pub host: Option<HostProfile>,
