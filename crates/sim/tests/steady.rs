@@ -8,7 +8,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::null::NullMachine;
 use openraid_sim::{Random, Shape};
-use openraid_units::Sectors;
+use openraid_units::{Bytes, Sectors};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -17,6 +17,9 @@ const WRITE: RequestKind = RequestKind::Write { fua: false };
 
 fn takes_no_memory(shape: Shape, limits: &Limits, depth: u32) {
     let (mut machine, array) = NullMachine::with_array(&shape, limits, Sectors::mib(64));
+    if !limits.journal.is_zero() {
+        machine.promise_all(array, Sectors::mib(64));
+    }
     let capacity = machine.capacity(array).unwrap().get();
     let mut random = Random::new(1);
     let mut rounds = |machine: &mut NullMachine, requests: u64| {
@@ -40,6 +43,20 @@ fn requests_of_all_kinds_take_no_memory_at_any_depth() {
     for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid6(8, Sectors::kib(64)), Shape::raid1(2)] {
         for depth in [1, 32, 256] {
             takes_no_memory(shape, &Limits::default(), depth);
+        }
+    }
+}
+
+/// The ring goes round many times and the cache is full: destage, redo and the tail's superblocks are part of it.
+#[test]
+fn requests_behind_cache_and_journal_take_no_memory() {
+    let plain = Limits::default();
+    let (cache, journal) = (Bytes::mib(8), Bytes::mib(4));
+    let limits = Limits { pool: plain.pool + cache + journal, cache, journal, ..plain };
+    let chunk = Sectors::kib(64);
+    for shape in [Shape::raid5(4, chunk), Shape::raid6(8, chunk), Shape::raid1(2)] {
+        for depth in [1, 32] {
+            takes_no_memory(shape, &limits, depth);
         }
     }
 }
