@@ -6,6 +6,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::geometry::Level;
+use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
@@ -136,6 +137,50 @@ fn who_replaces_a_member_that_is_gone_at_the_next_start_has_its_slot() {
         rig.session.run(&mut rig.world, &load, 60);
         rig.rest();
         assert_eq!((rig.health(), rig.drive_in(Slot(1))), (Health::Optimal, Some(spare)), "{}", rig.world.dump());
+        rig.judge();
+    }
+}
+
+/// md records any place up to which a member is filled. One in the midst of a stripe is in the midst of writes of that stripe,
+/// which leave out what is not filled: what they left out must not be read for filled.
+#[test]
+fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
+    let shape = Shape::raid6(8, Sectors::kib(64));
+    for (seed, into) in (1..).zip([8, 64, 120]) {
+        let _case = Case::new(seed, into);
+        let mut rig = Rig::new(shape, RigOptions { spares: 1, cuts: false, ..RigOptions::new(seed) });
+        let all = load(&rig);
+        rig.session.run(&mut rig.world, &all, 60);
+        let policy = Policy { rebuild_rate: Sectors::kib(128), background_depth: 1, ..Policy::default() };
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).unwrap();
+        rig.lose(Slot(2), Loss::Failed);
+        rig.run_for(Nanos::from_secs(8));
+        rig.session.drain(&mut rig.world);
+        rig.world.admin(AdminCommand::Stop { array: rig.array }).unwrap();
+        rig.world.run_until_idle();
+        let spare = *rig.drives.last().unwrap();
+        let mut superblock = superblock_on(&rig.world, spare).expect("it is a member");
+        let filled = superblock.recovery_offset().expect("it is being filled").offset() / shape.chunk;
+        // The last one of which slot 2 has P: only parity is left out.
+        let has_p = |stripe: &u64| stripe % u64::from(shape.members) == 5;
+        let stripe = shape.chunk * (1..filled).rev().find(has_p).expect("six stripes are filled");
+        superblock.set_recovery_offset(Some(MemberLba(stripe.get() + into)));
+        let mut bytes = vec![0; superblock.encoded_len().next_multiple_of(512)];
+        superblock.encode(&mut bytes);
+        rig.world.drive_mut(spare).poke(superblock.super_offset, &bytes);
+        rig.boot();
+        rig.world.admin(AdminCommand::Pause { array: rig.array }).unwrap();
+        // Of that stripe alone, of all sizes.
+        let data = shape.chunk.bytes().get() * 6;
+        let begin = stripe.bytes().get() * 6;
+        let load = Workload { range: begin..begin + data, mix: [0, 1, 0, 0, 0], len_max: data, ..all.clone() };
+        rig.session.run(&mut rig.world, &load, 40);
+        rig.lose(Slot(0), Loss::Failed);
+        rig.session.look_at_all(&mut rig.world);
+        rig.world.admin(AdminCommand::Resume { array: rig.array }).unwrap();
+        rig.session.run(&mut rig.world, &load, 20);
+        rig.rest();
+        assert_eq!(rig.health(), Health::Degraded, "{}", rig.world.dump());
         rig.judge();
     }
 }

@@ -7,9 +7,7 @@ use openraid_core::admin::{AdminCommand, AdminError, Policy, WriteCache};
 use openraid_core::array::create::CreateError;
 use openraid_core::journal::find::FindError;
 use openraid_core::limits::Limits;
-use openraid_format::{
-    journal_superblock_lba, EntryFault, JournalError, SuperblockCopy, JOURNAL_BLOCK_BYTES,
-};
+use openraid_format::{journal_superblock_lba, EntryFault, JournalError, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_parity::Kernels;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
@@ -260,7 +258,10 @@ fn a_policy_that_cannot_be_is_refused_and_the_array_goes_on_as_before() {
             let (array, before) = (rig.array, rig.status().policy);
             for write_cache in refused {
                 let answer = rig.world.admin(AdminCommand::SetPolicy { array, policy: wished(*write_cache) });
-                assert!(matches!(answer, Err(AdminError::NotPossible(why)) if why.contains("start it with")), "{answer:?}");
+                assert!(
+                    matches!(answer, Err(AdminError::NotPossible(why)) if why.contains("start it with")),
+                    "{answer:?}"
+                );
                 assert_eq!(rig.status().policy, before);
             }
             let load = Workload::mixed(rig.session.capacity());
