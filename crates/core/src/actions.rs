@@ -231,6 +231,8 @@ pub enum NoticeKind {
         /// 512-byte rows in which the members did not agree.
         mismatches: u64,
     },
+    /// A task of this kind was broken off before its end.
+    BrokenOff(crate::admin::TaskKind),
     /// A sector could not be read and was rewritten from redundancy.
     SectorRepaired(DriveLba),
     /// A sector is lost: no redundancy was left to restore it. It is in the member's bad-block log.

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::actions::NoticeKind;
-use crate::admin::WriteCache;
+use crate::admin::{TaskKind, WriteCache};
 use crate::reason::FailReason;
 
 /// What it means that the cache takes writes and forgets them.
@@ -50,6 +50,9 @@ impl NoticeKind {
             Self::ResyncFinished => "ResyncFinished",
             Self::CheckStarted => "CheckStarted",
             Self::CheckFinished { .. } => "CheckFinished",
+            Self::BrokenOff(TaskKind::Rebuild | TaskKind::Replace) => "RebuildStopped",
+            Self::BrokenOff(TaskKind::Resync) => "ResyncStopped",
+            Self::BrokenOff(TaskKind::Check | TaskKind::Repair) => "CheckStopped",
             Self::SectorRepaired(_) => "SectorRepaired",
             Self::SectorLost(_) => "SectorLost",
             Self::RowCorrected(_) => "RowCorrected",
@@ -91,6 +94,9 @@ impl NoticeKind {
             Self::ResyncStarted => "resync begins",
             Self::ResyncFinished => "resync is finished",
             Self::CheckStarted => "check begins",
+            Self::BrokenOff(TaskKind::Rebuild | TaskKind::Replace) => "rebuild is broken off",
+            Self::BrokenOff(TaskKind::Resync) => "resync is broken off",
+            Self::BrokenOff(TaskKind::Check | TaskKind::Repair) => "check is broken off: not all was compared",
             Self::Degraded => "degraded: redundancy is reduced",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",

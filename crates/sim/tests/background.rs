@@ -3,7 +3,7 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
+use openraid_core::admin::{AdminCommand, Health, MemberState, Policy, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::geometry::Level;
 use openraid_sim::oracle::members::superblock_on;
@@ -268,6 +268,45 @@ fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
         rig.session.run(&mut rig.world, &load, 60);
         rig.rest();
         assert_eq!(mismatches(&scrub(&mut rig, true)), 0, "{shape}");
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_told() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)] {
+        let _case = Case::new(5, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(5));
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 40);
+        rig.rest();
+        let array = rig.array;
+        let slow = Sectors::kib(64);
+        let policy = Policy { scrub_rate: slow, rebuild_rate: slow, ..rig.status().policy };
+        rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
+        let running = |rig: &Rig| rig.status().task.map(|task| task.kind);
+        let begin = |rig: &mut Rig| {
+            rig.world.admin(AdminCommand::Scrub { array, repair: false }).unwrap();
+            rig.run_for(Nanos::from_secs(1));
+            assert_eq!(running(rig), Some(TaskKind::Check), "it is slow");
+            rig.world.take_notices();
+        };
+        begin(&mut rig);
+        rig.lose(Slot(1), Loss::Failed);
+        rig.run_for(Nanos::from_secs(1));
+        assert_eq!(running(&rig), None);
+        let told = |rig: &mut Rig| -> Vec<&str> { rig.world.take_notices().iter().map(|n| n.kind.event()).collect() };
+        assert_eq!(told(&mut rig).iter().filter(|event| **event == "CheckStopped").count(), 1);
+        begin(&mut rig);
+        let drive = rig.new_drive();
+        rig.world.add_member(array, drive).unwrap();
+        rig.run_for(Nanos::from_millis(500));
+        assert_eq!(running(&rig), Some(TaskKind::Rebuild));
+        let events = told(&mut rig);
+        assert!(events.starts_with(&["CheckStopped", "RebuildStarted"]), "{events:?}");
+        rig.session.run(&mut rig.world, &load, 40);
+        rig.rest();
+        assert_eq!((rig.health(), running(&rig)), (Health::Optimal, None), "{}", rig.world.dump());
         rig.judge();
     }
 }

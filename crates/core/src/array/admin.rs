@@ -67,7 +67,7 @@ impl Controller {
             AdminCommand::Resume { array } => self.with_set(array, |set| set.paused = false),
             AdminCommand::StopScrub { array } => self.with_set(array, |set| {
                 if set.task.as_ref().is_some_and(|t| matches!(t.kind, TaskKind::Check | TaskKind::Repair)) {
-                    set.task = None;
+                    set.cancel_task();
                 }
             }),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),

@@ -174,7 +174,7 @@ pub(crate) struct Set {
     pub resync_by_bitmap: bool,
     pub task: Option<Task>,
     pub next_task_id: u32,
-    /// A task that ended and was not yet told of.
+    /// A task that ended, or was broken off, and was not yet told of.
     pub finished: Option<Task>,
     pub last_scrub_mismatches: Option<u64>,
     pub paused: bool,

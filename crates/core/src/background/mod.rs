@@ -58,6 +58,10 @@ impl Task {
     pub(crate) fn is_resync(&self) -> bool {
         self.kind == TaskKind::Resync
     }
+    /// Does a rebuild break it off? Only for that is a slot left empty that somebody could fill.
+    pub(crate) fn yields(&self) -> bool {
+        matches!(self.kind, TaskKind::Resync | TaskKind::Check | TaskKind::Repair) && !self.finishing
+    }
     /// Are these sectors done?
     pub(crate) fn is_done(&self, from: u64, to: u64) -> bool {
         if to <= self.position * self.unit {

@@ -21,13 +21,14 @@ impl Controller {
         let set = self.set(id);
         // A spare is taken when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
-        // Parity of what is not missing waits for a member that can take the place of what is.
-        let yields = set.task.as_ref().is_none_or(|task| task.is_resync() && !task.finishing);
+        // What is not missing waits for a member that can take the place of what is.
+        let yields = set.task.as_ref().is_none_or(Task::yields);
         if !yields || !set.is_redundant() || prepares {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
             self.set_mut(id).cancel_task();
+            self.tell_finished(id, actions);
             self.start_rebuild(id, slot, member, actions);
             return true;
         }
@@ -170,6 +171,9 @@ impl Controller {
     /// Tell of tasks that have ended.
     pub(crate) fn tell_finished(&mut self, id: SetId, actions: &mut Actions) {
         let Some(task) = self.set_mut(id).finished.take() else { return };
+        if !task.finishing {
+            return self.notice(id, task.slot, None, NoticeKind::BrokenOff(task.kind), actions);
+        }
         let kind = match task.kind {
             TaskKind::Rebuild | TaskKind::Replace => NoticeKind::RebuildFinished,
             TaskKind::Resync => NoticeKind::ResyncFinished,
@@ -239,8 +243,12 @@ impl Set {
 
     /// Drop a task that cannot go on.
     pub(crate) fn cancel_task(&mut self) {
-        if self.life != Life::Failed {
-            self.task = None;
+        if self.life == Life::Failed {
+            return;
+        }
+        if let Some(mut task) = self.task.take() {
+            task.finishing = false;
+            self.finished = Some(task);
         }
     }
 }
