@@ -7,6 +7,7 @@ use crate::actions::{Actions, ReplyStatus};
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::op::{Op, Phase};
+use crate::journal::session::Session;
 use crate::reason::Reason;
 
 use super::set::{Intent, Life};
@@ -116,6 +117,23 @@ impl Controller {
         self.set_changed |= settled;
     }
 
+    /// Logs, and no resync, make rows fit after a crash where there are any. They say nothing of what a member lacks that has
+    /// just failed, nor of parity that is left out: with the power the member would be back as good, and what it has would fit
+    /// nothing. So nobody begins to write until the failure is durable on the others.
+    pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let set = self.set(self.ops[index].set);
+        let has_logs = set.ppl.is_some() || set.journal.session != Session::Off;
+        if !has_logs || set.is_failure_durable() {
+            return true;
+        }
+        if set.is_unrecorded() {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+        } else {
+            self.wait_set.push(index);
+        }
+        false
+    }
+
     /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others, and
     /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits
     /// in [`Phase::Recording`].
@@ -130,7 +148,7 @@ impl Controller {
             *error = error.or(Some(ReplyStatus::IoError));
             return true;
         }
-        let recorded = set.metadata.as_ref().is_none_or(|m| m.failures_recorded()) && !set.is_bad_urgent();
+        let recorded = set.is_failure_durable();
         if !recorded {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
@@ -144,6 +162,12 @@ impl Controller {
 }
 
 impl super::set::Set {
+    /// Are the failures of members, and what must not be believed of them, durable on the others?
+    pub(crate) fn is_failure_durable(&self) -> bool {
+        let recorded = self.metadata.as_ref().is_none_or(super::metadata::Metadata::failures_recorded);
+        self.life == Life::Failed || recorded && !self.is_bad_urgent()
+    }
+
     /// Does it have anything to make consistent after a crash?
     pub(crate) fn needs_mark(&self) -> bool {
         self.metadata.is_some() && self.is_redundant()

@@ -255,7 +255,9 @@ impl Set {
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
-        to <= self.consistent_to.get() || self.task.as_ref().is_some_and(|t| t.is_resync() && t.is_done(from, to))
+        let is_made = || self.task.as_ref().is_some_and(|task| task.is_resync() && task.is_done(from, to));
+        // What a resync wrote may not be there beside a member in doubt.
+        to <= self.consistent_to.get() || is_made() && !self.promises_nothing()
     }
 
     /// The member in a slot.
@@ -375,7 +377,7 @@ impl Set {
     }
 
     /// A write leaves out the parity in this slot, of which the member is not filled there: its task knows where it has not
-    /// been. The replacement of a member that is on its way out may be filled: from this stripe on it is filled again.
+    /// been, and if another one runs, or none, it is filled again from this stripe on.
     pub(crate) fn leave_out(&mut self, slot: Slot, from: MemberLba) {
         if self.task.as_ref().is_some_and(|task| task.filling() == Some(slot)) {
             return;

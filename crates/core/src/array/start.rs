@@ -158,9 +158,11 @@ impl Controller {
             set.metadata.as_mut().expect("just put").request_catch_up();
         }
         note_absence(&mut set, assembly);
-        if assembly.fresh || assembly.forced.is_some() {
+        let distrusts = assembly.members.iter().any(is_distrusted);
+        if assembly.fresh || assembly.forced.is_some() || distrusts {
             set.metadata.as_mut().expect("just put").request();
-            set.life = if assembly.fresh { Life::Starting } else { Life::Running };
+            // Hosts may not read before it is on disk what counts.
+            set.life = if assembly.fresh || distrusts { Life::Starting } else { Life::Running };
         }
         self.start_ppl(&mut set, assembly);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
@@ -389,33 +391,40 @@ impl Controller {
     }
 }
 
-/// If the superblocks call somebody a member who is not there, what is recorded next says so.
+/// If the superblocks call somebody a member who is not there, what is recorded next says so: also the replacement of a
+/// member that is there, or a member whose replacement was complete.
 fn note_absence(set: &mut Set, assembly: &Assembly) {
-    let missing = |role: Role| matches!(role, Role::Active(slot) if assembly.missing.contains(slot));
+    let present: Vec<u32> =
+        set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
+    let absent = |number: u32, role: Role| matches!(role, Role::Active(_)) && !present.contains(&number);
+    let roles = &assembly.common.roles;
+    let numbers = 0..u32::try_from(roles.len()).expect("few devices");
+    let absent: Vec<u32> = numbers.filter(|number| absent(*number, roles.get(*number))).collect();
     // A replacement that was complete has taken the place of a member that may come back.
     let replaced = |member: &PlannedMember| {
         matches!(member.verdict, Verdict::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
     };
     let replaced = assembly.members.iter().any(replaced);
-    if assembly.fresh || !(replaced || assembly.common.roles.iter().any(missing)) {
+    if assembly.fresh || !replaced && absent.is_empty() {
         return;
     }
-    let present: Vec<u32> =
-        set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
     metadata.note_absence();
     // As md has it: who is not there is faulty.
-    let roles = &mut metadata.common.roles;
-    let numbers = (0..u32::try_from(roles.len()).expect("few devices")).filter(|number| !present.contains(number));
-    for number in numbers {
-        if missing(roles.get(number)) {
-            roles.set(number as usize, Role::Faulty);
-        }
+    for number in absent {
+        metadata.common.roles.set(number as usize, Role::Faulty);
     }
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // It is marked as active already: nothing else would be recorded before the first write is answered.
         metadata.request_failure();
     }
+}
+
+/// Does a replacement count for less than its superblock says? Where the member that it replaces is not there at the next
+/// start, it would count for that.
+fn is_distrusted(planned: &PlannedMember) -> bool {
+    let said = planned.superblock.recovery_offset().map_or(Sectors::MAX, openraid_units::MemberLba::offset);
+    matches!(planned.verdict, Verdict::Replacement(_, to) if to < said)
 }
 
 fn planned_member(planned: &PlannedMember) -> Member {

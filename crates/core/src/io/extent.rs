@@ -98,7 +98,10 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.is_in_session(index) || !self.begin_write(index, actions) || !self.is_logged(index, actions) {
+                if !self.is_in_session(index) || !self.begin_write(index, actions) {
+                    return;
+                }
+                if !self.is_safe_beside_failure(index, actions) || !self.is_logged(index, actions) {
                     return;
                 }
                 if !self.may_issue() {
@@ -322,7 +325,10 @@ impl Controller {
                     self.explain_op(index, Reason::DiscardProtected, self.ops[index].at.get(), 0);
                     return self.finish_op(index, actions);
                 }
-                if !self.begin_write(index, actions) || !self.is_discard_recorded(index) {
+                if !self.begin_write(index, actions) || !self.is_safe_beside_failure(index, actions) {
+                    return;
+                }
+                if !self.is_discard_recorded(index) {
                     return;
                 }
                 if !self.may_issue() {

@@ -3,7 +3,7 @@
 use openraid_units::{MemberLba, PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
-use crate::array::set::Life;
+use crate::array::set::{Life, Member};
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, Parity, StripeRole};
@@ -443,13 +443,17 @@ impl Controller {
         let op = self.ops[index];
         let (at, to) = self.member_rows(&op);
         for slot in left_out {
-            if view.filling.contains(slot) || self.set(op.set).inherited.contains(slot) {
+            if view.filling.contains(slot) {
                 self.set_mut(op.set).leave_out(slot, at);
                 continue;
             }
-            let member = self.set(op.set).places[slot.index()].member;
-            if !self.record_bad(op.set, member, at, to - at, actions) {
-                return false;
+            // Its replacement may have the old one already, and takes the slot with what it knows to be bad itself.
+            let place = self.set(op.set).places[slot.index()];
+            for member in [place.member, place.replacement] {
+                let active = self.set(op.set).members.get(member as usize).is_some_and(Member::is_active);
+                if active && !self.record_bad(op.set, member, at, to - at, actions) {
+                    return false;
+                }
             }
         }
         true
@@ -551,10 +555,13 @@ impl Controller {
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        if !self.is_in_session(index) || !self.begin_write(index, actions) || !self.is_logged(index, actions) {
+        if !self.is_in_session(index)
+            || !self.begin_write(index, actions)
+            || !self.is_safe_beside_failure(index, actions)
+        {
             return;
         }
-        if !self.is_recorded(index) {
+        if !self.is_logged(index, actions) || !self.is_recorded(index) {
             return;
         }
         if !self.may_issue() {

@@ -48,7 +48,7 @@ impl Controller {
         let p = map.p_slot(op.stripe);
         let (from, to) = self.member_rows(op);
         // Parity that is being filled here is made anew after a crash.
-        let believed = set.in_sync | set.filled(from, to);
+        let believed = set.in_sync | set.filled(from, to) | set.inherited;
         if !parity.contains(p) || !believed.contains(p) {
             return (Partial::No, false);
         }

@@ -329,12 +329,6 @@ impl Controller {
 }
 
 impl Set {
-    /// Are the failures of members, and what must not be believed of them, durable on the others?
-    fn is_failure_durable(&self) -> bool {
-        let recorded = self.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::failures_recorded);
-        self.life == Life::Failed || recorded && !self.is_bad_urgent()
-    }
-
     /// The generation of the next header: 0 as long as parity is not consistent everywhere.
     pub(super) fn next_log_generation(&mut self) -> u64 {
         let consistent = self.consistent_to == Sectors::MAX;
