@@ -68,7 +68,8 @@ fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
         ("simulate single --drive wd740gd --load far.csv", &["the trace does not fit: line 2"]),
         ("simulate single --models nowhere", &["nowhere: does not exist"]),
         ("simulate raid0x4 --degraded 1", &["raid0 with 1 drive missing cannot run"]),
-        ("simulate raid6x129", &["129 drives are more than 128"]),
+        ("simulate raid6x129", &["this level takes 4 to 128"]),
+        ("simulate raid60x130", &["130 drives are more than 128"]),
         ("compare nowhere nowhere", &["nowhere: it cannot be read"]),
         ("validate --claims nowhere", &["nowhere: "]),
         ("validate --only x", &["--only x: no claim of the built-in claims"]),
@@ -118,6 +119,16 @@ fn options_that_contradict_or_do_nothing_are_refused() {
     lab.line("review --target folder --methods response-time").refused(4, &["a directory; a target must be"]);
     fs::write(lab.path("tiny"), [0; 256]).expect("written");
     lab.line("review --target tiny --methods response-time").refused(4, &["make it larger first"]);
+}
+
+#[test]
+fn what_help_says_of_loads_is_what_a_verb_takes() {
+    let lab = Lab::new("help");
+    let told = |verb: &str| lab.line(&format!("{verb} --help")).expect(0).text();
+    assert!(told("simulate").contains("trace (fio iolog"));
+    let plan = told("plan");
+    assert!(plan.contains("a fio job, an Iometer") && !plan.contains("trace"), "{plan}");
+    lab.line("plan --drives 4 --load nowhere").refused(64, &["neither a load nor a file"]);
 }
 
 #[test]

@@ -25,4 +25,4 @@ pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, Wor
 pub use run::{drive_state, machine_spec, run_cell, run_cell_with, run_trace};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
-pub use subject::{Level, Subject, SubjectError, MEMBERS_MAX};
+pub use subject::{members_max, Level, Subject, SubjectError};

@@ -70,7 +70,11 @@ impl Plan {
         };
         let part = zone.part(0, parts).len;
         if part < u64::from(spec.bytes_max()) {
-            let reason = format!("the target is too small: {parts} zones of {part} bytes each; use a larger target");
+            let zones = if parts == 1 { "one zone".into() } else { format!("{parts} zones, each") };
+            let bytes = spec.bytes_max();
+            let reason = format!(
+                "the target is too small: {zones} of {part} bytes, for requests of {bytes}; use a larger target"
+            );
             return Err(CellError::NotApplicable(reason));
         }
         Ok(Self { spec, workers, depth, deeper, parts, zone })

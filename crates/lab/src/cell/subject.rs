@@ -5,8 +5,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Drives of one array at most: what the engine takes.
-pub const MEMBERS_MAX: u16 = 256;
+/// Drives of one array at most: what the engine takes of one set, of drives by themselves, and of two legs.
+#[must_use]
+pub const fn members_max(level: Level) -> u16 {
+    let of_set = openraid_core::limits::MEMBERS_MAX;
+    match level {
+        Level::Single => 1,
+        Level::Jbod | Level::Raid50 | Level::Raid60 => 2 * of_set,
+        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10 | Level::Raid5 | Level::Raid6 => {
+            of_set
+        }
+    }
+}
 
 /// What a cell is measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -45,8 +55,8 @@ pub enum SubjectError {
     Members {
         /// As it was written.
         word: String,
-        /// Fewest.
-        least: u16,
+        /// Its level.
+        level: Level,
     },
 }
 
@@ -56,13 +66,14 @@ impl fmt::Display for SubjectError {
             Self::Unknown(word) => write!(
                 f,
                 "{word:?} names nothing that can be measured; write single, raidLxN (L is 0, 1, 1e, 10, 5, 6, 50 or \
-                 60, N the number of drives), jbodxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
+                 60, N the number of drives), jbodxN, linearxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
             ),
             Self::Array(word) => {
                 write!(f, "{word:?} is no array; write the level, an x and the number of drives, as in raid5x4")
             }
-            Self::Members { word, least } => {
-                write!(f, "{word:?} has an impossible number of drives; this level takes {least} to {MEMBERS_MAX}")
+            Self::Members { word, level } => {
+                let (least, most) = (level.members_min(), members_max(*level));
+                write!(f, "{word:?} has an impossible number of drives; this level takes {least} to {most}")
             }
         }
     }
@@ -141,8 +152,8 @@ impl FromStr for Subject {
         let level = Level::from_word(level);
         let members = members.parse::<u16>().ok();
         let (Some(level), Some(members)) = (level, members) else { return Err(SubjectError::Array(word.into())) };
-        if members < level.members_min() || members > MEMBERS_MAX {
-            return Err(SubjectError::Members { word: word.into(), least: level.members_min() });
+        if members < level.members_min() || members > members_max(level) {
+            return Err(SubjectError::Members { word: word.into(), level });
         }
         Ok(Self::Array { level, members })
     }
@@ -200,11 +211,14 @@ mod tests {
             ("raid7x4", "is no array"),
             ("raid5", "is no array"),
             ("raid5x", "is no array"),
-            ("raid6x3", "takes 4 to 256"),
+            ("raid6x3", "takes 4 to 128"),
+            ("raid6x129", "takes 4 to 128"),
+            ("raid60x257", "takes 8 to 256"),
             ("raid0x1", "takes 2"),
-            ("raid0x999", "to 256"),
+            ("raid0x999", "to 128"),
             ("", "names nothing"),
             ("floppy", "names nothing"),
+            ("floppy", "linearxN"),
         ] {
             let error = word.parse::<Subject>().unwrap_err().to_string();
             assert!(error.contains(words), "{word}: {error}");

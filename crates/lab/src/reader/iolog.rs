@@ -2,9 +2,13 @@
 //! only times are those of `wait`, microseconds since the last one (the length field is ignored).
 
 use super::trace::Trace;
-use super::{shown, Lines, ReadError};
+use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
+
+/// What a line must be, for errors; in version 3 with milliseconds in front.
+const FORM: &str =
+    "correct the line to FILE ACTION OFFSET LENGTH (add, open, close, wait, read, write, sync), or remove it";
 
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
@@ -13,7 +17,10 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         Some((_, "fio version 2 iolog")) => false,
         Some((_, "fio version 3 iolog")) => true,
         Some((line, text)) => {
-            return Err(ReadError::at(line, format!("{} is no iolog of version 2 or 3", shown(text))));
+            return Err(ReadError::at(
+                line,
+                format!("{} is no iolog of version 2 or 3; convert it to one", shown(text)),
+            ));
         }
     };
     let (mut now, mut zero) = (0u64, None);
@@ -26,7 +33,8 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         if with_time {
             let word = words.next().unwrap_or_default();
             let time = word.parse::<u64>().ok().and_then(|ms| ms.checked_mul(1_000_000));
-            now = time.ok_or_else(|| ReadError::at(line, format!("{} is no time in milliseconds", shown(word))))?;
+            now =
+                time.ok_or_else(|| ReadError::at(line, format!("{} is no time in milliseconds; {FORM}", shown(word))))?;
         }
         let (name, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let rest: Vec<&str> = words.collect();
@@ -36,8 +44,8 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             "write" => Some(IoKind::Write),
             "sync" | "datasync" => Some(IoKind::Flush),
             "trim" => return Err(ReadError::at(line, "trims are not understood; remove them")),
-            "" => return Err(ReadError::at(line, format!("{} has no action of an iolog", shown(text)))),
-            other => return Err(ReadError::at(line, format!("{} is no action of an iolog", shown(other)))),
+            "" => return Err(ReadError::at(line, format!("{} has no action of an iolog; {FORM}", shown(text)))),
+            other => return Err(ReadError::at(line, format!("{} is no action of an iolog; {FORM}", shown(other)))),
         };
         // Only now: what is no line of an iolog names no file.
         if file.as_deref().is_some_and(|known| known != name) {
@@ -48,17 +56,18 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             if action == "wait" {
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok()).and_then(|us| us.checked_mul(1000));
                 let wait = wait.and_then(|wait| now.checked_add(wait));
-                now = wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds"))?;
+                now =
+                    wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds; write them behind it"))?;
             }
             continue;
         };
         let number = |at: usize| rest.get(at).and_then(|word| word.parse::<u64>().ok());
         let place = if kind == IoKind::Flush { Some((0, 0)) } else { number(0).zip(number(1)) };
         let Some((offset, len)) = place else {
-            return Err(ReadError::at(line, format!("{} has no offset and length", shown(text))));
+            return Err(ReadError::at(line, format!("{} has no offset and length; {FORM}", shown(text))));
         };
         let zero = *zero.get_or_insert(now);
-        let at = now.checked_sub(zero).ok_or_else(|| ReadError::at(line, "its time lies before that of the first"))?;
+        let at = now.checked_sub(zero).ok_or_else(|| ReadError::at(line, BEFORE_THE_FIRST))?;
         trace.push(line, at, kind, offset, len)?;
     }
     Ok(trace)

@@ -47,6 +47,9 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// What a trace says of a request that came before its first.
+pub(crate) const BEFORE_THE_FIRST: &str = "its time lies before that of the first request; sort the trace by time";
+
 /// Lines with their numbers, each at most [`LINE_BYTES_MAX`] long, in UTF-8.
 pub(crate) struct Lines<R> {
     from: R,

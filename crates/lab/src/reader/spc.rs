@@ -3,12 +3,14 @@
 
 use super::trace::Trace;
 use super::words::seconds;
-use super::{shown, Lines, ReadError};
+use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 const MIB: u64 = 1 << 20;
+/// What a line must be, for errors.
+const FORM: &str = "correct the line to ASU,LBA,Size,R or W,seconds, or remove it";
 
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
@@ -21,10 +23,10 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         }
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let [unit, lba, size, kind, time, ..] = fields[..] else {
-            let reason = format!("{} has {} fields, at least 5 are expected", shown(text), fields.len());
+            let reason = format!("{} has {} fields, at least 5 are expected: {FORM}", shown(text), fields.len());
             return Err(ReadError::at(line, reason));
         };
-        let bad = |text: &str, what: &str| ReadError::at(line, format!("{} is no {what}", shown(text)));
+        let bad = |text: &str, what: &str| ReadError::at(line, format!("{} is no {what}; {FORM}", shown(text)));
         let unit: u16 = unit.parse().map_err(|_| bad(unit, "unit (ASU)"))?;
         let offset = lba.parse::<u64>().ok().and_then(|lba| lba.checked_mul(512)).filter(|offset| *offset < 1 << 60);
         let offset = offset.ok_or_else(|| bad(lba, "place"))?;
@@ -32,12 +34,12 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         let kind = match kind {
             "R" | "r" => IoKind::Read,
             "W" | "w" => IoKind::Write,
-            other => return Err(ReadError::at(line, format!("{} is neither R nor W", shown(other)))),
+            other => return Err(ReadError::at(line, format!("{} is neither R nor W; {FORM}", shown(other)))),
         };
         let time = seconds(time).ok_or_else(|| bad(time, "time"))?;
         let zero = *zero.get_or_insert(time);
         let at = time.checked_sub(zero);
-        let at = at.ok_or_else(|| ReadError::at(line, "its time lies before that of the first request"))?;
+        let at = at.ok_or_else(|| ReadError::at(line, BEFORE_THE_FIRST))?;
         trace.push(line, at, kind, offset, size)?;
         units.push(unit);
         let end = ends.entry(unit).or_insert(0);
@@ -49,7 +51,10 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         starts.insert(unit, start);
         start = start.saturating_add(end.next_multiple_of(MIB));
         if start > 1 << 62 {
-            return Err(ReadError::at(0, "its units together are larger than any target"));
+            return Err(ReadError::at(
+                0,
+                "its units (ASUs) together are larger than any target; make one trace of each",
+            ));
         }
     }
     trace.shift(|number| starts[&units[number]]);

@@ -59,7 +59,7 @@ pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, Read
         TraceFormat::Spc => spc::read(lines)?,
     };
     if trace.records.is_empty() {
-        return Err(ReadError::at(0, "no request in it"));
+        return Err(ReadError::at(0, "no request in it; record at least one read or write"));
     }
     Ok(trace)
 }
@@ -272,7 +272,15 @@ mod tests {
             (MsrCsv, "10,h,0,Read,0,513,1\n", "line 1: a request of 513 bytes"),
             (MsrCsv, "10,h,0,Read,18446744073709551104,1024,1\n", "line 1: a request of 1024 bytes"),
             (MsrCsv, "10,h,0,Read,0\n", "line 1: \"10,h,0,Read,0\" has 5 fields, 7 are expected"),
+            (
+                Spc,
+                "0,0,4096,R,0.5\n0,0,4096,R,0.6\n0,0,4096,R,0.55\n",
+                "line 3: its time lies before that of the request",
+            ),
             (Spc, "0,0,4096,R,0.5\n0,0,4096,R,0.4\n", "line 2: its time lies before"),
+            (Spc, "0,0,4096,S,0.5\n", "line 1: \"S\" is neither R nor W"),
+            (FioIolog, "fio version 2 iolog\nf read 0\n", "line 2: \"f read 0\" has no offset and length"),
+            (FioIolog, "fio version 2 iolog\nf wait\n", "line 2: a wait without"),
             (Spc, "0,0,4096,R,later\n", "line 1: \"later\" is no time"),
             (Spc, "0,99999999999999999999,4096,R,0\n", "line 1: \"99999999999999999999\" is no place"),
             (FioIolog, "fio version 9 iolog\n", "line 1: \"fio version 9 iolog\" is no iolog"),
@@ -286,6 +294,9 @@ mod tests {
         for (format, text, expected) in cases {
             let error = error(format, text);
             assert!(error.starts_with(expected), "{text:?}: {error}");
+            let remedies = ["correct the line", "sort the trace", "give whole sectors", "make one trace", "convert it"];
+            let remedies = [&remedies[..], &["write them", "record at least"]].concat();
+            assert!(remedies.iter().any(|remedy| error.contains(remedy)), "{text:?} without a remedy: {error}");
         }
     }
 

@@ -70,7 +70,7 @@ pub struct MachineArguments {
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
-    /// latency, streaming, or a file: a fio job, an Iometer .icf, a trace (fio iolog, MSR CSV, SPC), which plan does not take
+    /// latency, streaming, or a file: a fio job, an Iometer .icf, a trace (fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
     /// The job, or the access specification, of a file that holds several
@@ -283,6 +283,11 @@ pub struct RehearseArguments {
     pub out: PathBuf,
 }
 
+/// Loads of `plan`: a trace has its own times, which an array that is too slow for it does not change.
+const PLAN_LOAD: &str =
+    "The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, \
+response-time, latency, streaming, or a file: a fio job, an Iometer .icf";
+
 /// What `plan` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -295,6 +300,7 @@ between which there is no clear difference are named together.
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16
   openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5")]
+#[command(mut_arg("load", |load| load.help(PLAN_LOAD)))]
 pub struct PlanArguments {
     /// How many drives
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
