@@ -77,7 +77,7 @@ fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, fold
     let first = CellSpec { seed: SEED, ..CellSpec::new(edition.system, suite.subjects[0], Pattern::Database) }
         .with(suite.machine.clone());
     let facts = bed(library, &first).map_err(|error| error.to_string())?;
-    let ceilings = limits(library, &first).map_err(unknown)?;
+    let ceilings = limits(library, &first).map_err(|error| error.to_string())?;
     let controller = library.controller(edition.system).map_err(unknown)?;
     let drive = library.drive(&controller.drive).map_err(unknown)?;
     let title = format!("{} with {}, simulated", controller.head.title, drive.head.title);

@@ -226,6 +226,12 @@ mod tests {
         assert!(error.contains("the first 32 GB are all of it"), "{error}");
         let bs = Axes { bs: Some(4096), ..Axes::default() };
         assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));
+        for (workers, zones) in [(1, "too small: one zone of 65536 bytes, for"), (4, "4 zones, each of 16384 bytes")] {
+            let axes = Axes { bs: Some(1 << 20), workers: Some(workers), ..Axes::default() };
+            let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::Sequential).with(axes);
+            let error = Plan::of(&cell, 65_536, 512).unwrap_err().to_string();
+            assert!(error.contains(zones) && error.contains("use a larger target"), "{error}");
+        }
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::ResponseTime);
         let error = Plan::of(&cell, SIZE, 4096).unwrap_err().to_string();
         assert!(error.contains("blocks of 4096 bytes"), "{error}");

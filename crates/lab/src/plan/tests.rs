@@ -101,6 +101,22 @@ fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limi
     let (value, change) = &plan.uncertain[0];
     assert_eq!(value, "u320: bus.u320.read_mbs");
     assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.1, "{change}: {faster} {slower}");
+    // Its directions take turns: there is no second rate, neither of it nor of the bus, that could be uncertain.
+    let cell = request.cell(Level::Raid0, ArrayState::Healthy);
+    let healthy = CellSpec { axes: Axes { op: Some(crate::cell::Direction::Write), ..cell.axes.clone() }, ..cell };
+    let listed = uncertain(&library, &healthy).unwrap();
+    assert!(listed.iter().any(|value| value.field == "bus.u320.command_us"), "{listed:?}");
+    let base = crate::cell::run_cell(&library, &healthy).unwrap();
+    for (part, whose) in [(values::Part::Link, "u320"), (values::Part::Bus, "pcix64_133")] {
+        let value = Uncertain { part, whose: whose.into(), field: format!("bus.{whose}.write_mbs") };
+        assert!(!listed.contains(&value), "{value}");
+        for end in [openraid_models::Edge::Low, openraid_models::Edge::High] {
+            let mut spec = crate::cell::machine_spec(&library, &healthy).unwrap();
+            value.put(&library, &mut spec, end).unwrap();
+            let at_the_end = crate::cell::run_cell_with(&library, &healthy, &spec).unwrap();
+            assert_eq!((at_the_end.iops, at_the_end.mbps), (base.iops, base.mbps), "{value} at {end:?}");
+        }
+    }
     // Where each drive has a link of its own, the drive's profile says what that carries.
     let own = uncertain(&library, &self::request(Level::Raid0).cell(Level::Raid0, ArrayState::Healthy)).unwrap();
     assert!(own.iter().all(|value| !value.to_string().contains("sata")), "{own:?}");

@@ -1,7 +1,7 @@
 //! Values of a machine's profiles that have a range: what every answer about that machine is uncertain by.
 
 use crate::cell::{machine_spec, CellError, CellSpec};
-use openraid_models::{Edge, Edges, Library, LookupError};
+use openraid_models::{BusProfile, DriveKind, Duplex, Edge, Edges, Library, LookupError};
 use openraid_sim::timing::machine::MachineSpec;
 use std::fmt;
 
@@ -46,7 +46,8 @@ impl Uncertain {
 }
 
 /// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the link of the
-/// controller's ports where drives share it or are faster. A drive's own link is part of its own profile.
+/// controller's ports where drives share it or are faster. A drive's own link is part of its own profile. What the machine
+/// reads of none of its profiles is not among them.
 ///
 /// # Errors
 /// A profile that is not there.
@@ -56,18 +57,37 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
-    let limits = base.controller.drives_per_link.value > 1 || base.is_held_back(&base.drives[0], link);
-    let ports: &[String] = if limits { &link.uncertain } else { &[] };
+    let (bus_fields, link_fields) = (of_way(bus), of_port(&base, link));
     let parts = [
         (Part::Drive, &drive.name, &drive.uncertain[..]),
         (Part::Controller, &controller.name, &controller.uncertain[..]),
         (Part::Host, &host.name, &host.uncertain[..]),
-        (Part::Bus, &bus.name, &bus.uncertain[..]),
-        (Part::Link, &link.name, ports),
+        (Part::Bus, &bus.name, &bus_fields[..]),
+        (Part::Link, &link.name, &link_fields[..]),
     ];
     let of_part = |(part, whose, fields): (Part, &String, &[String])| {
         let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };
         fields.iter().map(value).collect::<Vec<_>>()
     };
     Ok(parts.into_iter().flat_map(of_part).collect())
+}
+
+/// Of a way that many share: one whose directions take turns has one rate, that of reads.
+fn of_way(bus: &BusProfile) -> Vec<String> {
+    let read = |field: &&String| bus.duplex == Duplex::Full || !field.ends_with(".write_mbs");
+    bus.uncertain.iter().filter(read).cloned().collect()
+}
+
+/// Of the ports' link: all where drives share it. A drive that is held back agrees with it on one rate for both directions,
+/// and an SSD on the time of a command.
+fn of_port(spec: &MachineSpec, link: &BusProfile) -> Vec<String> {
+    let ssd = matches!(spec.drives[0].kind, DriveKind::Ssd(_));
+    let agreed = |field: &&String| field.ends_with(".read_mbs") || (ssd && field.ends_with(".command_us"));
+    if spec.controller.drives_per_link.value > 1 {
+        of_way(link)
+    } else if spec.is_held_back(&spec.drives[0], link) {
+        link.uncertain.iter().filter(agreed).cloned().collect()
+    } else {
+        Vec::new()
+    }
 }

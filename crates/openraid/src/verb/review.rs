@@ -263,7 +263,7 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
         Choice::Simulated(system) => {
             let cell = of_machine(system, machine, results.seed);
             let bed = assemble::bed(library, &cell).map_err(refused)?;
-            (bed, assemble::limits(library, &cell).map_err(Failure::usage)?)
+            (bed, assemble::limits(library, &cell).map_err(refused)?)
         }
         _ => (results.bed.iter().map(|line| fact(line)).collect(), Vec::new()),
     };

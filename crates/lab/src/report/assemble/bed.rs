@@ -1,11 +1,12 @@
 //! The test bed of a simulated system, and what its ways can carry.
 
 use super::super::data::Fact;
-use crate::cell::{drive_state, CacheMode, CellError, CellSpec};
+use crate::cell::{drive_state, machine_spec, CacheMode, CellError, CellSpec};
 use crate::metrics::Scheme;
 use crate::plan::uncertain;
 use crate::target::ssd_state;
-use openraid_models::{DriveKind, Library, LookupError};
+use openraid_models::{BusProfile, DriveKind, Library, LookupError};
+use openraid_sim::timing::machine::MachineSpec;
 use openraid_units::Bytes;
 
 /// What a way can carry, MB/s, 10^6 bytes.
@@ -24,13 +25,18 @@ fn mbps(rate: openraid_models::Rate) -> f64 {
     rate.0 as f64 / 1e6
 }
 
+/// The bus that a machine has.
+fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a BusProfile, LookupError> {
+    spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
+}
+
 /// What the bus of a cell's machine and its controller's data path can carry.
 ///
 /// # Errors
 /// A profile that is not there.
-pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, LookupError> {
-    let controller = library.controller(&cell.system)?;
-    let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
+pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, CellError> {
+    let spec = machine_spec(library, cell)?;
+    let (controller, bus) = (&spec.controller, bus(library, &spec)?);
     let mut found =
         vec![Ceiling { name: bus.title.clone(), read_mbps: mbps(bus.read.value), write_mbps: mbps(bus.write.value) }];
     if let Some(path) = &controller.data_path {
@@ -43,23 +49,21 @@ pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, Lookup
     Ok(found)
 }
 
-/// What a simulated system consists of, for the block at the end of a report.
+/// What a simulated system consists of, for the block at the end of a report: that of the machine which the cell is run on.
 ///
 /// # Errors
 /// A profile that is not there.
 pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
-    let controller = library.controller(&cell.system)?;
-    let drive = library.drive(cell.axes.drive.as_deref().unwrap_or(&controller.drive))?;
-    let bus = library.bus(cell.axes.bus.as_deref().unwrap_or(&controller.bus))?;
+    let spec = machine_spec(library, cell)?;
+    let (controller, drive, bus) = (&spec.controller, &spec.drives[0], bus(library, &spec)?);
     let host = library.host(&controller.host)?;
-    let cache = cell.axes.cache_mib.map_or(controller.cache.value, |mib| Bytes::mib(u64::from(mib)));
+    let cache = spec.cache_bytes.unwrap_or(controller.cache.value);
     let way = match cell.axes.cache {
         Some(CacheMode::WriteThrough) => ", write-through",
         Some(CacheMode::WriteBack) => ", write-back",
         None => "",
     };
     let cache = format!("{}{way}", amount(cache));
-    let chunk = cell.axes.chunk.map_or(controller.chunk.value, |bytes| Bytes(u64::from(bytes)));
     let mut facts = vec![
         Fact::new("target", format!("simulated: the engine itself on models, profile {}", controller.head.name)),
         Fact::new("controller", format!("{} ({})", controller.head.title, controller.head.year)),
@@ -70,7 +74,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
         ),
         Fact::new("host", host.head.title.clone()),
         Fact::new("cache", cache),
-        Fact::new("chunk", amount(chunk)),
+        Fact::new("chunk", amount(spec.chunk())),
         Fact::new("seed", cell.seed.to_string()),
         Fact::new("version", format!("openraid {}", env!("CARGO_PKG_VERSION"))),
     ];
