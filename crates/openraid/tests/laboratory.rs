@@ -57,6 +57,7 @@ fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
 fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
     let lab = Lab::new("named");
     fs::write(lab.path("notes"), "buy drives\n").expect("written");
+    fs::create_dir(lab.path("folder")).expect("made");
     // A WD740GD has 74 GB.
     fs::write(lab.path("far.csv"), "0,0,4096,R,0.0\n0,163840000000,4096,R,0.1\n").expect("written");
     for (line, words) in [
@@ -70,6 +71,15 @@ fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
         ("simulate raid0x4 --degraded 1", &["raid0 with 1 drive missing cannot run"]),
         ("simulate raid6x129", &["this level takes 4 to 128"]),
         ("simulate raid60x130", &["130 drives are more than 128"]),
+        (
+            "review --target nowhere --methods response-time",
+            &["nowhere: there is no such file or device", "check the path"],
+        ),
+        (
+            "review --target /dev/null --methods response-time",
+            &["/dev/null: this is a", "a target must be a regular file"],
+        ),
+        ("review --target folder --methods response-time", &["a directory; a target must be"]),
         ("compare nowhere nowhere", &["nowhere: it cannot be read"]),
         ("validate --claims nowhere", &["nowhere: "]),
         ("validate --only x", &["--only x: no claim of the built-in claims"]),
@@ -115,8 +125,6 @@ fn options_that_contradict_or_do_nothing_are_refused() {
     }
     lab.line("review --methods database,list").expect(0);
     assert!(!lab.path("review").exists(), "what was refused has made no folder");
-    fs::create_dir(lab.path("folder")).expect("made");
-    lab.line("review --target folder --methods response-time").refused(4, &["a directory; a target must be"]);
     fs::write(lab.path("tiny"), [0; 256]).expect("written");
     lab.line("review --target tiny --methods response-time").refused(4, &["make it larger first"]);
 }
@@ -294,7 +302,7 @@ fn simulate_says_how_many_values_have_no_sheet_and_plan_which() {
 }
 
 #[test]
-fn a_load_that_cannot_be_measured_says_why_and_fails() {
+fn a_load_that_cannot_be_measured_says_why_and_is_wrong_usage() {
     let lab = Lab::new("absent");
     fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");
     fs::write(lab.path("jobs.fio"), JOBS).expect("written");
@@ -307,7 +315,8 @@ fn a_load_that_cannot_be_measured_says_why_and_fails() {
         ("jobs.fio --job part", "1 cell not applicable: the load uses bytes 1073741824 to"),
     ] {
         let folder = load.replace([' ', '.'], "-");
-        let ran = lab.line(&format!("review --target disk --load {load} --seconds 1 --out {folder}")).expect(2);
+        // As simulate says of a load that does not fit.
+        let ran = lab.line(&format!("review --target disk --load {load} --seconds 1 --out {folder}")).expect(64);
         assert!(ran.text().contains(words), "{load}: {}", ran.text());
     }
     // Where something was measured it is no failure.
@@ -349,6 +358,55 @@ fn a_review_that_was_killed_goes_on_and_comes_to_the_same() {
     lab.line(&format!("{review} --out whole")).expect(0);
     let read = |name: &str| fs::read(lab.path(name).join("results.json")).expect("results");
     assert!(read("cut") == read("whole"), "an interruption changes no byte");
+}
+
+#[test]
+fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
+    let far = Lab::new("far-target");
+    fs::write(far.path("x"), vec![0x5a; 8 << 20]).expect("written");
+    far.line("create drive --level jbod x").expect(0);
+    let server = far.serve(&["drive"]);
+    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let lab = Lab::new("near-target");
+    let line = format!("review --target {uri} --methods response-time --repeat 3 --seconds 2 --out cut");
+    let child = lab
+        .command(&line.split_whitespace().collect::<Vec<_>>())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let kept = || {
+        let all = fs::read_dir(lab.path("cut/cells"));
+        all.map_or_else(
+            |_| Vec::new(),
+            |all| all.filter_map(Result::ok).filter(is_cell).map(|one| one.path()).collect(),
+        )
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while kept().is_empty() {
+        assert!(Instant::now() < until, "no cell is kept");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Two seconds of the next cell are to come.
+    std::thread::sleep(Duration::from_millis(300));
+    server.kill();
+    let ended = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{told}");
+    // Between two cells there is no measurement that it could be in the middle of.
+    assert!(told.contains("gone in the middle of the measurement") || told.contains("cannot connect"), "{told}");
+    assert!(told.contains(&uri) && told.contains("is kept in cut/cells: the same line goes on there"), "{told}");
+    let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
+    let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
+    assert!(!lab.path("cut/results.json").exists() && before.len() < 6, "{} cells", before.len());
+    // As long as it is away nobody can tell; what was measured stays.
+    lab.line(&line).refused(4, &[&uri]);
+    let server = far.serve(&["drive"]);
+    assert_eq!(server.ready["arrays"][0]["addresses"][0], uri.as_str());
+    let ran = lab.line(&line).expect(0);
+    assert!(ran.text().contains("6 cells of") && ran.text().contains("3 not applicable, 0 failed"), "{}", ran.text());
+    assert!(before.iter().all(|(time, path)| written(path) == *time), "a cell was measured twice");
+    server.stop();
 }
 
 fn is_cell(entry: &fs::DirEntry) -> bool {

@@ -52,7 +52,12 @@ impl BlockTarget {
         let wrong = |reason: String| TargetError::Open { name: name.clone(), reason };
         let destroy = options.destroy.as_ref().is_some_and(|proof| proof.covers(&choice));
         let usage = if destroy { Use::Exclusive } else { Use::ReadExclusive };
-        let member = Member::open(path, usage, Direct::Try).map_err(|error| wrong(reason(&name, &error)))?;
+        let member = Member::open(path, usage, Direct::Try).map_err(|error| match error {
+            MemberError::Missing { .. } | MemberError::NotAMember { .. } => {
+                TargetError::Named { name: name.clone(), reason: reason(&name, &error) }
+            }
+            _ => wrong(reason(&name, &error)),
+        })?;
         let kernel = member.facts().clone();
         if kernel.size.bytes() < Bytes(u64::from(options.bytes_max)) {
             return Err(wrong(format!(

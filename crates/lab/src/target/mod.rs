@@ -102,6 +102,13 @@ pub enum TargetError {
         /// Why, and what to do.
         reason: String,
     },
+    /// What was named is no target: nothing is there, or something that can be none.
+    Named {
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// It cannot be opened.
     Open {
         /// Its name.
@@ -115,7 +122,7 @@ impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone { name, reason } => write!(f, "{name}: gone in the middle of the measurement: {reason}"),
-            Self::Open { name, reason } => write!(f, "{name}: {reason}"),
+            Self::Named { name, reason } | Self::Open { name, reason } => write!(f, "{name}: {reason}"),
         }
     }
 }

@@ -333,7 +333,12 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     }
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing = own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
-    let exit = if body.failed > 0 || own_is_missing { Exit::Failed } else { Exit::Fine };
+    let exit = match (body.failed, own_is_missing) {
+        (0, false) => Exit::Fine,
+        // Nothing went wrong: a load was asked for that none of these can have, as simulate and plan refuse it.
+        (0, true) => Exit::Usage,
+        _ => Exit::Failed,
+    };
     context.output.answer(exit, &body, &lines.join("\n"))
 }
 

@@ -47,7 +47,11 @@ pub(super) fn review(
             Choice::Simulated(_) => unreachable!("a simulated target is no real one"),
         })
     };
-    let mut facts = open(4096, 1).map_err(Failure::cannot_tell)?.facts().clone();
+    let first = open(4096, 1).map_err(|error| match error {
+        TargetError::Named { .. } => Failure::usage(error),
+        _ => Failure::cannot_tell(error),
+    });
+    let mut facts = first?.facts().clone();
     guard(&arguments.out, &facts)?;
     let stamp = stamp(choice, &facts, arguments.precondition);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
