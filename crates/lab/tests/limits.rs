@@ -1,6 +1,6 @@
 //! What holds an array back is named: the part with the least room, whichever it is.
 
-use openraid_lab::cell::{run_cell, Axes, CellResult, CellSpec, Direction, Effort, Pattern};
+use openraid_lab::cell::{run_cell, Axes, CacheMode, CellResult, CellSpec, Direction, Effort, Pattern};
 use openraid_models::Library;
 
 fn result(system: &str, subject: &str, pattern: Pattern, axes: Axes) -> CellResult {
@@ -54,6 +54,22 @@ fn a_data_path_behind_a_bus_with_two_directions_is_told_from_it() {
     let bus = library.bus("pcie1_x8").unwrap().read.value.0 as f64 / 1e6;
     let expected = result.mbps / bus;
     assert!((share(&result, "bus") / expected - 1.0).abs() < 0.05, "{} of {expected}", share(&result, "bus"));
+}
+
+#[test]
+fn the_port_of_an_expander_is_named_where_it_is_full_in_either_direction() {
+    for op in [Direction::Read, Direction::Write] {
+        let axes = Axes {
+            op: Some(op),
+            bs: Some(4 << 20),
+            qd: Some(8),
+            drive: Some("pm893_960".into()),
+            cache: Some(CacheMode::WriteThrough),
+            ..Axes::default()
+        };
+        let result = result("openraid-expander", "raid0x16", Pattern::Sequential, axes);
+        limited_by(&result, "channel");
+    }
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub struct BusProfile {
     pub command: Sourced<Nanos>,
     /// Both directions at once, or one after the other.
     pub duplex: Duplex,
+    /// What drives are plugged into it by; absent for what no drive is plugged into, as a bus of hosts.
+    pub plug: Option<Plug>,
+    /// Lanes of a wide port, of which one drive has one at a time; 1 where whoever is at work has all of it.
+    pub lanes: u32,
     /// Its fields that have a range, as they stand in its file.
     pub uncertain: Vec<String>,
 }
@@ -37,6 +41,31 @@ pub enum Duplex {
     Half,
     /// Both at once.
     Full,
+}
+
+/// How a drive is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plug {
+    /// Serial ATA.
+    Sata,
+    /// SAS, on a port of its own or behind an expander.
+    Sas,
+    /// Parallel SCSI.
+    Scsi,
+    /// PCI Express: NVMe, in a slot.
+    Pcie,
+}
+
+impl Plug {
+    /// Every one, as files have it.
+    pub const WORDS: [(&'static str, Self); 4] =
+        [("sata", Self::Sata), ("sas", Self::Sas), ("scsi", Self::Scsi), ("pcie", Self::Pcie)];
+
+    /// Does a drive with this plug work on such a port? SAS ports take SATA drives; otherwise only the same fits.
+    #[must_use]
+    pub fn fits(self, port: Self) -> bool {
+        self == port || (self, port) == (Self::Sata, Self::Sas)
+    }
 }
 
 /// A file with buses that belong together.
@@ -95,6 +124,8 @@ impl BusProfile {
                 Some(1) => Duplex::Full,
                 _ => Duplex::Half,
             },
+            plug: read_plug(section),
+            lanes: read_lanes(section),
             uncertain: Vec::new(),
         };
         if section.clean() {
@@ -109,9 +140,48 @@ impl BusProfile {
         bus
     }
 
+    /// Can a host have it? A link of drives alone is no bus of hosts; PCI Express is both.
+    #[must_use]
+    pub fn is_of_hosts(&self) -> bool {
+        matches!(self.plug, None | Some(Plug::Pcie))
+    }
+
+    /// The rate that one drive has of it: that of a lane.
+    #[must_use]
+    pub fn lane_rate(&self) -> Sourced<Rate> {
+        let lanes = u64::from(self.lanes);
+        self.read.clone().map(|rate| Rate(rate.0 / lanes))
+    }
+
+    /// Time that a command of one drive takes on it: lanes work side by side.
+    #[must_use]
+    pub fn lane_command(&self) -> Sourced<Nanos> {
+        let lanes = u64::from(self.lanes);
+        self.command.clone().map(|time| Nanos(time.0 * lanes))
+    }
+
     /// Is this its name, or one of its other names?
     #[must_use]
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
+}
+
+/// Most lanes of a wide port.
+const LANES_MAX: u64 = 16;
+
+fn read_plug(section: &Section<'_>) -> Option<Plug> {
+    // Asked for, so that it is known where it is not there.
+    section.optional_text("plug")?;
+    let word = section.word("plug", &Plug::WORDS.map(|(word, _)| word))?;
+    Some(Plug::WORDS[word].1)
+}
+
+fn read_lanes(section: &Section<'_>) -> u32 {
+    let lanes = section.plain_count_or("lanes", 1);
+    if !(1..=LANES_MAX).contains(&lanes) {
+        section.complain("lanes", &format!("{lanes} lanes cannot be"), &format!("give 1 to {LANES_MAX}"));
+    }
+    // Complained of above where it is none of these.
+    u32::try_from(lanes.clamp(1, LANES_MAX)).unwrap_or(1)
 }

@@ -153,10 +153,10 @@ impl DriveProfile {
         self.link.starts_with("pcie")
     }
 
-    /// Is a port slower than the drive's own link?
+    /// Is a port, or the lane of it that the drive has, slower than the drive's own link?
     #[must_use]
     pub fn exceeds(&self, port: &BusProfile) -> bool {
-        self.link_rate().is_some_and(|own| own > port.read.value)
+        self.link_rate().is_some_and(|own| own > port.lane_rate().value)
     }
 
     /// The same drive behind a port of a controller: the slower of the two links is what they agree on.
@@ -164,10 +164,10 @@ impl DriveProfile {
     pub fn behind(mut self, port: &BusProfile) -> Self {
         if self.exceeds(port) {
             match &mut self.kind {
-                DriveKind::Disk(disk) => disk.link_rate = port.read.clone(),
+                DriveKind::Disk(disk) => disk.link_rate = port.lane_rate(),
                 DriveKind::Ssd(ssd) => {
-                    ssd.link_rate = port.read.clone();
-                    ssd.link_command = port.command.clone();
+                    ssd.link_rate = port.lane_rate();
+                    ssd.link_command = port.lane_command();
                 }
                 DriveKind::Constant(_) => {}
             }

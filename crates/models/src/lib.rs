@@ -23,7 +23,7 @@ mod sourced;
 mod ssd;
 mod unit;
 
-pub use bus::{BusFile, BusProfile, Duplex};
+pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
     ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead, XorProfile,
 };

@@ -1,8 +1,8 @@
 //! All profiles together, found by name: those that are built in, and those of a folder.
 
-use crate::bus::{BusFile, BusProfile};
-use crate::controller::ControllerProfile;
-use crate::drive::DriveProfile;
+use crate::bus::{BusFile, BusProfile, Plug};
+use crate::controller::{ControllerKind, ControllerProfile};
+use crate::drive::{DriveKind, DriveProfile};
 use crate::error::{ModelError, ModelErrors};
 use crate::head::Head;
 use crate::host::HostProfile;
@@ -240,8 +240,20 @@ impl Library {
         Ok(read_again(&self.buses, found, named, read))
     }
 
-    /// What is wrong between profiles: names that one uses and no other has (a controller's bus, a drive's link), and
-    /// drives that are faster than their link can be.
+    /// Can a drive be plugged in at this controller? One with a given service time can everywhere, and where the host does
+    /// the work, its slots take what is made for them. A link that does not say what its plug is takes everything.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn fits(&self, drive: &DriveProfile, controller: &ControllerProfile) -> Result<bool, LookupError> {
+        let (own, port) = (self.bus(&drive.link)?.plug, self.bus(&controller.link)?.plug);
+        let slot = own == Some(Plug::Pcie) && controller.kind == ControllerKind::Software;
+        let taken = matches!(drive.kind, DriveKind::Constant(_)) || slot;
+        Ok(taken || own.zip(port).is_none_or(|(own, port)| own.fits(port)))
+    }
+
+    /// What is wrong between profiles: names that one uses and no other has (a controller's bus, a drive's link), drives
+    /// that are faster than their link can be, hosts' buses that are links of drives, drives of a test bed that do not fit.
     #[must_use]
     pub fn dangling(&self) -> Vec<ModelError> {
         let mut wrong = Vec::new();
@@ -268,6 +280,15 @@ impl Library {
             note("ports", "link", self.bus(&controller.link).err());
             note("test_bed", "host", self.host(&controller.host).err());
             note("test_bed", "drive", self.drive(&controller.drive).err());
+            if let Some(bus) = self.bus(&controller.bus).ok().filter(|bus| !bus.is_of_hosts()) {
+                let reason = format!("{} is a link of drives", bus.name);
+                wrong.push(text.complain("host", "bus", reason, "name the bus towards the host"));
+            }
+            let drive = self.drive(&controller.drive);
+            if drive.is_ok_and(|drive| self.fits(drive, controller) == Ok(false)) {
+                let reason = format!("{} does not fit ports of {}", controller.drive, controller.link);
+                wrong.push(text.complain("test_bed", "drive", reason, "name a drive that does, or correct the link"));
+            }
         }
         wrong
     }

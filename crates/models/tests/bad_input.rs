@@ -264,6 +264,15 @@ fn what_does_not_fit_between_files_has_file_and_line() {
         let error = wrong("drives", "s3500_480", &[("link = \"sata6\"", &format!("link = \"{link}\""))]);
         assert!(error.contains(&format!("no bus profile '{link}'")) && error.contains("sata6"), "{error}");
     }
+    let scsi = [("drive = \"exos_x18_18tb\"", "drive = \"st318453lw\"")];
+    let error = wrong("controllers", "plain-hba", &scsi);
+    assert!(error.contains("test_bed.drive") && error.contains("st318453lw does not fit ports of sas12"), "{error}");
+    let error = wrong("controllers", "plain-hba", &[("bus = \"pcie3_x8\"", "bus = \"sata6\"")]);
+    assert!(error.contains("host.bus") && error.contains("sata6 is a link of drives"), "{error}");
+    let error = wrong("buses", "links", &[("plug = \"sata\"", "plug = \"usb\"")]);
+    assert!(error.contains("'usb' is not known") && error.contains("sata, sas, scsi, pcie"), "{error}");
+    let error = wrong("buses", "links", &[("lanes = 4", "lanes = 0")]);
+    assert!(error.contains("0 lanes cannot be") && error.contains("give 1 to 16"), "{error}");
     let changed = |from: &str, field: &str| {
         let good = text("controllers/plain-hba.toml");
         let line = good.lines().find(|line| line.starts_with(from)).unwrap_or_else(|| panic!("{from}"));

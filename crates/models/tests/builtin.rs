@@ -52,6 +52,43 @@ fn the_names_of_reviews_and_claims_are_there() {
 }
 
 #[test]
+fn drives_fit_ports_with_their_plug_and_sas_ports_take_sata_drives() {
+    let library = Library::builtin();
+    for controller in library.controllers() {
+        let drive = library.drive(&controller.drive).unwrap();
+        assert_eq!(library.fits(drive, controller), Ok(true), "{} behind {}", drive.head.name, controller.head.name);
+    }
+    assert!(library.drives().all(|drive| library.bus(&drive.link).unwrap().plug.is_some()));
+    // SATA, SAS, parallel SCSI, NVMe, and one that is no drive at all.
+    let drives = ["pm893_960", "mba3073rc", "st318453lw", "pm9a3_1920", "service-fixed"];
+    for (controller, expected) in [
+        ("3ware-9650se", [true, false, false, false, true]),
+        ("3ware-8506-8", [true, false, false, false, true]),
+        ("lsi-9260-8i", [true, true, false, false, true]),
+        ("icp-9024ro", [false, false, true, false, true]),
+        // The host does the work, and has slots.
+        ("openraid", [true, true, false, true, true]),
+        ("openraid-expander", [true, true, false, true, true]),
+        ("intel-rst", [true, false, false, true, true]),
+    ] {
+        let controller = library.controller(controller).unwrap();
+        let found = drives.map(|name| library.fits(library.drive(name).unwrap(), controller).unwrap());
+        assert_eq!(found, expected, "{}", controller.head.name);
+    }
+}
+
+#[test]
+fn a_drive_has_one_lane_of_a_wide_port() {
+    let library = Library::builtin();
+    let wide = library.bus("sas3_x4").unwrap();
+    assert_eq!((wide.lanes, wide.lane_rate().value.0), (4, 270_000_000));
+    let drive = library.drive("pm893_960").unwrap();
+    assert!(drive.exceeds(wide) && !library.drive("mba3073rc").unwrap().clone().slowed(400).exceeds(wide));
+    assert_eq!(drive.clone().behind(wide).link_rate().map(|rate| rate.0), Some(270_000_000));
+    assert!(library.buses().all(|bus| bus.lanes == 1 || bus.name.ends_with("_x4")));
+}
+
+#[test]
 fn best15k_is_the_fastest_of_its_kind() {
     let library = Library::builtin();
     let best = library.drives().filter_map(|drive| match &drive.kind {

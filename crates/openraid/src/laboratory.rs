@@ -204,6 +204,48 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
     }
 }
 
+/// Do drives that were asked for fit the ports of a system? Without a wish the system has its own.
+///
+/// # Errors
+/// They do not; a profile that is not there.
+pub fn drive_fits(library: &Library, system: &str, machine: &Axes) -> Result<(), Failure> {
+    let Some(wanted) = &machine.drive else { return Ok(()) };
+    let controller = library.controller(system).map_err(Failure::usage)?;
+    let drive = library.drive(wanted).map_err(Failure::usage)?;
+    let fits = |drive, controller| library.fits(drive, controller).map_err(Failure::usage);
+    if fits(drive, controller)? {
+        return Ok(());
+    }
+    let (own, port) = (library.bus(&drive.link), library.bus(&controller.link));
+    let (own, port) = (own.map_err(Failure::usage)?, port.map_err(Failure::usage)?);
+    let real = library.drives().filter(|drive| !matches!(drive.kind, DriveKind::Constant(_)));
+    let others: Vec<&str> =
+        real.filter(|other| fits(other, controller).unwrap_or(false)).map(|other| other.head.name.as_str()).collect();
+    let systems: Vec<&str> = library
+        .controllers()
+        .filter(|other| fits(drive, other).unwrap_or(false))
+        .map(|other| other.head.name.as_str())
+        .collect();
+    Err(Failure::usage(format!(
+        "--drive: {} ({}) does not fit the ports of {} ({}); choose a drive that does: {}; or a controller that takes \
+         it: {}",
+        drive.head.name,
+        own.title,
+        controller.head.name,
+        port.title,
+        named_or_none(&others),
+        named_or_none(&systems)
+    )))
+}
+
+fn named_or_none(names: &[&str]) -> String {
+    if names.is_empty() {
+        "there is none".into()
+    } else {
+        names.join(", ")
+    }
+}
+
 fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
     let axes = Axes {
         rd: arguments.reads,

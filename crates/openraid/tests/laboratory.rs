@@ -105,6 +105,12 @@ fn options_that_contradict_or_do_nothing_are_refused() {
         ("simulate raid5x4 --degraded 2", "raid5 with 2 drives missing cannot run"),
         ("simulate best15k --drive s3700_400", "--drive: best15k is a drive itself"),
         ("plan --drives 4 --load web-server --reads 50", "--reads: sizes and directions"),
+        (
+            "simulate single --bus sata3",
+            "--bus: sata3 is a link of drives, and no bus towards a host; choose one of: dmi2",
+        ),
+        ("plan --drives 4 --bus sas6_x4", "--bus: sas6_x4 is a link of drives"),
+        (&format!("{review} --bus u320"), "--bus: u320 is a link of drives"),
         (&format!("{review} --seconds 5"), "--seconds is for real targets"),
         (&format!("{review} --destroy-data"), "--destroy-data is for real targets"),
         (&format!("{real} --arrays raid5x4"), "--arrays is for simulated targets"),
@@ -127,6 +133,46 @@ fn options_that_contradict_or_do_nothing_are_refused() {
     assert!(!lab.path("review").exists(), "what was refused has made no folder");
     fs::write(lab.path("tiny"), [0; 256]).expect("written");
     lab.line("review --target tiny --methods response-time").refused(4, &["make it larger first"]);
+}
+
+#[test]
+fn drives_that_do_not_fit_the_ports_are_refused_with_those_that_do() {
+    let lab = Lab::new("plugs");
+    let out = "--methods response-time --arrays single --effort quick --out";
+    let plan = "plan --effort quick --drives 4 --levels 5";
+    for (line, words) in [
+        (
+            "simulate single --system 3ware-9650se --drive p5510_3840".to_owned(),
+            [
+                "--drive: p5510_3840 (PCI Express, generation 4, 4 lanes) does not fit",
+                "3ware-9650se (Serial ATA, 3 Gbit/s)",
+            ],
+        ),
+        (
+            format!("{plan} --system 3ware-9650se --drive cheetah_15k7"),
+            ["(SAS, 6 Gbit/s) does not fit", "a controller that takes it: lsi-8708em2, lsi-9260-4i"],
+        ),
+        (
+            format!("review --target sim:3ware-9650se --drive st318453lw {out} scsi"),
+            ["(Ultra320 SCSI, one channel for its drives) does not fit", "takes it: icp-9014ro"],
+        ),
+        (
+            format!("{plan} --system icp-9024ro --drive wd740gd"),
+            ["does not fit the ports of icp-9024ro", "choose a drive that does: atlas10k, cheetah9lp, st318453lw;"],
+        ),
+    ] {
+        lab.line(&line).refused(64, &words);
+    }
+    assert!(!lab.path("scsi").exists());
+    // A SATA drive fits a SAS port, NVMe a slot of the host's, and one that is none fits everywhere.
+    lab.line("simulate single --system lsi-9260-8i --drive wd740gd --effort quick").expect(0);
+    lab.line("simulate single --drive pm9a3_1920 --effort quick").expect(0);
+    lab.line("simulate single --system 3ware-9650se --drive service-fixed --effort quick").expect(0);
+    lab.line("simulate raid6x24 --system openraid-expander --drive exos_x18_18tb --effort quick").expect(0);
+    let told = lab.line("simulate --list").expect(0).text();
+    let line = |begin: &str| told.lines().find(|line| line.starts_with(begin)).map(ToOwned::to_owned).expect("a line");
+    assert!(line("buses: ").contains("pcie3_x8") && !line("buses: ").contains("sata3"));
+    assert!(line("links of drives: ").contains("sas6_x4"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A cell run on the simulated machine that it describes.
 
-use super::axes::{Axes, CacheMode};
+use super::axes::{Axes, AxisError, CacheMode};
 use super::error::CellError;
 use super::measure::measure;
 use super::open::replay;
@@ -9,7 +9,7 @@ use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
 use crate::reader::Trace;
 use crate::target::SimTarget;
-use openraid_models::{DriveProfile, Library, LookupError};
+use openraid_models::{BusProfile, DriveProfile, Library, LookupError};
 use openraid_sim::timing::drive::DriveState;
 use openraid_sim::timing::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
@@ -88,7 +88,7 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
     };
     spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
     spec.bus = match &axes.bus {
-        Some(name) => Some(library.bus(name)?.clone()),
+        Some(name) => Some(host_bus(library, name)?.clone()),
         None => None,
     };
     spec.host_speed_percent = axes.host_speed_percent.unwrap_or(100);
@@ -96,6 +96,17 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
     // The same drives, at the same angles, for all loads of one run.
     spec.seed = openraid_sim::random::mix(cell.seed ^ u64::from(axes.rep.unwrap_or(0)).rotate_left(32));
     Ok(spec)
+}
+
+/// The bus of a host by its name.
+fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, CellError> {
+    let bus = library.bus(name)?;
+    if bus.is_of_hosts() {
+        return Ok(bus);
+    }
+    let known: Vec<&str> = library.buses().filter(|bus| bus.is_of_hosts()).map(|bus| bus.name.as_str()).collect();
+    let reason = format!("{name} is a link of drives, and no bus towards a host; choose one of: {}", known.join(", "));
+    Err(AxisError { axis: "bus", reason }.into())
 }
 
 /// How full the SSDs of a cell's machine have been.

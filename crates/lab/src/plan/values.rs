@@ -83,7 +83,7 @@ fn of_way(bus: &BusProfile) -> Vec<String> {
 fn of_port(spec: &MachineSpec, link: &BusProfile) -> Vec<String> {
     let ssd = matches!(spec.drives[0].kind, DriveKind::Ssd(_));
     let agreed = |field: &&String| field.ends_with(".read_mbs") || (ssd && field.ends_with(".command_us"));
-    if spec.controller.drives_per_link.value > 1 {
+    if spec.shares_links() {
         of_way(link)
     } else if spec.is_held_back(&spec.drives[0], link) {
         link.uncertain.iter().filter(agreed).cloned().collect()

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, refused, state_fits, Load};
+use crate::laboratory::{asked, drive_fits, effort, figure, library, refused, state_fits, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -43,6 +43,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let Load { pattern, axes, trace: None } = asked(&arguments.load)? else {
         return Err(Failure::usage("a trace cannot be planned with; use `openraid simulate` for each array"));
     };
+    drive_fits(&library, &arguments.system, &axes)?;
     let mut levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
     let usual = levels.is_empty();
     if usual {

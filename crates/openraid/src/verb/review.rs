@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::{compare, Context};
 use crate::arguments::{EffortWord, ReviewArguments};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{effort, library, load, machine, may_be_written, refused, state_fits, Load};
+use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, Load};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
@@ -198,7 +198,7 @@ fn of_machine(system: &str, machine: &Axes, seed: u64) -> CellSpec {
 /// The test bed of a simulated system: that of its single drive.
 fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -> Result<TargetFacts, Failure> {
     let cell = of_machine(system, machine, seed);
-    let spec = openraid_lab::cell::machine_spec(library, &cell).map_err(Failure::usage)?;
+    let spec = openraid_lab::cell::machine_spec(library, &cell).map_err(refused)?;
     let mut array = spec.clone();
     // Every controller has one level or another.
     if let Some(rule) = array.controller.levels.first() {
@@ -234,6 +234,7 @@ fn simulated(
     let subjects = subjects.collect::<Result<Vec<Subject>, Failure>>()?;
     let amount = effort(arguments.effort.unwrap_or(EffortWord::Normal));
     let machine = machine(&arguments.machine)?;
+    drive_fits(library, system, &machine)?;
     let facts = simulated_facts(library, system, &machine, arguments.seed)?;
     let suite = Suite {
         repeat: arguments.repeat,

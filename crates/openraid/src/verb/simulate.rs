@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, effort, figure, library, refused, state_fits, Load};
+use crate::laboratory::{asked, drive_fits, effort, figure, library, refused, state_fits, Load};
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::story::{self, Names, Owner, Story, StoryModel};
@@ -42,7 +42,10 @@ struct Body<'a> {
 struct ListBody {
     controllers: Vec<Entry>,
     drives: Vec<Entry>,
+    /// Of hosts.
     buses: Vec<String>,
+    /// Of drives.
+    links: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -68,6 +71,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
         _ => ArrayState::Healthy,
     };
+    drive_fits(&library, &arguments.system, &axes)?;
     let cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
     let cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
     state_fits(&library, std::iter::once(&cell))?;
@@ -195,10 +199,15 @@ fn certainty(body: &Body<'_>) -> String {
 
 fn list(library: &Library, context: &Context) -> Exit {
     let entry = |head: &openraid_models::Head| Entry { name: head.name.clone(), title: head.title.clone() };
+    let buses = |of_hosts: bool| {
+        let known = library.buses().filter(|bus| bus.is_of_hosts() == of_hosts);
+        known.map(|bus| bus.name.clone()).collect::<Vec<_>>()
+    };
     let body = ListBody {
         controllers: library.controllers().map(|known| entry(&known.head)).collect(),
         drives: library.drives().map(|known| entry(&known.head)).collect(),
-        buses: library.buses().map(|known| known.name.clone()).collect(),
+        buses: buses(true),
+        links: buses(false),
     };
     let mut text = String::new();
     for (title, entries) in [("CONTROLLER", &body.controllers), ("DRIVE", &body.drives)] {
@@ -209,6 +218,6 @@ fn list(library: &Library, context: &Context) -> Exit {
         text.push_str(&table.text());
         text.push('\n');
     }
-    text.push_str(&format!("buses: {}", body.buses.join(", ")));
+    text.push_str(&format!("buses: {}\nlinks of drives: {}", body.buses.join(", "), body.links.join(", ")));
     context.output.answer(Exit::Fine, &body, &text)
 }

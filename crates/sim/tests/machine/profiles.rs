@@ -1,6 +1,6 @@
 //! Every controller that is built in makes the arrays that it should, and refuses the others with its reason.
 
-use openraid_models::{ArrayLevel, Library};
+use openraid_models::{ArrayLevel, DriveKind, DriveProfile, Library};
 use openraid_sim::timing::machine::{
     ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec,
 };
@@ -66,6 +66,68 @@ fn a_port_is_a_ceiling_for_the_drive_behind_it() {
     }
     // One in a slot of the host's has no port.
     assert!(read("openraid", "pm9a3_1920") > port("sas12"));
+}
+
+/// MB/s of so many drives in RAID 0, read or written in order, 128 KiB of each drive at once, or read by one half of the
+/// requests and written by the other.
+fn striped(library: &Library, controller: &str, drive: DriveProfile, members: u16, kinds: [IoKind; 2]) -> f64 {
+    let controller = library.controller(controller).unwrap().clone();
+    let array = ArraySpec { chunk: Some(Bytes::kib(64)), ..ArraySpec::new(ArrayLevel::Raid0, members) };
+    let through = CachePolicy { controller: CacheMode::WriteThrough, drives: true };
+    let spec =
+        MachineSpec { cache: through, cache_bytes: Some(Bytes::ZERO), ..MachineSpec::new(controller, drive, array) };
+    let mut machine = Machine::in_library(&spec, library).unwrap();
+    let len = 65_536 * u32::from(members) * 2;
+    let mut count = 0;
+    let next = |id: u64| {
+        count += 1;
+        let kind = kinds[usize::from(id % 2 == 1)];
+        HostIo { id, kind, offset: count * u64::from(len) % (8 << 30), len, worker: 0 }
+    };
+    let requests = 2_000;
+    let (time, _) = closed_loop(&mut machine, 16, requests, next);
+    (requests * u64::from(len)) as f64 * 1e3 / time.0 as f64
+}
+
+#[test]
+fn drives_behind_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
+    let library = Library::builtin();
+    for (controller, link) in [("openraid-expander", "sas6_x4"), ("plain-hba-expander", "sas3_x4")] {
+        let port = library.bus(link).unwrap().read.value.0 as f64 / 1e6;
+        let lane = port / 4.0;
+        // Slower than a lane, and faster: then the lane is what each drive has.
+        for drive in ["exos_x18_18tb", "pm893_960"] {
+            let drive = library.drive(drive).unwrap();
+            let own = match &drive.kind {
+                DriveKind::Disk(disk) => disk.rate_outer.value.0 as f64 / 1e6,
+                _ => drive.link_rate().unwrap().0 as f64 / 1e6,
+            };
+            for members in [2, 4, 8, 24] {
+                let expected = (f64::from(members) * own.min(lane)).min(port);
+                let found = striped(&library, controller, drive.clone(), members, [IoKind::Read; 2]);
+                let name = format!("{members} of {} behind {link}", drive.head.name);
+                assert!((found / expected - 1.0).abs() < 0.05, "{name}: {found} is not {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_directions_of_an_expanders_port_work_at_once() {
+    let library = Library::builtin();
+    let bus = library.bus("sas6_x4").unwrap();
+    let (read, write) = (bus.read.value.0 as f64 / 1e6, bus.write.value.0 as f64 / 1e6);
+    let fast = || fixed(Bytes::gib(16), Nanos(10));
+    let rate = |kinds| striped(&library, "openraid-expander", fast(), 8, kinds);
+    // A drive's part of a request is 128 KiB; the command in front of it takes the way out for its time.
+    let bytes = f64::from(128 << 10);
+    let out = bytes / (bytes / write + bus.command.value.0 as f64 / 1e3);
+    let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.02, "{found} is not {expected}");
+    near(rate([IoKind::Read; 2]), read);
+    near(rate([IoKind::Write; 2]), out);
+    // Neither waits for the other, but for the commands of reads, which go out behind what is written.
+    let (both, most) = (rate([IoKind::Read, IoKind::Write]), read + out);
+    assert!(both > 0.9 * most && both <= most, "{both} of {most}");
 }
 
 #[test]

@@ -54,6 +54,30 @@ fn chapter(name: &str, subjects: &[&str]) -> Chapter {
 }
 
 #[test]
+fn the_test_bed_is_that_of_the_controller_which_the_cell_is_run_on() {
+    let library = openraid_models::Library::builtin();
+    let other = Axes { ctl: Some("lsi-8708em2".into()), ..Axes::default() };
+    let cell = CellSpec::new("lsi-9260-8i", "raid5x8".parse().unwrap(), Pattern::Database).with(other);
+    let facts = bed(&library, &cell).unwrap();
+    let fact = |name: &str| facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone()).unwrap();
+    let told = library.controller("lsi-8708em2").unwrap();
+    assert!(fact("controller").starts_with(&told.head.title), "{}", fact("controller"));
+    assert!(fact("target").ends_with("profile lsi-8708em2"));
+    assert_eq!(fact("bus").split(':').next(), Some(library.bus(&told.bus).unwrap().title.as_str()));
+    let uncertain = fact("values without a sheet");
+    assert!(uncertain.contains("lsi-8708em2: ") && !uncertain.contains("lsi-9260-8i: "), "{uncertain}");
+    // The drives stay those of the system.
+    assert!(fact("drives").contains("MBA3073RC"), "{}", fact("drives"));
+    let ways = limits(
+        &library,
+        &CellSpec::new("3ware-9650se", cell.subject, Pattern::Database)
+            .with(Axes { ctl: Some("3ware-8506-8".into()), ..Axes::default() }),
+    );
+    let names: Vec<String> = ways.unwrap().into_iter().map(|way| way.name).collect();
+    assert_eq!(names, [library.bus("pci64_66").unwrap().title.clone(), "data path".into()]);
+}
+
+#[test]
 fn every_method_has_something_to_show() {
     let subjects = ["single", "raid0x2", "raid0x4", "raid5x4", "raid6x5", "raid10x4"];
     let chapters: Vec<Chapter> =

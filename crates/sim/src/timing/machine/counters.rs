@@ -86,7 +86,7 @@ pub struct MachineCounters {
     pub data_path: Option<[Nanos; 2]>,
     /// Stripes that the controller puts together at once, where it has a bound of its own.
     pub open_stripes: Option<u32>,
-    /// Time that each shared channel worked.
+    /// Time that each shared channel worked; where it has two directions, the one that worked longer.
     pub channels: Vec<Nanos>,
     /// The controller's cache.
     pub cache: CacheUse,

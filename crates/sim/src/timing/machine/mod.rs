@@ -537,7 +537,7 @@ impl<D: DriveModel> Machine<D> {
             bus,
             data_path,
             open_stripes: self.plant.open_stripes,
-            channels: self.channels.iter().map(|channel| channel.busy()[0]).collect(),
+            channels: self.channels.iter().filter_map(|channel| channel.busy().into_iter().max()).collect(),
             cache: CacheUse {
                 read_hits: cache.read_hits,
                 read_misses: cache.read_misses,

@@ -232,11 +232,21 @@ impl MachineSpec {
     }
 
     /// Is a drive held back by its port? One in a slot of the host's is not; where drives share a channel, that is a way of its
-    /// own.
+    /// own, and where they share a wide port, each has one lane of it at a time.
     #[must_use]
     pub fn is_held_back(&self, drive: &DriveProfile, port: &BusProfile) -> bool {
-        let slot = drive.has_slot() && self.controller.kind == ControllerKind::Software;
-        self.controller.drives_per_link.value <= 1 && !slot && drive.exceeds(port)
+        let one = self.controller.drives_per_link.value <= 1 || port.lanes > 1;
+        one && !self.is_in_slot(drive) && drive.exceeds(port)
+    }
+
+    /// Do the drives share the links of the ports?
+    #[must_use]
+    pub fn shares_links(&self) -> bool {
+        self.controller.drives_per_link.value > 1 && !self.drives.iter().any(|drive| self.is_in_slot(drive))
+    }
+
+    fn is_in_slot(&self, drive: &DriveProfile) -> bool {
+        drive.has_slot() && self.controller.kind == ControllerKind::Software
     }
 
     /// The part of the cache that the array has, and of it the part that may be dirty with its marks. Where a controller
@@ -332,10 +342,10 @@ impl MachineSpec {
 
     /// Channels, where drives share them: commands and data of writes, data of reads.
     fn channels(&self, link: &BusProfile) -> Vec<WayCost> {
-        let each = self.controller.drives_per_link.value;
-        if each <= 1 {
+        if !self.shares_links() {
             return Vec::new();
         }
+        let each = self.controller.drives_per_link.value;
         let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
         let cost = match link.duplex {
             // A command keeps the channel for its time, and its data for theirs.
