@@ -158,12 +158,7 @@ impl Controller {
             set.metadata.as_mut().expect("just put").request_catch_up();
         }
         note_absence(&mut set, assembly);
-        let distrusts = assembly.members.iter().any(is_distrusted);
-        if assembly.fresh || assembly.forced.is_some() || distrusts {
-            set.metadata.as_mut().expect("just put").request();
-            // Hosts may not read before it is on disk what counts.
-            set.life = if assembly.fresh || distrusts { Life::Starting } else { Life::Running };
-        }
+        record_start(&mut set, assembly);
         self.start_ppl(&mut set, assembly);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
@@ -417,6 +412,16 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // It is marked as active already: nothing else would be recorded before the first write is answered.
         metadata.request_failure();
+    }
+}
+
+/// What superblocks have to say before a write asks for it.
+fn record_start(set: &mut Set, assembly: &Assembly) {
+    let distrusts = assembly.members.iter().any(is_distrusted);
+    if assembly.fresh || assembly.forced.is_some() || distrusts {
+        set.metadata.as_mut().expect("sets that were assembled have metadata").request();
+        // Hosts may not read before it is on disk what counts.
+        set.life = if assembly.fresh || distrusts { Life::Starting } else { Life::Running };
     }
 }
 
