@@ -147,6 +147,11 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a member that says of itself that it is faulty", &[6_039_723]),
     // A resync wrote to a member that took no writes and that the array could not do without, and was called finished.
     ("a resync beside a member in doubt", &[7_006_123]),
+    // A drive did a write that it said it had not taken; a flush that was under way then did not cover it, and the next one
+    // was held to be needless.
+    ("a write that ended with an error, and a flush", &[20_079_497]),
+    // The judge's own mistake: of a journal on one device the damage to its last entry looks as a write that was cut short.
+    ("the last entry of a journal on one device", &[20_079_187]),
 ];
 
 #[test]

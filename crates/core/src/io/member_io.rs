@@ -96,13 +96,12 @@ impl Controller {
             }
             DriveOp::Read => result,
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
-                if result.is_ok() {
-                    // A flush that was issued while the write was under way may not cover it.
-                    member.unflushed = true;
-                    if set.has_bad && command.op == (DriveOp::Write { fua: true }) {
-                        let at = MemberLba((command.lba - member.data_offset).get());
-                        self.clear_bad(command.set, command.member, at, command.len);
-                    }
+                // A flush that was issued while the write was under way may not cover it, and one that ended with an error may
+                // have been done.
+                member.unflushed = true;
+                if result.is_ok() && set.has_bad && command.op == (DriveOp::Write { fua: true }) {
+                    let at = MemberLba((command.lba - member.data_offset).get());
+                    self.clear_bad(command.set, command.member, at, command.len);
                 }
                 result
             }

@@ -47,6 +47,8 @@ pub enum Excuse {
     /// Writes that were acknowledged and not flushed were lost with what a drive or the cache held, and a request or a
     /// notice said so.
     Unflushed,
+    /// The last entry of a journal on one device was damaged: that looks as a write that was cut short.
+    LastEntry,
 }
 
 impl fmt::Display for Excuse {
@@ -58,6 +60,7 @@ impl fmt::Display for Excuse {
             Self::Refused => "refused without force",
             Self::Stale => "only stale members there",
             Self::Unflushed => "unflushed, and said so",
+            Self::LastEntry => "last entry of a journal on one device",
         })
     }
 }

@@ -21,6 +21,9 @@ const DRAIN_STEPS: u32 = 240;
 /// A piece of that time.
 const DRAIN_STEP: openraid_units::Nanos = openraid_units::Nanos::from_millis(250);
 
+/// Sectors of a place that cannot be read.
+const WOUND: Sectors = Sectors(8);
+
 /// Events between the return of a device and its use: what it had not answered ends.
 const RETURN_EVENTS: u64 = 20;
 
@@ -33,6 +36,19 @@ pub(super) struct Journal {
     fresh: Vec<DriveId>,
     /// A device has damaged sectors since the last controller began.
     hurt: bool,
+    /// What was damaged since a device was found whole.
+    wounds: Vec<Wound>,
+    /// Damage has taken the end of the log, and nobody can tell it from a write that was cut short.
+    pub(super) ends_early: bool,
+}
+
+/// Damage to a device.
+#[derive(Clone, Copy, Debug)]
+struct Wound {
+    drive: DriveId,
+    lba: DriveLba,
+    /// The byte of its first sector that has other bits, and which; it cannot be read where that is not said.
+    flipped: Option<(usize, u8)>,
 }
 
 impl Journal {
@@ -46,7 +62,7 @@ impl Journal {
             DriveSpec { block, latency, rotational: spins, volatile_cache: volatile, ..DriveSpec::new(CAPACITY) };
         let devices = world.make_journal_on(&spec, mirrors, Some(ring));
         world.attach_journal(&devices).unwrap_or_else(|fault| panic!("a new journal is not taken: {fault}"));
-        Self { fresh: devices.clone(), devices, hurt: false }
+        Self { fresh: devices.clone(), devices, ..Self::default() }
     }
 }
 
@@ -155,7 +171,9 @@ impl Run<'_> {
         };
         if found.devices.len() > 1 {
             self.journal.hurt = false;
+            self.journal.wounds.clear();
         }
+        self.compare_with_whole(&there, found.head.sequence);
         self.doubt_older_redos(&found);
         match self.start(AdminCommand::AttachJournal(found), events)? {
             Begun::PowerGoes => Ok(false),
@@ -166,6 +184,44 @@ impl Run<'_> {
             }
             Begun::Done | Begun::Started(_) => Ok(true),
         }
+    }
+
+    /// Of a journal on one device: would the log go on where it ends, without the damage? Nobody can tell that from a write
+    /// that was cut short, so that what its last entry promised is not promised any more.
+    fn compare_with_whole(&mut self, devices: &[DriveId], head: u64) {
+        let [device] = *devices else { return };
+        let faults = &self.world.drive(device).faults;
+        let lasts = |wound: &Wound| wound.flipped.is_some() || faults.first_defect(wound.lba, WOUND).is_some();
+        let wounds = self.journal.wounds.iter().filter(|wound| wound.drive == device && lasts(wound));
+        let wounds: Vec<Wound> = wounds.copied().collect();
+        if wounds.is_empty() {
+            return;
+        }
+        wounds.iter().for_each(|wound| self.undo(wound));
+        let whole = self.world.find_journal(devices);
+        wounds.iter().for_each(|wound| self.hurt_again(wound));
+        self.journal.ends_early |= whole.is_ok_and(|whole| whole.head.sequence > head);
+    }
+
+    fn undo(&mut self, wound: &Wound) {
+        match wound.flipped {
+            Some(bits) => self.turn(wound, bits),
+            None => drop(self.world.drive_mut(wound.drive).faults.write_over(wound.lba, WOUND)),
+        }
+    }
+
+    fn hurt_again(&mut self, wound: &Wound) {
+        match wound.flipped {
+            Some(bits) => self.turn(wound, bits),
+            None => self.world.drive_mut(wound.drive).faults.add_defects(wound.lba, WOUND, Defect::UntilWritten),
+        }
+    }
+
+    /// Turn bits of a device, without a word in its list of what it got wrong: it is told apart by what becomes of it.
+    fn turn(&mut self, wound: &Wound, (byte, mask): (usize, u8)) {
+        let drive = self.world.drive_mut(wound.drive);
+        drive.flip(wound.lba, byte, mask);
+        drive.faults.wrong.clear();
     }
 
     /// A device of the journal fails.
@@ -242,13 +298,11 @@ impl Run<'_> {
         self.tell(|| format!("  {}, sector {}", self.name(drive), lba.get()));
         self.count(Fault::JournalHurt);
         self.journal.hurt = true;
-        if silent {
-            let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
-            self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
-            self.world.drive_mut(drive).faults.wrong.clear();
-        } else {
-            self.world.drive_mut(drive).faults.add_defects(lba, Sectors(8), Defect::UntilWritten);
-        }
+        let bits = silent.then(|| (self.random.index(512), self.random.between(1, 255)));
+        let flipped = bits.map(|(byte, mask)| (byte, u8::try_from(mask).expect("a byte")));
+        let wound = Wound { drive, lba, flipped };
+        self.hurt_again(&wound);
+        self.journal.wounds.push(wound);
         Ok(())
     }
 }

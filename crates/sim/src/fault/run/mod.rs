@@ -311,6 +311,7 @@ impl<'a> Run<'a> {
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
                 // What was recovered from such a row may have been written into it.
                 (false, ..) if torn => Excuse::WriteHole,
+                (false, ..) if self.journal.ends_early => Excuse::LastEntry,
                 _ => return Err(self.lost_by_read(&mismatch)),
             };
             self.excuse(excuse);
