@@ -135,9 +135,23 @@ impl BusProfile {
                     section.complain(key, &reason, "check the two rates");
                 }
             }
+            bus.check_plug(section);
         }
         section.finish();
         bus
+    }
+
+    /// Does what is said of its plug go with the rest?
+    fn check_plug(&self, section: &Section<'_>) {
+        if self.lanes > 1 && (self.plug, self.duplex) != (Some(Plug::Sas), Duplex::Full) {
+            let remedy = "say plug = \"sas\" and duplex = \"full\", or leave lanes out: rates are those of all lanes";
+            section.complain("lanes", "only the wide port of an expander has lanes that drives share", remedy);
+        }
+        // By their names drives are known that hang in a slot of the host's.
+        if self.plug.is_some_and(|plug| (plug == Plug::Pcie) != self.name.starts_with("pcie")) {
+            let remedy = "name it so, or correct the plug";
+            section.complain("plug", "the name of a link of PCI Express, and of no other, begins with pcie", remedy);
+        }
     }
 
     /// Can a host have it? A link of drives alone is no bus of hosts; PCI Express is both.

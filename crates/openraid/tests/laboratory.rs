@@ -48,7 +48,7 @@ fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
     for (option, words) in [("--depth 4", "--depth"), ("--reads 50", "--reads"), ("--way write", "--way")] {
         run(option).refused(64, &[words, "the trace t.csv says itself"]);
     }
-    run("--bus nonsense").refused(64, &["nonsense"]);
+    run("--bus nonsense").refused(64, &["there is no bus 'nonsense'; choose one of: dmi2"]);
     let text = lab.line(&SIMULATE.replace("--json", "--load t.csv")).expect(0).text();
     assert!(text.contains("t.csv"), "{text}");
 }
@@ -109,7 +109,7 @@ fn options_that_contradict_or_do_nothing_are_refused() {
             "simulate single --bus sata3",
             "--bus: sata3 is a link of drives, and no bus towards a host; choose one of: dmi2",
         ),
-        ("plan --drives 4 --bus sas6_x4", "--bus: sas6_x4 is a link of drives"),
+        ("plan --drives 4 --bus sas6_x4", "Drives behind an expander: --system openraid-expander"),
         (&format!("{review} --bus u320"), "--bus: u320 is a link of drives"),
         (&format!("{review} --seconds 5"), "--seconds is for real targets"),
         (&format!("{review} --destroy-data"), "--destroy-data is for real targets"),
@@ -444,7 +444,7 @@ fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
     assert!(told.contains(&uri) && told.contains("is kept in cut/cells: the same line goes on there"), "{told}");
     let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
     let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
-    assert!(!lab.path("cut/results.json").exists() && before.len() < 6, "{} cells", before.len());
+    assert!(!lab.path("cut/results.json").exists() && (1..3).contains(&before.len()), "{} cells", before.len());
     // As long as it is away nobody can tell; what was measured stays.
     lab.line(&line).refused(4, &[&uri]);
     let server = far.serve(&["drive"]);

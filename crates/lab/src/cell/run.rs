@@ -100,12 +100,19 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
 
 /// The bus of a host by its name.
 fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, CellError> {
-    let bus = library.bus(name)?;
-    if bus.is_of_hosts() {
+    let hosts = || library.buses().filter(|bus| bus.is_of_hosts());
+    if let Some(bus) = hosts().find(|bus| bus.answers_to(name)) {
         return Ok(bus);
     }
-    let known: Vec<&str> = library.buses().filter(|bus| bus.is_of_hosts()).map(|bus| bus.name.as_str()).collect();
-    let reason = format!("{name} is a link of drives, and no bus towards a host; choose one of: {}", known.join(", "));
+    let known: Vec<&str> = hosts().map(|bus| bus.name.as_str()).collect();
+    let mut reason = match library.bus(name) {
+        Ok(_) => format!("{name} is a link of drives, and no bus towards a host"),
+        Err(_) => format!("there is no bus '{name}'"),
+    };
+    reason += &format!("; choose one of: {}", known.join(", "));
+    if library.bus(name).is_ok_and(|bus| bus.lanes > 1) {
+        reason += ". Drives behind an expander: --system openraid-expander, plain-hba-expander";
+    }
     Err(AxisError { axis: "bus", reason }.into())
 }
 

@@ -157,7 +157,7 @@ A real target (a file, a block device, an NBD address) is only read unless --des
 typed, on the terminal or with --name. Methods that make no sense on it say why.
 
 Exit codes: 0 also where cells are not applicable; 2 where a cell has failed or the target has gone; 4 where the target \
-cannot be opened (in use, no server); 64 for wrong usage: what is named is no target, or none of it can have the load of \
+cannot be opened or is too small (in use, no server); 64 for wrong usage: what is named is no target, or none of it can have the load of \
 your own (a trace that reaches beyond it, one that writes to what is only read).
 
 Examples:
