@@ -271,7 +271,8 @@ fn what_does_not_fit_between_files_has_file_and_line() {
     assert!(error.contains("host.bus") && error.contains("sata6 is a link of drives"), "{error}");
     let error = wrong("buses", "links", &[("plug = \"sata\"", "plug = \"usb\"")]);
     assert!(error.contains("'usb' is not known") && error.contains("sata, sas, scsi, pcie"), "{error}");
-    let error = wrong("buses", "links", &[("plug = \"sas\"\nlanes = 4", "plug = \"sata\"\nlanes = 4")]);
+    let lanes = [("plug = \"sas\"\nlanes = 4", "plug = \"sata\"\nlanes = 4"), ("lanes = 4", "lanes = 4")];
+    let error = wrong("buses", "links", &lanes);
     assert!(error.contains("only the wide port of an expander") && error.contains("leave lanes out"), "{error}");
     let error = wrong("buses", "links", &[("plug = \"sata\"", "plug = \"pcie\"")]);
     assert!(error.contains("begins with pcie") && error.contains("correct the plug"), "{error}");

@@ -152,6 +152,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write that ended with an error, and a flush", &[20_079_497]),
     // The judge's own mistake: of a journal on one device the damage to its last entry looks as a write that was cut short.
     ("the last entry of a journal on one device", &[20_079_187]),
+    // What lies behind the log was read along with it, and could not be read.
+    ("a bad place behind the log", &[30_001_348]),
 ];
 
 #[test]

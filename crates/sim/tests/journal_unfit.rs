@@ -9,7 +9,7 @@ use openraid_core::journal::find::FindError;
 use openraid_core::limits::Limits;
 use openraid_format::{journal_superblock_lba, EntryFault, JournalError, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_parity::Kernels;
-use openraid_sim::drive::DriveSpec;
+use openraid_sim::drive::{Defect, DriveSpec};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::{plan_new, StartError};
 use openraid_sim::world::journal::JournalFault;
@@ -223,6 +223,29 @@ fn a_flip_in_an_entry_of_one_of_two_devices_loses_nothing() {
         machine.rig.session.look_at_all(&mut machine.rig.world);
         machine.rig.rest();
         machine.rig.judge();
+    }
+}
+
+/// What no entry needs may be read along with one. That nobody can read it is no reason not to start.
+#[test]
+fn a_bad_place_behind_the_log_stops_no_start() {
+    for mirrors in [1, 2] {
+        for behind in [8, 16, 40, 100] {
+            for shape in shapes() {
+                let _case = Case::new(behind, shape);
+                let mut machine = promised(shape, mirrors);
+                let found = machine.rig.world.find_journal(&machine.devices).expect("it is whole");
+                let place = found.superblock.ring().drive_lba(found.head.position) + Sectors(behind);
+                for device in machine.devices.clone() {
+                    machine.rig.world.drive_mut(device).faults.add_defects(place, Sectors(8), Defect::UntilWritten);
+                }
+                machine.attach();
+                machine.start();
+                machine.rig.session.look_at_all(&mut machine.rig.world);
+                machine.rig.rest();
+                machine.rig.judge();
+            }
+        }
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Replay {
     current: Option<Current>,
     /// The window is being read: from which device.
     reading: Option<usize>,
+    /// So much of it is what is needed next; the rest is read ahead.
+    least: Sectors,
     /// Copies out of the window that may not be done.
     copies: u32,
     /// Why the present set cannot be started.
@@ -289,7 +291,7 @@ impl Controller {
             }
             let Some(from) = self.window_holds(at, len) else {
                 if self.journal.replay.copies == 0 {
-                    self.read_window(at, left, actions);
+                    self.read_window(at, len, left, actions);
                 }
                 return false;
             };
@@ -333,7 +335,8 @@ impl Controller {
         silent
     }
 
-    fn read_window(&mut self, at: DriveLba, left: Sectors, actions: &mut Actions) {
+    /// Read a piece, and what lies behind it as far as the window reaches.
+    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, actions: &mut Actions) {
         let superblock = self.journal.superblock.as_ref().expect("it is live");
         let block = superblock.block.sectors().get();
         let before = Sectors(at.get() % block);
@@ -342,19 +345,27 @@ impl Controller {
         let want = (left + before).get().next_multiple_of(block).max(self.journal.buffer_sectors.get());
         let len = want.min(self.journal.buffer_sectors.get()).min((end - start).get());
         self.journal.window.holds = Some((start, Sectors(len)));
+        self.journal.replay.least = Sectors((piece + before).get().next_multiple_of(block));
         self.read_window_from(0, actions);
     }
 
     fn read_window_from(&mut self, first: usize, actions: &mut Actions) {
-        let Some(place) = self.journal.window.holds else { return };
-        let device = (first..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
+        let Some((start, len)) = self.journal.window.holds else { return };
+        let least = self.journal.replay.least;
+        let works = |from: usize| (from..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
+        // What lies behind the piece may be no entry any more, so that nobody has seen whether it can be read.
+        let (device, len) = match works(first) {
+            None if len > least => (works(0), least),
+            device => (device, len),
+        };
         self.journal.replay.reading = device;
         let Some(number) = device else {
             self.journal.window.holds = None;
             self.journal.replay.error = Some("what the journal holds for the array cannot be read");
             return;
         };
-        self.read_into_window(WindowUser::Replay, number, place, actions);
+        self.journal.window.holds = Some((start, len));
+        self.read_into_window(WindowUser::Replay, number, (start, len), actions);
     }
 
     /// The window was read, or not: then the other device is asked.
