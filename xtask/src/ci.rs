@@ -2,6 +2,7 @@
 
 use crate::deny::deny;
 use crate::licences::licences;
+use crate::programs::run_tests;
 use crate::purity::purity;
 use crate::step::{cargo, cargo_output, run_all, Outcome};
 use crate::tidy::tidy;
@@ -66,7 +67,8 @@ fn clippy() -> Outcome {
 fn tests() -> Outcome {
     // Programs first: tests run programs of other packages, which cargo does not build for them.
     cargo(&["build", "--workspace", "--bins"], &[])?;
-    cargo(&["test", "--workspace", "--no-fail-fast"], &[REQUIRE_PEERS])
+    run_tests(&[REQUIRE_PEERS])?;
+    cargo(&["test", "--workspace", "--doc"], &[])
 }
 
 /// The same seeds give the same decisions in every profile.

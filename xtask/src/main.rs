@@ -9,6 +9,7 @@ mod bless;
 mod ci;
 mod deny;
 mod licences;
+mod programs;
 mod purity;
 mod rust;
 mod step;

@@ -1,7 +1,7 @@
 //! One step of a chore: a header, the work, the time it took.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// A chore went well, or the sentence that says what did not.
@@ -43,6 +43,19 @@ pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
         return Ok(());
     }
     Err(format!("`cargo {}` ended with {status}", arguments.join(" ")))
+}
+
+/// What cargo tells of what it builds, a message each; what a person should read of it is shown as it comes.
+pub fn cargo_messages(arguments: &[&str]) -> Result<Vec<serde_json::Value>, String> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--message-format=json-render-diagnostics").current_dir(root());
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo does not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo {}` ended with {}", arguments.join(" "), output.status));
+    }
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).map_err(|error| format!("a message of cargo's: {error}"))).collect()
 }
 
 /// What cargo prints on its standard output.

@@ -154,6 +154,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("the last entry of a journal on one device", &[20_079_187]),
     // What lies behind the log was read along with it, and could not be read.
     ("a bad place behind the log", &[30_001_348]),
+    // The simulation's own mistakes: bits flipped in entries that had been checked and were being read again; and a read
+    // was taken to decide about a write that had failed while the journal held it.
+    ("a journal that is read again", &[40_019_433]),
+    ("a write that failed and was replayed", &[40_027_207]),
 ];
 
 #[test]

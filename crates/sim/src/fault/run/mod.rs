@@ -281,6 +281,7 @@ impl<'a> Run<'a> {
 
     /// Does a read decide what a cut, or a write that failed, has left?
     fn note_decides(&mut self) {
+        let failed = self.session.errors != self.errors_seen;
         self.errors_seen = self.session.errors;
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
@@ -288,10 +289,11 @@ impl<'a> Run<'a> {
         // A member with a fault that it brought along takes what was read of it away when it goes.
         let steady = |set: &Set| set.scarred(&self.world).is_empty() && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
-        // What a write was to bring that has failed with its array is in the journal, and on the members after a replay.
-        let status = self.sets.iter().filter_map(|set| self.world.status(set.array));
-        let mut held = status.filter(|status| status.health == Health::Failed && status.session != JournalSession::Off);
-        let decides = decides && held.next().is_none();
+        // What a write was to bring that has failed is in the journal as long as a session lasts.
+        let mut held = self.sets.iter().filter_map(|set| self.world.status(set.array));
+        let held = held.any(|status| status.session != JournalSession::Off);
+        self.journal.holds_failed = held && (self.journal.holds_failed || failed);
+        let decides = decides && !self.journal.holds_failed;
         self.session.versions_mut().set_decides(decides);
     }
 
