@@ -79,7 +79,7 @@ const TABLE: &[Imports] = &[
         own: &["openraid-units", "openraid-format", "openraid-core", "openraid-sim", "openraid-oracle"],
         external: &[],
     },
-    Imports { package: "xtask", own: &[], external: &[] },
+    Imports { package: "xtask", own: &[], external: &["serde_json"] },
 ];
 
 /// Crates that must build without the standard library.
