@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
 use crate::actions::{Actions, Notice, NoticeKind};
-use crate::admin::{MirrorRead, Policy, ReadAhead};
+use crate::admin::{MirrorRead, Policy, ReadAhead, WriteCache};
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
@@ -128,6 +128,8 @@ struct Facts {
     heads: bool,
     /// There is a cache.
     cache: bool,
+    /// It collects writes of this array.
+    collects: bool,
     /// How long dirty data waits unless something speaks against it.
     destage_delay: Nanos,
 }
@@ -204,7 +206,7 @@ impl Load {
         if facts.heads && self.has_reads() {
             wish.mirror_read = self.wish_for_copies(now.mirror_read);
         }
-        if facts.cache && self.has_writes() {
+        if facts.collects && self.has_writes() {
             let usual = facts.destage_delay;
             let streams = self.ordered_write_percent;
             wish.destage_delay = if streams >= ORDERED_MOST {
@@ -333,7 +335,11 @@ impl Controller {
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
             let set = self.array(request.array).expect("just seen").volume.set(number);
-            self.set_mut(set).heads.tuning = switch.to;
+            // Legs on flash and legs that spin wait differently long, each as many times longer or shorter than usual.
+            let usual = self.usual_delay(self.set(set)).get();
+            let chosen = switch.to.destage_delay.get();
+            let destage_delay = Nanos(chosen.saturating_mul(usual) / facts.destage_delay.get().max(1));
+            self.set_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         let kind = NoticeKind::AdaptiveSwitched { from, to, load };
@@ -358,6 +364,7 @@ impl Controller {
         Facts {
             heads: mirrored && set.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive)),
             cache: self.cache.is_on(),
+            collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
             destage_delay: self.usual_delay(set),
         }
     }
@@ -367,16 +374,27 @@ impl Controller {
         Nanos(self.limits.destage_delay.get() * if set.is_flash { FLASH_PATIENCE } else { 1 })
     }
 
-    /// The arrays over a set begin to learn anew, and do what its settings say until they have.
+    /// The arrays over a set begin to learn anew, and all their sets do what their settings say until they have.
     pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
-        let (now, delay) = (self.now, self.usual_delay(self.set(id)));
-        for array in self.arrays.iter_mut().flatten() {
-            if (0..array.volume.set_count()).any(|number| array.volume.set(number) == id) {
-                *array.adaptive = Adaptive::new(now);
-                let first = self.sets[array.volume.set(0).index()].as_ref();
-                array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
+        self.reset_tuning(id);
+        for at in 0..self.arrays.len() {
+            let Some(array) = self.arrays[at].as_mut() else { continue };
+            let count = array.volume.set_count();
+            if !(0..count).any(|number| array.volume.set(number) == id) {
+                continue;
+            }
+            *array.adaptive = Adaptive::new(self.now);
+            let first = self.sets[array.volume.set(0).index()].as_ref();
+            array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
+            for number in 0..count {
+                let set = self.arrays[at].as_ref().expect("just seen").volume.set(number);
+                self.reset_tuning(set);
             }
         }
+    }
+
+    fn reset_tuning(&mut self, id: openraid_units::SetId) {
+        let delay = self.usual_delay(self.set(id));
         let set = self.set_mut(id);
         set.heads.tuning = Tuning::of(&set.policy, delay);
     }
@@ -388,7 +406,7 @@ mod tests {
     use openraid_units::{ArrayId, ArrayOffset, Token};
 
     const USUAL: Nanos = Nanos::from_secs(5);
-    const FACTS: Facts = Facts { heads: true, cache: true, destage_delay: USUAL };
+    const FACTS: Facts = Facts { heads: true, cache: true, collects: true, destage_delay: USUAL };
 
     fn tuning() -> Tuning {
         Tuning::of(&Policy::default(), USUAL)
@@ -400,11 +418,13 @@ mod tests {
         tuning: Tuning,
         now: Instant,
         number: u64,
+        facts: Facts,
     }
 
     impl Driver {
         fn new() -> Self {
-            Self { policy: Adaptive::new(Instant::ZERO), tuning: tuning(), now: Instant::ZERO, number: 0 }
+            let (policy, now) = (Adaptive::new(Instant::ZERO), Instant::ZERO);
+            Self { policy, tuning: tuning(), now, number: 0, facts: FACTS }
         }
 
         fn windows(&mut self, count: u64, depth: u32, load: impl Fn(u64) -> (bool, u64, u64)) -> u64 {
@@ -418,7 +438,7 @@ mod tests {
                 let offset = ArrayOffset(offset);
                 let request = BlockRequest { token: Token(0), array: ArrayId(0), kind, offset, len };
                 if self.policy.note(&request, depth, self.now) {
-                    if let Some(switch) = self.policy.end_window(self.tuning, FACTS, self.now) {
+                    if let Some(switch) = self.policy.end_window(self.tuning, self.facts, self.now) {
                         self.tuning = switch.to;
                     }
                 }
@@ -446,6 +466,17 @@ mod tests {
         assert_eq!((load.read_percent, load.ordered_write_percent, load.depth_tenths), (75, 0, 70));
         assert!(load.ordered_read_percent >= 98, "all but the first: {load:?}");
         assert_eq!((load.read_bytes, load.write_bytes, load.requests), (64 << 10, 16 << 10, 250));
+    }
+
+    #[test]
+    fn writes_that_nothing_collects_change_nothing() {
+        let mut driver = Driver::new();
+        driver.facts.collects = false;
+        driver.windows(6, 32, |n| (false, anywhere(n), 4096));
+        assert_eq!(driver.tuning.destage_delay, USUAL);
+        driver.facts.collects = true;
+        driver.windows(2, 32, |n| (false, anywhere(n), 4096));
+        assert_eq!(driver.tuning.destage_delay, Nanos(USUAL.get() * DELAY_LONGER));
     }
 
     #[test]

@@ -4,9 +4,9 @@
 mod support;
 
 use openraid_core::actions::DriveCommand;
-use openraid_core::admin::{AdminCommand, Health, JournalState, Session};
+use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, Session, WriteCache};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
-use openraid_core::events::DriveError;
+use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_format::{FeatureMap, Superblock};
 use openraid_sim::oracle::members::superblock_on;
@@ -15,7 +15,7 @@ use openraid_sim::oracle::{Content, Session as Host};
 use openraid_sim::{Loss, Shape};
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
 use support::journalled::{Journalled, JOURNAL};
-use support::{seeds, Case};
+use support::{seeds, two_arrays, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
@@ -322,5 +322,42 @@ fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
         let has_parity = matches!(shape.level, Level::Raid5 | Level::Raid6);
         let refused = matches!(degraded, Err(AssembleError::DirtyDegraded { .. }));
         assert_eq!(refused, has_parity, "{degraded:?}");
+    }
+}
+
+/// The journal is lost while an array has writes on their way to it, and another one, which does not use it, is written to
+/// without end: the first one's writes are answered when its own members have everything.
+#[test]
+fn who_loses_the_journal_does_not_wait_for_the_other_arrays() {
+    for seed in seeds(4, 40) {
+        let (own, other) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
+        let _case = Case::new(seed, own);
+        let mut machine = two_arrays::Machine::new(own, other, seed, 1);
+        let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
+        let array = machine.other.session.array;
+        machine.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("there is a cache");
+        let mut place = 0;
+        let busy = |machine: &mut two_arrays::Machine, place: &mut u64| {
+            *place = (*place + 68 * 1024) % (machine.other.session.capacity() - 4096) / 4096 * 4096;
+            machine.rig.world.write(array, *place, &[1; 4096]).expect("its members are well");
+        };
+        (0..20).for_each(|_| busy(&mut machine, &mut place));
+        for block in 0..16 {
+            let (write, range) = (RequestKind::Write { fua: false }, block * 65536..block * 65536 + 4096);
+            machine.rig.session.ask(&mut machine.rig.world, write, range);
+        }
+        (0..seed).for_each(|_| assert!(machine.rig.world.step()));
+        machine.rig.world.vanish(machine.devices[0]);
+        let start = machine.rig.world.now();
+        machine.rig.session.hear(&mut machine.rig.world);
+        while machine.rig.session.outstanding() > 0 {
+            busy(&mut machine, &mut place);
+            machine.rig.session.hear(&mut machine.rig.world);
+            let waits = machine.rig.world.now().since(start);
+            assert!(waits < Nanos::from_secs(2), "{} wait since {waits:?}", machine.rig.session.outstanding());
+        }
+        assert_eq!(machine.rig.session.errors, 0);
+        machine.rig.rest();
+        machine.rig.judge_members();
     }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use openraid_core::admin::{AdminCommand, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::DriveSpec;
@@ -25,13 +25,18 @@ struct Machine {
 
 impl Machine {
     fn new(seed: u64) -> Self {
+        Self::that_waits(seed, Nanos::from_millis(2))
+    }
+
+    /// Dirty data waits so long for more.
+    fn that_waits(seed: u64, destage_delay: Nanos) -> Self {
         let mut options = RigOptions { cuts: false, rotational: true, ..RigOptions::new(seed) };
         let cache = Bytes::mib(4);
         options.world.limits = Limits {
             pool: Bytes::mib(32) + cache,
             work: Bytes::mib(8),
             cache,
-            destage_delay: Nanos::from_millis(2),
+            destage_delay,
             destage_units_max: 64,
             destage_units_calm: 8,
             requests_max: 64,
@@ -159,4 +164,60 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     assert!(machine.not_written() > 0, "it was just written to the cache");
     machine.rig.run_for(Nanos::from_millis(100));
     assert_eq!(machine.not_written(), 0, "it is old, and its members answer");
+}
+
+/// A flush of one array, one after the other, makes nobody write what another one has collected before its time.
+#[test]
+fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
+    let delay = Nanos::from_secs(5);
+    let mut machine = Machine::that_waits(1, delay);
+    for array in [machine.rig.array, machine.other.array] {
+        machine.collect(array);
+    }
+    let write = RequestKind::Write { fua: false };
+    machine.other.ask(&mut machine.rig.world, write, 0..4096);
+    machine.other.drain(&mut machine.rig.world);
+    let start = machine.rig.world.now();
+    // As a file system does that syncs: a block, a flush, and a block that was written meanwhile.
+    let mut at = 0;
+    while machine.rig.world.now().since(start) < Nanos::from_secs(4) {
+        for kind in [write, RequestKind::Flush, write] {
+            let range = if kind == write { at..at + 4096 } else { 0..0 };
+            machine.rig.session.ask(&mut machine.rig.world, kind, range);
+            at += 64 << 10;
+        }
+        at %= 1 << 20;
+        machine.rig.session.drain(&mut machine.rig.world);
+        machine.rig.run_for(Nanos::from_millis(20));
+    }
+    assert_eq!(machine.not_written(), 8, "the other array's block went out before its time");
+    // On flash four times as long.
+    machine.rig.run_for(Nanos(delay.get() * 4));
+    assert_eq!(machine.not_written(), 0);
+}
+
+/// Two who ask for the stop of one array, as a signal to the server beside a command that waits, both hear of its end.
+#[test]
+fn whoever_asks_for_a_stop_that_is_under_way_is_answered_as_well() {
+    let mut machine = Machine::that_waits(1, Nanos::from_secs(5));
+    let array = machine.rig.array;
+    machine.collect(array);
+    machine.rig.session.ask(&mut machine.rig.world, RequestKind::Write { fua: false }, 0..1 << 20);
+    machine.rig.session.drain(&mut machine.rig.world);
+    let first = machine.rig.world.start_admin(AdminCommand::Stop { array });
+    machine.rig.world.step();
+    let second = machine.rig.world.start_admin(AdminCommand::Stop { array });
+    machine.rig.world.run_until_idle();
+    for token in [first, second] {
+        let answer = machine.rig.world.take_answer(token).expect("it was stopped");
+        assert_eq!(answer.result, Ok(AdminOutcome::Done));
+    }
+    // Nothing is in a hurry any more: the other array collects as long as it should.
+    machine.collect(machine.other.array);
+    machine.other.ask(&mut machine.rig.world, RequestKind::Write { fua: false }, 0..4096);
+    machine.other.drain(&mut machine.rig.world);
+    machine.rig.world.run_for(Nanos::from_secs(4));
+    assert_eq!(machine.not_written(), 8);
+    let array = machine.other.array;
+    assert_eq!(machine.rig.world.admin(AdminCommand::Stop { array }), Ok(AdminOutcome::Done));
 }

@@ -128,6 +128,9 @@ impl Controller {
             self.reset_adaptive(id);
         }
         self.sort_members(id);
+        if old.split_streams != policy.split_streams {
+            self.arrays.iter_mut().flatten().for_each(|array| array.streams.forget_outstanding());
+        }
         if old != policy {
             // Who waited because of the old one may go on.
             self.wake_all_waiters();
@@ -162,11 +165,20 @@ impl Controller {
             match result {
                 Some(result) => {
                     self.admin_waiting.remove(at);
+                    if matches!(waiting, Waiting::Stop(_)) {
+                        self.answer_others(waiting, &result, actions);
+                    }
                     actions.admin.push(AdminReply { token, result });
                 }
                 None => at += 1,
             }
         }
+    }
+
+    /// Who waits for the same thing is told the same: it is gone now, and nobody could ask after it any more.
+    fn answer_others(&mut self, same: Waiting, result: &Result<AdminOutcome, AdminError>, actions: &mut Actions) {
+        let others = self.admin_waiting.extract_if(.., |(_, waiting)| *waiting == same);
+        actions.admin.extend(others.map(|(token, _)| AdminReply { token, result: result.clone() }));
     }
 
     fn attach(&mut self, drive: DriveId, info: DriveInfo) -> Result<AdminOutcome, AdminError> {
@@ -220,7 +232,10 @@ impl Controller {
         if array.outer > 0 {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
-        array.stopping = true;
+        if core::mem::replace(&mut array.stopping, true) {
+            // Somebody else has asked for that already: both get the answer.
+            return Ok(());
+        }
         if let Volume::Direct(set_id) = array.volume {
             let set = self.set_mut(set_id);
             if set.life != Life::Failed {
@@ -229,7 +244,7 @@ impl Controller {
             set.repairs.clear();
             // What is dirty is written without delay from here on: what rests is tried once more.
             self.cache.units.end_rest(set_id);
-            self.cache.syncs += 1;
+            self.cache.begin_sync();
         }
         self.wake_all_waiters();
         Ok(())
@@ -266,7 +281,7 @@ impl Controller {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
         self.wake_cache_waiters();
-        self.cache.syncs -= 1;
+        self.cache.end_sync();
         self.end_hurry(set_id);
         self.journal.replay.forget_debts(set_id);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();

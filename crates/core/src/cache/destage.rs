@@ -8,7 +8,7 @@ use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeI
 
 use super::bands::StripeRows;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
-use super::shares::Pace;
+use super::shares::{Awaited, Pace};
 use super::units::UnitState;
 use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
@@ -26,23 +26,40 @@ use crate::slots::SlotSet;
 /// Dirty units that may be in work for a set, if it is alone.
 #[derive(Clone, Copy)]
 struct Places {
-    /// Of one that is swept over: there is something to sort.
-    swept: u32,
+    /// Of one that is swept over, while somebody waits: there is something to sort.
+    most: u32,
     /// Of others.
     plain: u32,
+    /// Memory or the journal is short.
+    hurries: bool,
+}
+
+/// Who waits for the dirty units of a set. Those of one that has failed go nowhere: the sooner they are held, the sooner
+/// whoever waits for them is told.
+fn awaited_of(set: &Set) -> Awaited {
+    if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurried {
+        Awaited::All
+    } else if set.dirty.waiting > 0 {
+        Awaited::Before { epoch: set.dirty.epoch }
+    } else {
+        Awaited::None
+    }
 }
 
 /// How the dirty units of a set are written. Of one that is being stopped each is tried once.
 fn pace_of(sets: &[Option<Set>], set: SetId, places: Places) -> Pace {
     let Some(set) = &sets[set.index()] else {
-        return Pace { delay: Nanos::ZERO, again: true, sweeps: false, places: places.plain };
+        let delay = Nanos::ZERO;
+        return Pace { awaited: Awaited::None, delay, again: true, sweeps: false, places: places.plain };
     };
-    let sweeps = set.policy.sorting && may_sweep(set);
+    let (awaited, sweeps) = (awaited_of(set), set.policy.sorting && may_sweep(set));
+    let hurries = places.hurries || awaited != Awaited::None;
     Pace {
+        awaited,
         delay: set.heads.tuning.destage_delay,
         again: set.life != Life::Stopping,
         sweeps,
-        places: if sweeps { places.swept } else { places.plain },
+        places: if sweeps && hurries { places.most } else { places.plain },
     }
 }
 
@@ -51,15 +68,27 @@ impl Controller {
     #[inline]
     pub(crate) fn note_hurry(&mut self) {
         let waited = !self.cache_waiters.is_empty() | self.journal.short;
-        let pressed = self.cache.draining | (self.cache.syncs > 0) | (self.journal.presses > 0);
-        self.channels.destage_hurries = waited | pressed;
+        self.channels.destage_hurries = waited | self.cache.draining | (self.journal.presses > 0);
+        if core::mem::take(&mut self.cache.syncs_changed) {
+            self.note_awaited();
+        }
+    }
+
+    /// Somebody begins to wait for what is dirty of one set, or does not wait any more: its drives give way to no reads
+    /// meanwhile, those of others do.
+    #[inline(never)]
+    fn note_awaited(&mut self) {
+        for channel in self.channels.drives.iter_mut().flatten() {
+            let set = channel.set.and_then(|id| self.sets.get(id.index())).and_then(Option::as_ref);
+            channel.destage_hurries = set.is_some_and(|set| awaited_of(set) != Awaited::None);
+        }
     }
 
     /// Few while nobody waits for them: then a read that comes finds short queues.
     fn destage_places(&self) -> Places {
         let most = self.limits.destage_units_max;
         let plain = most.min(self.limits.destage_units_calm);
-        Places { swept: if self.channels.destage_hurries { most } else { plain }, plain }
+        Places { most, plain, hurries: self.channels.destage_hurries }
     }
 
     /// May one more dirty unit be in work? Where operations wait for frames no more than while nothing hurries: who waits may
@@ -118,7 +147,7 @@ impl Controller {
             Reason::DestageUrgent
         } else if u64::from(entry.sectors) == len.get() {
             Reason::DestageFull
-        } else if self.cache.syncs > 0 {
+        } else if awaited_of(self.set(entry.set)).has(entry) {
             Reason::DestageUrgent
         } else if self.cache.is_drained(entry.set) {
             Reason::DestagePressed

@@ -8,7 +8,7 @@
 //! It takes what is left over: it never evicts what is dirty, all windows together are at most a quarter of the cache
 //! ([`SHARE`]), equal parts of it for each active stream, and its frames are at most a quarter of those that serve.
 
-use openraid_units::{ArrayId, ArrayOffset, Bytes, Sectors, SetId, SetLba, Token};
+use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::streams::Event;
@@ -28,6 +28,8 @@ use crate::slab::NONE;
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
 /// All windows together are at most this part of the cache, and what is under way this part of the frames.
 const SHARE: u64 = 4;
+/// While there are several streams they are counted again after this time.
+const COUNT_AGAIN: Nanos = Nanos::from_secs(1);
 /// One reading is at most this many sectors: 256 KiB.
 const STEP_MAX: u64 = 512;
 
@@ -47,6 +49,8 @@ pub(crate) struct Ahead {
     /// Sectors of all windows together, and how many streams share them.
     share: u64,
     active: u64,
+    /// When those were counted.
+    counted: Instant,
 }
 
 impl Ahead {
@@ -64,7 +68,13 @@ impl Ahead {
             step: (step - step % LINE_SECTORS).max(LINE_SECTORS),
             share,
             active: 1,
+            counted: Instant::ZERO,
         }
+    }
+
+    /// Streams end without a word: their part becomes free when they are counted again.
+    fn is_count_old(&self, now: Instant) -> bool {
+        self.active > 1 && now.since(self.counted) >= COUNT_AGAIN
     }
 
     /// How long a window may be.
@@ -81,23 +91,30 @@ fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     (first, last)
 }
 
+/// Does the rule for long reads of this set count what hosts have asked for at once?
+fn asks_for_ends(set: &Set) -> bool {
+    matches!(set.geometry, Geometry::Mirror(_)) && !set.policy.split_streams
+}
+
 impl Controller {
     /// A host reads: does it go on with a stream?
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
+        if self.ahead.is_count_old(self.now) {
+            self.count_streams();
+        }
         let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
         let set_id = array.volume.set(0);
         let set = self.sets[set_id.index()].as_ref().expect("arrays have sets");
         let mode = set.heads.tuning.read_ahead;
-        if mode == ReadAhead::None {
+        let longest = self.ahead.window_max(set.policy.read_ahead_max);
+        let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
+        if !ahead && !asks_for_ends(set) {
             return;
         }
-        let limit = self.ahead.window_max(set.policy.read_ahead_max);
-        if limit < LINE_SECTORS {
-            return;
-        }
+        let limit = if ahead { longest } else { 0 };
         let (first, last) = covered(request, array.block.bytes());
         let event = array.streams.note((first, last), self.now, mode, limit);
-        self.ahead.wanted = true;
+        self.ahead.wanted |= ahead;
         let (reason, window) = match event {
             Event::None => return,
             Event::Started(window) => (Reason::ReadAheadStarted, window),
@@ -106,15 +123,19 @@ impl Controller {
         };
         let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
         self.explain(set_id, reason, first, kib);
+        self.count_streams();
+    }
+
+    fn count_streams(&mut self) {
         self.ahead.active = self.arrays.iter().flatten().map(|array| array.streams.active(self.now)).sum();
+        self.ahead.counted = self.now;
     }
 
     /// A read of a host has ended. Only the rule for long reads of mirrors wants to know.
     pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
         let Some(array) = self.arrays[request.array.index()].as_mut() else { return };
         let set = self.sets[array.volume.set(0).index()].as_ref();
-        let asks = |set: &Set| matches!(set.geometry, Geometry::Mirror(_)) && !set.policy.split_streams;
-        if set.is_some_and(asks) {
+        if set.is_some_and(asks_for_ends) {
             let (first, last) = covered(request, array.block.bytes());
             array.streams.ended(first, last);
         }

@@ -25,9 +25,36 @@ struct Share {
     collects: bool,
 }
 
+/// Who waits for the dirty units of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Awaited {
+    /// Nobody.
+    None,
+    /// A flush: those that were dirty when it came, before this epoch began.
+    Before {
+        /// The one that the flush began.
+        epoch: u32,
+    },
+    /// All: the set is being stopped or has failed, or what it has in the journal is to be on its members.
+    All,
+}
+
+impl Awaited {
+    /// Is this unit one of them?
+    pub(crate) fn has(self, unit: &DirtyUnit) -> bool {
+        match self {
+            Self::None => false,
+            Self::Before { epoch } => unit.epoch != epoch,
+            Self::All => true,
+        }
+    }
+}
+
 /// How a set's dirty units are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
+    /// Somebody waits for these: they do not wait for more.
+    pub awaited: Awaited,
     /// How long they may wait for more, and rest when the members did not take them for the first time.
     pub delay: Nanos,
     /// Those that the members did not take are tried again.
@@ -203,7 +230,7 @@ impl Cache {
             }
             let Some(unit) = self.units.first_waiting(set) else { continue };
             let since = self.units.get(unit).since;
-            let due = self.is_hurried(set, unit, pressed) || since + pace.delay <= now;
+            let due = self.is_hurried(pace, unit, pressed) || since + pace.delay <= now;
             if due && oldest.is_none_or(|other| since < self.units.get(other).since) {
                 oldest = Some(unit);
             }
@@ -212,9 +239,9 @@ impl Cache {
         let set = self.units.get(oldest).set;
         let pace = pace_of(set);
         let unit = if pace.sweeps { self.sweep(set, oldest, now, pace, pressed) } else { oldest };
-        let hurried = self.is_hurried(self.units.get(unit).set, unit, pressed);
+        let (awaited, hurried) = (pace.awaited.has(self.units.get(unit)), self.is_hurried(pace, unit, pressed));
         let counters = &mut self.counters;
-        let counter = match (self.syncs > 0, hurried) {
+        let counter = match (awaited, hurried) {
             (true, _) => &mut counters.urgent,
             (false, true) => &mut counters.pressed,
             (false, false) => &mut counters.aged,
@@ -227,22 +254,24 @@ impl Cache {
     /// oldest: a flush waits for them, the journal needs them gone, memory is short, or they are old. Nothing is passed
     /// over for what helps less; where the journal needs everything gone that is the oldest.
     fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, pace: Pace, pressed: u64) -> u32 {
-        let (flushed, drained, epoch) = (self.syncs > 0, self.is_drained(set), self.units.get(oldest).epoch);
+        let flushed = pace.awaited.has(self.units.get(oldest));
+        let drained = self.is_drained(set);
         let presses = self.keeps_entry_below(oldest, pressed);
         if presses && pressed == u64::MAX {
             return oldest;
         }
         let Self { units, lines, .. } = self;
         units.sweep(set, oldest, now, |unit| match (flushed, presses) {
-            (true, _) => unit.epoch == epoch,
+            (true, _) => pace.awaited.has(unit),
             (false, true) => lines.keeps_entry_below(unit, pressed),
             (false, false) => drained || unit.since + pace.delay <= now,
         })
     }
 
     /// Is a unit that waits not to wait until it is old?
-    fn is_hurried(&self, set: SetId, unit: u32, pressed: u64) -> bool {
-        self.syncs > 0 || self.is_drained(set) || self.keeps_entry_below(unit, pressed)
+    fn is_hurried(&self, pace: Pace, unit: u32, pressed: u64) -> bool {
+        let entry = self.units.get(unit);
+        pace.awaited.has(entry) || self.is_drained(entry.set) || self.keeps_entry_below(unit, pressed)
     }
 
     /// The dirty unit of a set whose turn it is to be tried once more. What was not tried yet and is to be written as well
@@ -254,7 +283,7 @@ impl Cache {
         let due = unit.since + unit.rest(pace.delay);
         let before = |unit: u32| {
             let since = self.units.get(unit).since;
-            since <= due && (since + pace.delay <= now || self.is_hurried(set, unit, pressed))
+            since <= due && (since + pace.delay <= now || self.is_hurried(pace, unit, pressed))
         };
         (due <= now && !self.units.first_waiting(set).is_some_and(before)).then_some(rested)
     }
@@ -279,7 +308,7 @@ impl Cache {
                 return Some(now);
             }
             let after_delay = |unit: u32| self.units.get(unit).since + pace.delay;
-            let waited = |unit| if self.is_hurried(set, unit, pressed) { now } else { after_delay(unit) };
+            let waited = |unit| if self.is_hurried(pace, unit, pressed) { now } else { after_delay(unit) };
             let after_rest = |unit: &DirtyUnit| unit.since + unit.rest(pace.delay);
             let rested =
                 self.units.first_resting(set).filter(|_| pace.again).map(|unit| after_rest(self.units.get(unit)));

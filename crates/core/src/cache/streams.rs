@@ -174,6 +174,11 @@ impl Streams {
         }
     }
 
+    /// Ends are told from here on: what has not ended was not counted.
+    pub(crate) fn forget_outstanding(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.out = 0);
+    }
+
     /// How much of the stream around a place hosts have asked for and not got, where ends are told.
     pub(crate) fn asked_at_once(&self, at: u64) -> u64 {
         let has = |s: &&Stream| at <= s.ahead.max(s.next) && at.saturating_add(s.out) >= s.next;

@@ -5,6 +5,7 @@
 
 use openraid_units::SetId;
 
+use super::Cache;
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::journal::session::Session;
@@ -22,7 +23,7 @@ pub(crate) struct DirtyCount {
     pub failed: bool,
     /// Flushes that wait for the units of epochs before this one, and the last request that was there when it began:
     /// flushes up to that one may wait with them.
-    waiting: u32,
+    pub waiting: u32,
     asked: u64,
 }
 
@@ -40,6 +41,18 @@ pub(crate) enum Sync {
     Idle,
     /// Waits for the units of the epoch that it ended.
     Waits,
+}
+
+impl Cache {
+    /// Somebody waits for what is dirty of a set.
+    pub(crate) fn begin_sync(&mut self) {
+        (self.syncs, self.syncs_changed) = (self.syncs + 1, true);
+    }
+
+    /// Somebody does not wait any more.
+    pub(crate) fn end_sync(&mut self) {
+        (self.syncs, self.syncs_changed) = (self.syncs - 1, true);
+    }
 }
 
 impl Controller {
@@ -69,7 +82,7 @@ impl Controller {
             }
             self.set_mut(set).dirty.waiting += 1;
             self.requests[request].sync = Sync::Waits;
-            self.cache.syncs += 1;
+            self.cache.begin_sync();
         }
         let dirty = &mut self.set_mut(set).dirty;
         if dirty.old > 0 {
@@ -80,7 +93,7 @@ impl Controller {
         // Everybody who has waited is told.
         dirty.failed &= dirty.waiting > 0;
         self.requests[request].sync = Sync::Idle;
-        self.cache.syncs -= 1;
+        self.cache.end_sync();
         if failed {
             self.requests[request].error = Some(ReplyStatus::IoError);
         }

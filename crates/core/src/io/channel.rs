@@ -107,6 +107,8 @@ pub(crate) struct Channel {
     working: Occupancy,
     waiting: Occupancy,
     commands: u64,
+    /// Somebody waits for what its set has dirty: destage gives way to no reads here.
+    pub destage_hurries: bool,
 }
 
 /// What a drive had to do since it was attached.
@@ -187,7 +189,7 @@ impl Channel {
     /// soon then, so that nobody has to be woken for what waits.
     fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {
         let read = self.reads > 0 || now < self.read_until;
-        read && self.of_class[IoClass::Destage as usize] >= most && !hurries
+        read && self.of_class[IoClass::Destage as usize] >= most && !(hurries || self.destage_hurries)
     }
 
     /// The drive has one command more.
@@ -325,7 +327,7 @@ pub(crate) struct Channels {
     out: u32,
     /// While hosts read from a drive, destage has no more than this many commands there.
     beside_reads_max: u32,
-    /// But somebody waits for what destage does.
+    /// But memory or the journal is short: whatever is destaged helps.
     pub destage_hurries: bool,
 }
 
@@ -369,6 +371,7 @@ impl Channels {
                     working: Occupancy::default(),
                     waiting: Occupancy::default(),
                     commands: 0,
+                    destage_hurries: false,
                 });
                 true
             }

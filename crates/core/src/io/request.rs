@@ -212,7 +212,7 @@ impl Controller {
                     self.finish_request(key.index, actions);
                 } else {
                     self.want_piece(key.index);
-                    if request.kind == RequestKind::Read && self.cache.is_on() {
+                    if request.kind == RequestKind::Read {
                         self.note_read(&request);
                     }
                 }

@@ -3,7 +3,7 @@
 
 use openraid_format::JOURNAL_BLOCK_BYTES;
 use openraid_format::{journal_superblock_lba, ArrayState, SuperblockCopy};
-use openraid_units::SetId;
+use openraid_units::{ArrayId, SetId};
 
 use super::commit::JournalWork;
 use super::session::Session;
@@ -22,7 +22,7 @@ impl Controller {
         kind: NoticeKind,
         actions: &mut Actions,
     ) {
-        actions.notice(Notice { at: self.now, array: openraid_units::ArrayId(0), slot: None, drive, kind });
+        actions.notice(Notice { at: self.now, array: ArrayId(0), slot: None, drive, kind });
     }
 
     /// A device of the journal does not work.
@@ -90,8 +90,9 @@ impl Controller {
         true
     }
 
-    /// Pieces whose entry was never durable are answered when nothing is dirty any more and no session that can end is
-    /// left: until then a crash would bring back what the journal has, over what they wrote. True where some were.
+    /// Pieces whose entry was never durable are answered when nothing of their array is dirty any more and no session of it
+    /// that can end is left: until then a crash would bring back what the journal has, over what they wrote. Other arrays
+    /// may be busy for ever. True where some were.
     pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
         if core::mem::take(&mut self.journal_lost_notice) {
             self.journal_notice(None, NoticeKind::JournalFull, actions);
@@ -99,28 +100,45 @@ impl Controller {
         if self.journal.orphans.is_empty() {
             return false;
         }
-        let drained = |(id, set): (u16, &Option<crate::array::set::Set>)| {
-            set.as_ref().is_none_or(|set| {
-                let written = set.dirty.all() == 0 || set.journal.stuck;
-                set.life == Life::Failed || (written && !self.is_session_ending(SetId(id)))
-            })
-        };
-        if !(0..).zip(&self.sets).all(drained) {
-            return false;
-        }
         let mut orphans = core::mem::take(&mut self.journal.orphans);
-        for piece in orphans.drain(..) {
-            let array = self.requests[self.pieces[piece].request].request.array;
-            let volume = &self.array(array).expect("requests belong to arrays").volume;
-            let failed = (0..volume.set_count()).any(|n| {
-                let set = self.set(volume.set(n));
-                // A session that stays is replayed at the next start.
-                set.life == Life::Failed || set.dirty.failed || set.journal.session != Session::Off
-            });
-            self.on_piece_op(piece, failed.then_some(ReplyStatus::IoError), actions);
-        }
+        let before = orphans.len();
+        // Most of them are of the same array.
+        let mut last = None;
+        orphans.retain(|piece| {
+            let array = self.requests[self.pieces[*piece].request].request.array;
+            let end = match last {
+                Some((same, end)) if same == array => end,
+                _ => self.end_of_orphans(array),
+            };
+            last = Some((array, end));
+            if let Some(end) = end {
+                self.on_piece_op(*piece, end, actions);
+            }
+            end.is_none()
+        });
+        let moved = orphans.len() < before;
         self.journal.orphans = orphans;
-        true
+        moved
+    }
+
+    /// What pieces of an array whose entry was never durable come to, if that is known.
+    fn end_of_orphans(&self, array: ArrayId) -> Option<Option<ReplyStatus>> {
+        let volume = &self.array(array).expect("requests belong to arrays").volume;
+        let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
+        let is_drained = |id: SetId| {
+            let set = self.set(id);
+            let written = set.dirty.all() == 0 || set.journal.stuck;
+            set.life == Life::Failed || (written && !self.is_session_ending(id))
+        };
+        if !sets.clone().all(is_drained) {
+            return None;
+        }
+        let failed = sets.any(|id| {
+            let set = self.set(id);
+            // A session that stays is replayed at the next start.
+            set.life == Life::Failed || set.dirty.failed || set.journal.session != Session::Off
+        });
+        Some(failed.then_some(ReplyStatus::IoError))
     }
 
     /// Write the superblocks where something has changed: all first copies, then all last ones, so that one of them

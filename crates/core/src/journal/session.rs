@@ -318,14 +318,18 @@ impl Controller {
     /// Whatever is dirty is written without delay, because a session is to end or to begin; true where that is new.
     fn hurry_destage(&mut self, id: SetId) -> bool {
         let is_new = !core::mem::replace(&mut self.set_mut(id).journal.hurried, true);
-        self.cache.syncs += u32::from(is_new);
+        if is_new {
+            self.cache.begin_sync();
+        }
         is_new
     }
 
     /// Nothing is in a hurry any more because of a session of this set.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
         let hurried = core::mem::take(&mut self.set_mut(id).journal.hurried);
-        self.cache.syncs -= u32::from(hurried);
+        if hurried {
+            self.cache.end_sync();
+        }
     }
 
     fn unmark_session(&mut self, id: SetId) -> bool {
