@@ -30,9 +30,11 @@ soak: ## the whole of what `test` takes slices of (hours)
 	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
 	cargo xtask soak
 
+# Each day other runs: those of yesterday are known. FROM=1 begins with the first one.
+FROM ?= $(shell date +%Y%m%d)00001
 torture: ## an hour of power cuts and worse, on simulated drives: nothing promised may be lost
 	@tools/need $(BUILD)
-	cargo run --release -p openraid -- torture --minutes 60
+	cargo run --release -p openraid -- torture --minutes 60 --seeds $(FROM)..99999999999999
 
 bench: ## ratios measured in one run, CPU time per I/O first
 	@tools/need $(BUILD) $(NBD)

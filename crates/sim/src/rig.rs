@@ -40,6 +40,8 @@ pub struct RigOptions {
     pub write_cache: WriteCache,
     /// Do its drives spin?
     pub rotational: bool,
+    /// Does what its drives discard read as zeroes? Otherwise it may be anything.
+    pub discard_zeroes: bool,
 }
 
 impl RigOptions {
@@ -58,6 +60,7 @@ impl RigOptions {
             metadata: MinorVersion::V1_2,
             write_cache: WriteCache::Through,
             rotational: false,
+            discard_zeroes: true,
         }
     }
 }
@@ -123,7 +126,8 @@ impl Rig {
             .map(|number| {
                 let spec = Self::drive_spec(&shape, number, options.junk, seed);
                 let spec = DriveSpec { capacity: spec.capacity + log_room(&options), ..spec };
-                world.add_drive(DriveSpec { rotational: options.rotational, ..spec })
+                let RigOptions { rotational, discard_zeroes, .. } = options;
+                world.add_drive(DriveSpec { rotational, discard_zeroes, ..spec })
             })
             .collect();
         let array = world.create(&shape, &drives, &options);

@@ -231,6 +231,27 @@ fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
     }
 }
 
+/// Drives of which nobody knows what they hold after a discard: parity fits all the same.
+#[test]
+fn what_drives_hold_after_a_discard_need_not_be_known() {
+    for seed in seeds(12, 100) {
+        let kib = openraid_units::Sectors::kib;
+        let shape = if seed % 2 == 0 { Shape::raid5(4, kib(16)) } else { Shape::raid6(5, kib(16)) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { discard_zeroes: false, ..RigOptions::new(seed) });
+        let writes = load(&rig);
+        let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
+        rig.session.run(&mut rig.world, &writes, 60);
+        rig.session.run(&mut rig.world, &trims, 80);
+        rig.session.drain(&mut rig.world);
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.judge_redundancy();
+        rig.lose(Slot(u16::try_from((seed + 1) % 4).unwrap()), Loss::Failed);
+        rig.session.run(&mut rig.world, &writes, 40);
+        rig.judge();
+    }
+}
+
 #[test]
 fn losing_more_than_can_be_survived_fails_requests_and_breaks_no_rule() {
     for seed in seeds(6, 60) {

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
 use support::{seeds, two_at_a_time};
 
-/// Runs of the slice, and of the long run.
-const SLICE: u64 = 2_000;
+/// Runs of the slice, some 90 seconds, and of the long run.
+const SLICE: u64 = 800;
 const WHOLE: u64 = 20_000;
 /// Runs that lost something once, by what it was.
 const ONCE_LOST: &[(&str, &[u64])] = &[

@@ -14,7 +14,7 @@ use openraid_format::{
     JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,
 };
 use openraid_parity::Kernels;
-use openraid_units::{Bytes, DriveLba};
+use openraid_units::{Bytes, DriveId, DriveLba};
 
 use crate::drive::MemoryDrive;
 use crate::random::Random;
@@ -27,6 +27,8 @@ const MISFIT: &str = "redundancy does not fit";
 const PATROL: &str = "a patrol";
 /// What stands in the log does not go together.
 const REFUSED: &str = "the journal is refused";
+/// What superblocks say does not go together.
+const ARRAY_REFUSED: &str = "the array is refused";
 /// How the judge of frames begins: see `claims` and `drive::memory`.
 const FRAMES_SHARED: &str = "panic: two actions use the same frames";
 const FRAMES_CHANGED: &str = "panic: frames changed while they were written";
@@ -71,6 +73,8 @@ bugs! {
     FailedFlushIgnored = "failed-flush-ignored", "a flush that failed counts as one that did not", 200;
     /// An update leaves the parity as it was.
     StaleParity = "stale-parity", "one parity update in sixteen leaves the old parity", 50;
+    /// Parity is left as it was while a member is missing.
+    StaleParityDegraded = "stale-parity-degraded", "while a member is missing one parity job in eight is not done", 50;
     /// A write forgets one of its members.
     MemberForgotten = "member-forgotten", "one write of a host in sixty-four does not reach one of its members", 50;
     /// Checks find nothing.
@@ -81,6 +85,8 @@ bugs! {
     BitmapEarly = "bitmap-early", "the bits of the write-intent bitmap are cleared before the writes are made", 100;
     /// The failure of a member is not written down.
     FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
+    /// Superblocks of which a part is old are taken for whole.
+    TornSuperblock = "torn-superblock", "one superblock in four has the roles of the one before it, and is taken for whole", 50;
     /// The clean mark is on disk all the time.
     CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
     /// A rebuild writes to the wrong place.
@@ -99,6 +105,8 @@ bugs! {
     JournalUnchecked = "journal-unchecked", "whatever checksum the journal says is taken for right", 100;
     /// What members were about to get is not written again.
     RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
+    /// The log is replayed once more, over what was written since.
+    ReplayTwice = "replay-twice", "after a start with a log, one write in four over what was written since is undone, as by a second replay", 50;
     /// What was said to be void is not.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
     /// The checksums of partial parity are not looked at.
@@ -109,7 +117,7 @@ bugs! {
 
 impl Bug {
     /// Does this end of a run show the bug, and not something else that its planting brought along? It must be what the
-    /// judge of bytes, of redundancy, of frames or of a patrol has to say.
+    /// judge of bytes, of redundancy, of frames or of a patrol has to say, or that what may be lost is enough for no array.
     #[must_use]
     pub fn is_shown_by(self, verdict: &super::Verdict) -> bool {
         let super::Verdict::Lost(text) = verdict else { return false };
@@ -122,6 +130,7 @@ impl Bug {
         match self {
             Self::FrameReused => &[FRAMES_SHARED, FRAMES_CHANGED, WRONG_READ, MISFIT],
             Self::BlindPatrol => &[PATROL],
+            Self::TornSuperblock => &[ARRAY_REFUSED, WRONG_READ, MISFIT],
             Self::JournalUnwritten => &[REFUSED, WRONG_READ, MISFIT],
             _ => &[WRONG_READ, MISFIT, PATROL],
         }
@@ -160,13 +169,18 @@ pub struct Planted {
     random: Random,
     /// What the read before this one gave.
     last_read: Vec<u8>,
+    /// What was written first since a start with a log, if there was one.
+    replayed: Option<Vec<(DriveId, DriveLba, DriveLba)>>,
 }
+
+/// So many extents are kept that a second replay would write.
+const REPLAYED_MAX: usize = 256;
 
 impl Planted {
     /// Let this bug into the driver.
     #[must_use]
     pub fn new(bug: Bug, seed: u64) -> Self {
-        Self { bug, random: Random::derived(seed, 3 << 32), last_read: Vec::new() }
+        Self { bug, random: Random::derived(seed, 3 << 32), last_read: Vec::new(), replayed: None }
     }
 
     /// A command on its way to a drive.
@@ -191,6 +205,9 @@ impl Planted {
                     true => self.pretend(8),
                     false => Fate::Do,
                 }
+            }
+            Bug::ReplayTwice if write && matches!(command.class, IoClass::Foreground | IoClass::Destage) => {
+                self.replay_again(command)
             }
             Bug::MemberForgotten if write && command.class == IoClass::Foreground => self.pretend(64),
             Bug::ZeroesForgotten if matches!(command.op, DriveOp::WriteZeroes { .. }) => Fate::Pretend,
@@ -223,6 +240,21 @@ impl Planted {
         }
     }
 
+    /// What comes first after the start of a parity set is what the log has. A write over it does not last: what the log
+    /// has comes once more.
+    fn replay_again(&mut self, command: &DriveCommand) -> Fate {
+        let Some(replayed) = &mut self.replayed else { return Fate::Do };
+        let (lba, end) = (command.lba, command.lba + command.len);
+        let mut same = replayed.iter().filter(|(drive, _, _)| *drive == command.drive);
+        if same.any(|(_, from, to)| *from <= lba && end <= *to) {
+            return self.pretend(4);
+        }
+        if replayed.len() < REPLAYED_MAX {
+            replayed.push((command.drive, lba, end));
+        }
+        Fate::Do
+    }
+
     fn metadata(&mut self, drive: &MemoryDrive, lba: DriveLba, bytes: &[u8]) -> Fate {
         let on_disk = superblock_of(drive);
         match self.bug {
@@ -237,7 +269,9 @@ impl Planted {
                     None => Fate::Do,
                 }
             }
-            Bug::FailureUnrecorded | Bug::CleanEarly | Bug::CheckpointAhead => self.superblock(drive, lba, bytes),
+            Bug::FailureUnrecorded | Bug::CleanEarly | Bug::CheckpointAhead | Bug::TornSuperblock => {
+                self.superblock(drive, lba, bytes)
+            }
             _ => Fate::Do,
         }
     }
@@ -255,6 +289,12 @@ impl Planted {
                 });
                 return if seen.count() < slots { Fate::Pretend } else { Fate::Do };
             }
+            Bug::TornSuperblock => match superblock_of(drive) {
+                Some(old) if old.roles.len() == superblock.roles.len() && self.random.chance(1, 4) => {
+                    superblock.roles = old.roles;
+                }
+                _ => return Fate::Do,
+            },
             Bug::CleanEarly => superblock.resync_offset = u64::MAX,
             _ => superblock.set_recovery_offset(None),
         }
@@ -287,8 +327,18 @@ impl Planted {
     }
 
     /// Is a parity job left out? Its outputs stay as they are.
-    pub fn leaves_out(&mut self, kind: JobKind) -> bool {
-        self.bug == Bug::StaleParity && kind == JobKind::Update && self.random.chance(1, 16)
+    pub fn leaves_out(&mut self, kind: JobKind, degraded: bool) -> bool {
+        match (self.bug, kind) {
+            (Bug::StaleParity, JobKind::Update) => self.random.chance(1, 16),
+            (Bug::StaleParityDegraded, JobKind::Update | JobKind::Generate) => degraded && self.random.chance(1, 8),
+            _ => false,
+        }
+    }
+
+    /// Does it matter to the bug whether members are missing?
+    #[must_use]
+    pub fn asks_for_health(&self) -> bool {
+        self.bug == Bug::StaleParityDegraded
     }
 
     /// What the engine is told that a job has found.
@@ -314,8 +364,9 @@ impl Planted {
     }
 
     /// What the driver says that it has found on the devices of a journal.
-    pub fn found_journal(&self, found: &mut FoundJournal) {
+    pub fn found_journal(&mut self, found: &mut FoundJournal) {
         match self.bug {
+            Bug::ReplayTwice => self.replayed = (!found.entries.is_empty()).then(Vec::new),
             Bug::RedoForgotten => {
                 for entry in &mut found.entries {
                     let redo = |record: &JournalRecord| {

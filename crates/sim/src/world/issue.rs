@@ -215,7 +215,9 @@ impl World {
             InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
             InFlight::Job(job, columns, inputs) => {
                 assert_eq!(self.hash_inputs(ticket), inputs, "the inputs of a job changed while it ran: {job:?}");
-                let left_out = self.planted.as_mut().is_some_and(|planted| planted.leaves_out(job.kind));
+                let asks = self.planted.as_ref().is_some_and(Planted::asks_for_health);
+                let degraded = asks && self.is_any_degraded();
+                let left_out = self.planted.as_mut().is_some_and(|planted| planted.leaves_out(job.kind, degraded));
                 let verdict = match job.kind {
                     JobKind::Copy => Verdict::Done,
                     _ if left_out => Verdict::Done,

@@ -113,7 +113,7 @@ impl World {
             let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(0) + 1;
             self.heal_journal(&mut found, (best, mirror), behind, generation);
         }
-        if let Some(planted) = &self.planted {
+        if let Some(planted) = &mut self.planted {
             planted.found_journal(&mut found);
         }
         Ok(found)

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use openraid_core::actions::{Actions, DriveCommand, JobColumn, Notice, ParityJob, Transfer};
-use openraid_core::admin::{AdminCommand, AdminOutcome, AdminReply, ArrayStatus};
+use openraid_core::admin::{AdminCommand, AdminOutcome, AdminReply, ArrayStatus, Health};
 use openraid_core::events::Completion;
 use openraid_core::limits::Limits;
 use openraid_core::Controller;
@@ -316,6 +316,13 @@ impl World {
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
+    }
+
+    /// Does any array lack a member?
+    #[must_use]
+    pub fn is_any_degraded(&self) -> bool {
+        let health = |array| self.status(array).map(|status| status.health);
+        self.controller.arrays().any(|array| health(array) == Some(Health::Degraded))
     }
 
     /// Hand in a command; the answer comes later.

@@ -15,6 +15,8 @@ use crate::fault::verdict::{Excuse, Fault};
 const CLEAN_STEPS: u32 = 40;
 /// A piece of that time.
 const CLEAN_STEP: Nanos = Nanos::from_millis(250);
+/// Events of an assembly that the power may last, where it is to go late.
+const CUT_AFTER_MAX: u64 = 800;
 /// Power cuts in a row while one assembly is tried.
 const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 
@@ -238,7 +240,7 @@ impl Run<'_> {
         loop {
             self.cached = false;
             self.world.boot();
-            let events = again.filter(|_| cuts > 0);
+            let events = again.filter(|_| cuts > 0).map(|events| self.cut_after(events));
             if self.assemble(events)? {
                 break;
             }
@@ -254,6 +256,18 @@ impl Run<'_> {
         self.after()?;
         self.set_policy();
         Ok(())
+    }
+
+    /// After how many events of an assembly the power goes: most have few, and a long log or many rows to be put right
+    /// have hundreds.
+    fn cut_after(&self, events: u64) -> u64 {
+        // Looked at beforehand: what is drawn next stays what it is.
+        let mut late = self.random.clone();
+        if late.chance(1, 6) {
+            late.below(CUT_AFTER_MAX)
+        } else {
+            events
+        }
     }
 
     /// What the journal had needs no resync.
