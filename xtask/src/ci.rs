@@ -65,8 +65,6 @@ fn clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    // Programs first: tests run programs of other packages, which cargo does not build for them.
-    cargo(&["build", "--workspace", "--bins"], &[])?;
     run_tests(&[REQUIRE_PEERS])?;
     cargo(&["test", "--workspace", "--doc"], &[])
 }

@@ -20,7 +20,8 @@ struct Program {
 /// Build all test programs of the workspace and run them, as many at once as there are processors. What each prints comes as
 /// a whole when it has ended. One that fails stops no other one.
 pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
-    let messages = cargo_messages(&["test", "--workspace", "--no-run"])?;
+    // With all programs: tests run those of other packages, which cargo does not build for them.
+    let messages = cargo_messages(&["build", "--workspace", "--bins", "--tests"])?;
     let mut programs = messages.iter().filter_map(program).collect::<Vec<_>>();
     programs.sort_by(|a, b| a.title.cmp(&b.title));
     println!("{} test programs", programs.len());
