@@ -274,7 +274,12 @@ pub const LOGGED_WRITES: u64 = 60;
 ///
 /// # Panics
 /// The array does not take them.
-pub fn write_logged(rig: &mut Rig, places: u64, stamps: u64, sectors: u64, answered: u64) -> String {
+pub fn write_logged(
+    (world, array): (&mut World, ArrayId),
+    (places, stamps): (u64, u64),
+    sectors: u64,
+    answered: u64,
+) -> String {
     use std::fmt::Write as _;
     let (mut random, mut log) = (Random::new(places), String::new());
     for generation in 1..=LOGGED_WRITES {
@@ -284,11 +289,11 @@ pub fn write_logged(rig: &mut Rig, places: u64, stamps: u64, sectors: u64, answe
         stamp::stamp(&mut bytes, stamps, lba, generation);
         writeln!(log, "I {lba} {len} {generation}").expect("a string takes it");
         if generation <= answered {
-            rig.world.write(rig.array, lba * 512, &bytes).expect("the array takes writes");
+            world.write(array, lba * 512, &bytes).expect("the array takes writes");
             writeln!(log, "A {lba} {len} {generation}").expect("a string takes it");
         } else {
             let kind = RequestKind::Write { fua: false };
-            let _ = rig.world.try_submit(rig.array, kind, lba * 512, len * 512, bytes);
+            let _ = world.try_submit(array, kind, lba * 512, len * 512, bytes);
         }
     }
     log

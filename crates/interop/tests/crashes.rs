@@ -100,7 +100,7 @@ fn killed_engine(shape: Shape, bitmap: bool, key: &str, folder: &Folder) -> (Vec
     stamp_array(&mut rig.world, rig.array, SEED);
     rig.world.run_until_idle();
     let sectors = rig.session.capacity() / 512;
-    let log = write_logged(&mut rig, SEED, SEED, sectors, 40);
+    let log = write_logged((&mut rig.world, rig.array), (SEED, SEED), sectors, 40);
     for _ in 0..25 {
         rig.world.step();
     }

@@ -5,9 +5,11 @@ use openraid_core::admin::Health;
 use openraid_interop::{dump_all, machine, stamp_array, verified, write_logged, Folder, LOGGED_WRITES};
 use openraid_oracle::stamp::WriteLog;
 use openraid_oracle::{answer, Guest};
+use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::Members;
-use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{Nanos, Sectors};
+use openraid_sim::rig::BEFORE_DATA;
+use openraid_sim::{Rig, RigOptions, Shape, World};
+use openraid_units::{ArrayId, Nanos, Sectors};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ const MEMBER_BYTES: u64 = 8 << 20;
 const WRITTEN_BYTES: u64 = 1 << 20;
 const LOG_LINES: usize = 200;
 const SEED: u64 = 21;
+const LEGS: u64 = 2;
 
 /// The engine is killed in the middle of writes of up to 32 KiB, after so many steps of the last ones; with
 /// `u32::MAX` when the last of them was answered.
@@ -26,7 +29,7 @@ fn killed_engine(seed: u64, steps: u32, key: &str, folder: &Folder) -> (Vec<Path
     stamp_array(&mut rig.world, rig.array, SEED);
     let sectors = (rig.session.capacity() / 512).min(1024);
     let answered = if steps == u32::MAX { LOGGED_WRITES } else { 40 };
-    let log = write_logged(&mut rig, seed, SEED, sectors, answered);
+    let log = write_logged((&mut rig.world, rig.array), (seed, SEED), sectors, answered);
     for _ in 0..if steps == u32::MAX { 0 } else { steps } {
         rig.world.step();
     }
@@ -48,8 +51,10 @@ fn md_puts_right_what_the_engine_was_writing() {
             std::fs::write(&log_path, log).expect("there is room for the log");
             let there = paths.iter().enumerate().filter(|(slot, _)| Some(*slot) != missing);
             let devices: Vec<String> = there.map(|(_, path)| guest.image(path)).collect();
+            // What an administrator tries next must do no harm either.
+            let force = if number == 1 { "--force " } else { "" };
             guest.script(&format!(
-                "assemble {key} {}\nif assembled {key}; then settle {key}; stamp {key} verify {} {SEED}",
+                "assemble {key} {force}{}\nif assembled {key}; then settle {key}; stamp {key} verify {} {SEED}",
                 devices.join(" "),
                 log_path.display()
             ));
@@ -69,6 +74,65 @@ fn md_puts_right_what_the_engine_was_writing() {
         if missing.is_none() {
             assert_eq!(value(format!("{key}.mismatch_cnt")), "0", "{key}");
         }
+    }
+}
+
+/// The legs of an array, of which hosts see the stripe over them, are killed in the middle of writes; with one member of
+/// each leg missing where that is asked for.
+fn script_legs(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
+    let shape = Shape::raid5(3, Sectors::kib(16));
+    let options = |leg: u64| RigOptions { ppl: true, ..RigOptions::new(SEED * 100 + leg) };
+    let mut world = World::new(options(0).world);
+    let legs: Vec<ArrayId> = (0..LEGS)
+        .map(|leg| {
+            // Room for the log, too.
+            let capacity = BEFORE_DATA + shape.member_data(0) + Sectors::mib(1);
+            let drives: Vec<_> = (0..shape.members).map(|_| world.add_drive(DriveSpec::new(capacity))).collect();
+            world.create(&shape, &drives, &options(leg))
+        })
+        .collect();
+    world.run_until_idle();
+    let array = world.create_nested(&legs, Sectors::kib(16), SEED);
+    stamp_array(&mut world, array, SEED);
+    world.run_until_idle();
+    let log = write_logged((&mut world, array), (SEED, SEED), 1024, 40);
+    (0..110).for_each(|_| assert!(world.step()));
+    world.kill();
+    let log_path = folder.image(key, 99);
+    std::fs::write(&log_path, log).expect("there is room for the log");
+    let paths = dump_all(&world, key, folder);
+    for (leg, members) in paths.chunks(usize::from(shape.members)).enumerate() {
+        let there = &members[usize::from(missing)..];
+        let devices: Vec<String> = there.iter().map(|path| guest.image(path)).collect();
+        guest.script(&format!("assemble {key}leg{leg} {}", devices.join(" ")));
+    }
+    let over: Vec<String> = (0..LEGS).map(|leg| format!("${{md[{key}leg{leg}]:-}}")).collect();
+    guest.script(&format!(
+        "assemble {key} {}\nif assembled {key}; then stamp {key} verify {} {SEED}; stop {key}; fi",
+        over.join(" "),
+        log_path.display()
+    ));
+    for leg in 0..LEGS {
+        let check = if missing { String::new() } else { format!("settle {key}leg{leg}; check {key}leg{leg};") };
+        guest.script(&format!("if assembled {key}leg{leg}; then {check} stop {key}leg{leg}; fi"));
+    }
+}
+
+#[test]
+fn md_puts_right_the_legs_of_what_the_engine_was_writing() {
+    let folder = Folder::new("ppl-legs-killed");
+    let mut guest = Guest::new();
+    for (key, missing) in [("whole", false), ("short", true)] {
+        script_legs(&mut guest, &folder, key, missing);
+    }
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    let value = |key: String| output.text(&key);
+    for key in ["whole", "short"] {
+        assert_eq!(value(format!("{key}.assembled")), "yes", "{key}: {:?}", output.values);
+        assert_eq!(value(format!("{key}.stamp")), "good", "{key}");
+    }
+    for leg in 0..LEGS {
+        assert_eq!(value(format!("wholeleg{leg}.mismatch_cnt")), "0", "leg {leg}");
     }
 }
 

@@ -86,7 +86,7 @@ bugs! {
     /// The failure of a member is not written down.
     FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
     /// Superblocks of which a part is old are taken for whole.
-    TornSuperblock = "torn-superblock", "one superblock in four has the roles of the one before it, and is taken for whole", 50;
+    TornSuperblock = "torn-superblock", "one superblock in two has the roles of the one before it, and is taken for whole", 200;
     /// The clean mark is on disk all the time.
     CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
     /// A rebuild writes to the wrong place.
@@ -290,7 +290,7 @@ impl Planted {
                 return if seen.count() < slots { Fate::Pretend } else { Fate::Do };
             }
             Bug::TornSuperblock => match superblock_of(drive) {
-                Some(old) if old.roles.len() == superblock.roles.len() && self.random.chance(1, 4) => {
+                Some(old) if old.roles.len() == superblock.roles.len() && self.random.chance(1, 2) => {
                     superblock.roles = old.roles;
                 }
                 _ => return Fate::Do,
