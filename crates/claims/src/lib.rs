@@ -35,7 +35,7 @@ pub use run::{run, RunOptions};
 pub use simulated::Simulated;
 pub use store::{Store, StoreError};
 pub use subject::{Level, NamedDrive, Subject, SubjectError};
-pub use workload::{Method, Scheme, Workload};
+pub use workload::{Method, Workload};
 
 /// The claims that come with the project: what five published reviews found.
 pub const REVIEWS: &str = include_str!("../../../models/validation/claims.json");

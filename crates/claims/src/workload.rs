@@ -5,6 +5,7 @@
 
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::subject::clip;
+use openraid_lab::metrics::Scheme;
 use serde_json::{Map, Value};
 
 /// How a claim's values are measured.
@@ -125,52 +126,6 @@ pub enum Direction {
     Write,
 }
 
-/// How a rating is made of a pattern's results.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Scheme {
-    /// The mean over all depths.
-    R1,
-    /// Depth d counts 1/d, to 16.
-    R2,
-    /// Depth d counts 1/d, to 32.
-    R3,
-    /// Weights by pattern: short queues weigh more.
-    R4,
-    /// The mean of the depths 16, 64 and 256.
-    R5,
-}
-
-impl Scheme {
-    /// The scheme of a workload's `rating_scheme`; a text that names a weight by depth without a formula means R4,
-    /// the published formula of that kind.
-    #[must_use]
-    pub fn of(text: &str) -> Option<Self> {
-        let number = text.split_whitespace().next().unwrap_or_default();
-        match number {
-            "R1" => Some(Self::R1),
-            "R2" => Some(Self::R2),
-            "R3" => Some(Self::R3),
-            "R4" => Some(Self::R4),
-            "R5" => Some(Self::R5),
-            _ if text.contains("weighted") => Some(Self::R4),
-            _ if text.contains("mean") => Some(Self::R1),
-            _ => None,
-        }
-    }
-
-    /// R1 to R5.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::R1 => "R1",
-            Self::R2 => "R2",
-            Self::R3 => "R3",
-            Self::R4 => "R4",
-            Self::R5 => "R5",
-        }
-    }
-}
-
 /// A claim's workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
@@ -210,7 +165,7 @@ impl Workload {
             // A value that the axis does not take is prose, and no default.
             let _ = defaults.set(axis, value);
         }
-        let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::of);
+        let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::from_words);
         let step = fields.get("step_s").and_then(|value| single(Axis::Secs, value));
         let step_s = step.and_then(|step| {
             let mut seconds = Axes::new();
@@ -265,7 +220,7 @@ pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
     let unknown = fields.keys().filter(|name| !known(name));
     let mut odd: Vec<String> = unknown.map(|name| format!("{}' is not known and does nothing", clip(name))).collect();
     if let Some(text) = fields.get("rating_scheme").filter(|value| !value.is_null()) {
-        if text.as_str().and_then(Scheme::of).is_none() {
+        if text.as_str().and_then(Scheme::from_words).is_none() {
             let text = clip(&text.to_string());
             odd.push(format!(
                 "rating_scheme': {text} is none of R1 to R5; ratings are made as the pattern's usually are"
@@ -367,21 +322,6 @@ mod tests {
         }
         assert_eq!(told.len(), 5);
         assert_eq!(of(json!({"pattern": "sequential", "step_s": 60})).step_s, Some(60.0));
-    }
-
-    #[test]
-    fn ratings_follow_the_words_of_the_workload() {
-        for (text, scheme) in [
-            ("R1 mean", Some(Scheme::R1)),
-            ("R2 (to queue 16)", Some(Scheme::R2)),
-            ("R3 (to queue 32)", Some(Scheme::R3)),
-            ("R5", Some(Scheme::R5)),
-            ("depth-weighted (formula not printed)", Some(Scheme::R4)),
-            ("mean", Some(Scheme::R1)),
-            ("something", None),
-        ] {
-            assert_eq!(Scheme::of(text), scheme, "{text}");
-        }
     }
 
     #[test]

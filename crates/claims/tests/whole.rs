@@ -64,8 +64,12 @@ const CHECKS: &[(&str, &str, &str)] = &[
 ];
 
 fn claim(system: &str, pattern: &str, check: &str) -> Claim {
+    claim_of(system, &serde_json::json!({"pattern": pattern}), check)
+}
+
+fn claim_of(system: &str, workload: &serde_json::Value, check: &str) -> Claim {
     let text = serde_json::json!([{
-        "id": "t", "system": system, "check": check, "tolerance": 0.1, "workload": {"pattern": pattern},
+        "id": "t", "system": system, "check": check, "tolerance": 0.1, "workload": workload,
     }]);
     read(&text.to_string()).expect("a claim").claims.remove(0)
 }
@@ -112,6 +116,64 @@ fn what_is_not_measured_is_not_answered_with_something_else() {
         let outcome = evaluate(&claim("9650se", pattern, check), &laboratory);
         assert_eq!(outcome.verdict, Verdict::NotApplicable, "{check}: {}", outcome.reason);
         assert!(outcome.reason.contains(words), "{check}: {}", outcome.reason);
+    }
+}
+
+#[test]
+fn ratings_are_the_formulas_of_the_documentation() {
+    let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
+    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    // Of an array's figures at depths, and of the single drive's at the same: by hand from docs/lab-methods.md.
+    let sum = |terms: &[(u32, u32)]| {
+        let terms = terms.iter().map(|(depth, by)| format!("iops(raid0x2, qd={depth}) / {by}"));
+        terms.collect::<Vec<_>>().join(" + ")
+    };
+    let to_16 = [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16)];
+    let to_32 = [&to_16[..], &[(32, 32)]].concat();
+    let work = [(1, 1), (2, 1), (4, 2), (8, 3), (16, 4)];
+    let index = |cache: &str| {
+        let one = |depth| format!("iops(raid0x2, qd={depth}{cache}) / iops(single, qd={depth}{cache})");
+        format!("({} + {} + {}) / 3", one(16), one(64), one(256))
+    };
+    for (pattern, scheme, array, expected) in [
+        ("workstation", "R1", "raid0x2", "mean([iops(raid0x2, qd=q) for q in QDW])".to_owned()),
+        ("file-server", "R2(mean)", "raid0x2", sum(&to_16)),
+        ("file-server", "R3, to 32", "raid0x2", sum(&to_32)),
+        ("file-server", "R4", "raid0x2", sum(&[(1, 1), (4, 2), (16, 4), (64, 6), (256, 8)])),
+        ("web-server", "depth-weighted", "raid0x2", sum(&[(1, 1), (4, 1), (16, 2), (64, 4), (256, 6)])),
+        ("workstation", "R4", "raid0x2", sum(&work)),
+        ("file-server", "R5", "raid0x2", index("")),
+        ("file-server", "R5", "raid0x2, cache='wt'", index(", cache='wt'")),
+        ("file-server", "R5", "single", "1".to_owned()),
+    ] {
+        let workload = serde_json::json!({"pattern": pattern, "rating_scheme": scheme});
+        let check = format!("approx(rating({array}), {expected}, 0.000001) and rating({array}) > 0");
+        let outcome = evaluate(&claim_of("9650se", &workload, &check), &laboratory);
+        assert_eq!(outcome.verdict, Verdict::Pass, "{scheme}: {check}: {} {:?}", outcome.reason, outcome.measured);
+    }
+    // The single drive that an array with a slow member is held against is a sound one.
+    let workload = serde_json::json!({"pattern": "file-server", "rating_scheme": "R5"});
+    for check in ["rating(raid0x2, slow=1) < rating(raid0x2)", "within(rating('jbodx2', member=1), 0.5, 2)"] {
+        let outcome = evaluate(&claim_of("9650se", &workload, check), &laboratory);
+        assert_eq!(outcome.verdict, Verdict::Pass, "{check}: {} {:?}", outcome.reason, outcome.measured);
+    }
+}
+
+#[test]
+fn what_a_workload_says_beside_what_its_method_takes_stops_no_check() {
+    let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
+    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    for (workload, check) in [
+        (serde_json::json!({"pattern": "winbench99-transfer-graph", "block": 65536}), "lin(single) > 0"),
+        (serde_json::json!({"pattern": "winbench99", "qd": 1}), "score(single, app='winmark99') > 0"),
+        (
+            serde_json::json!({"pattern": "fc-test", "workers": 1, "zone": "full", "duration_s": 60}),
+            "fct(single, op='read', set='iso') > 0",
+        ),
+        (serde_json::json!({"pattern": "database", "users": 1, "op": "create", "app": "business"}), "iops(single) > 0"),
+    ] {
+        let outcome = evaluate(&claim_of("9650se", &workload, check), &laboratory);
+        assert_eq!(outcome.verdict, Verdict::Pass, "{workload}: {}", outcome.reason);
     }
 }
 

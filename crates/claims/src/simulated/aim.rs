@@ -2,7 +2,8 @@
 //!
 //! A metric that has a method of its own (FC-Test, transfer graph, applications, latency) or a check that names another
 //! pattern does not take block size, depth, direction and clients from the claim's workload: they belong to the
-//! claim's own pattern. It must never take an axis that a check gives for anything else than it says.
+//! claim's own pattern. Of its own pattern, too, a claim takes only what that has a use for: the rest describes the test.
+//! It must never take an axis that a check gives for anything else than it says, nor pass one over.
 
 use crate::axes::{Axes, Axis};
 use crate::language::names::{RND, SEQ};
@@ -81,29 +82,8 @@ impl Aim {
         }
         meaningless(call, method)?;
         let (given, part) = part(call, method);
-        let mut defaults = call.workload.defaults.clone();
-        if method != call.workload.method {
-            defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
-        }
-        // The file system is how the target was formatted: it stays where files are worked on, whatever is done to them.
-        if !matches!(method, Method::FcTest | Method::Applications) {
-            defaults = defaults.without(Axis::Fs);
-        }
-        // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
-        if given.has(Axis::Op) || direction.is_some() {
-            defaults = defaults.without(Axis::Rd);
-        }
-        if given.has(Axis::Rd) || direction.is_some() {
-            defaults = defaults.without(Axis::Op);
-        }
-        if given.has(Axis::Qd) || given.has(Axis::Oio) {
-            defaults = defaults.without(Axis::Qd).without(Axis::Oio);
-        }
-        if call.metric == Metric::M4 {
-            // Whatever the workload's blocks are.
-            defaults = defaults.number(Axis::Bs, M4_BLOCK);
-        }
         let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
+        let defaults = defaults(call, method, &pattern(method, latency), direction, &given);
         let mut aim = Self { method, latency, axes: given.or(&defaults), part, given };
         aim.habits(direction);
         // What a load costs the processor is told where the load is as large as the method makes it.
@@ -127,18 +107,6 @@ impl Aim {
         };
         if let Some(read) = read {
             self.set(Axis::Rd, read);
-        }
-        let mix = matches!(self.method, Method::FileServer | Method::WebServer | Method::Workstation);
-        if mix {
-            // The mixes have their own; what the workload says of them describes them.
-            for axis in [Axis::Bs, Axis::Rd, Axis::Op] {
-                if !self.given.has(axis) {
-                    self.axes = self.axes.clone().without(axis);
-                }
-            }
-        }
-        if self.method != Method::MultiThreaded && !self.given.has(Axis::Th) {
-            self.axes = self.axes.clone().without(Axis::Th);
         }
     }
 
@@ -166,6 +134,14 @@ impl Aim {
         self
     }
 
+    /// The same without what says which member of an array is looked at, or is slow: for the single drive that an array
+    /// is compared with.
+    #[must_use]
+    pub fn of_regular_drive(mut self) -> Self {
+        self.axes = self.axes.without(Axis::Member).without(Axis::Slow);
+        self
+    }
+
     /// Every aim among which a peak is looked for: the block sizes of the method; of RST methods, which have one block
     /// size, the depths.
     pub fn peak_aims(&self, rst_depths: &[u64]) -> Vec<Self> {
@@ -187,24 +163,7 @@ impl Aim {
 
     /// The laboratory's name of the method.
     pub const fn pattern(&self) -> Pattern {
-        if self.latency {
-            return Pattern::Latency;
-        }
-        match self.method {
-            Method::Static | Method::Database => Pattern::Database,
-            Method::Sequential => Pattern::Sequential,
-            Method::RandomRead | Method::RandomWrite => Pattern::Random,
-            Method::ResponseTime => Pattern::ResponseTime,
-            Method::MultiThreaded => Pattern::MultiThreaded,
-            Method::FileServer => Pattern::FileServer,
-            Method::WebServer => Pattern::WebServer,
-            Method::Workstation => Pattern::Workstation,
-            Method::FcTest => Pattern::FcTest,
-            Method::TransferGraph => Pattern::TransferGraph,
-            Method::Applications => Pattern::Application,
-            Method::RstSequential => Pattern::SsdSequential,
-            Method::RstRandom => Pattern::SsdRandom,
-        }
+        pattern(self.method, self.latency)
     }
 
     /// The axes as the laboratory takes them.
@@ -255,11 +214,6 @@ impl Aim {
         if self.method == Method::FcTest {
             let word = if op == Some("write") { Some("create") } else { op };
             cell.step = word.and_then(cell::FileStep::from_word);
-            // What the workload says of blocks and depth is said of another test.
-            let own = |axis: Axis| self.given.has(axis);
-            cell.bs = cell.bs.filter(|_| own(Axis::Bs));
-            cell.rd = cell.rd.filter(|_| own(Axis::Rd));
-            cell.qd = cell.qd.filter(|_| own(Axis::Qd));
             return Ok(());
         }
         match op {
@@ -300,6 +254,81 @@ impl Aim {
         let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.name()));
         read(word).map(Some).ok_or_else(unknown)
     }
+}
+
+/// The laboratory's name of a method. The latency method is the RST load, every request looked at.
+const fn pattern(method: Method, latency: bool) -> Pattern {
+    if latency {
+        return Pattern::Latency;
+    }
+    match method {
+        Method::Static | Method::Database => Pattern::Database,
+        Method::Sequential => Pattern::Sequential,
+        Method::RandomRead | Method::RandomWrite => Pattern::Random,
+        Method::ResponseTime => Pattern::ResponseTime,
+        Method::MultiThreaded => Pattern::MultiThreaded,
+        Method::FileServer => Pattern::FileServer,
+        Method::WebServer => Pattern::WebServer,
+        Method::Workstation => Pattern::Workstation,
+        Method::FcTest => Pattern::FcTest,
+        Method::TransferGraph => Pattern::TransferGraph,
+        Method::Applications => Pattern::Application,
+        Method::RstSequential => Pattern::SsdSequential,
+        Method::RstRandom => Pattern::SsdRandom,
+    }
+}
+
+/// What the workload gives to a method, beside the axes that the check gives and a direction that its pattern carries.
+fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Direction>, given: &Axes) -> Axes {
+    let mut defaults = call.workload.defaults.clone();
+    if method != call.workload.method {
+        defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
+    }
+    defaults = useful(defaults, method, pattern);
+    // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
+    if given.has(Axis::Op) || way.is_some() {
+        defaults = defaults.without(Axis::Rd);
+    }
+    if given.has(Axis::Rd) || way.is_some() {
+        defaults = defaults.without(Axis::Op);
+    }
+    if given.has(Axis::Qd) || given.has(Axis::Oio) {
+        defaults = defaults.without(Axis::Qd).without(Axis::Oio);
+    }
+    // Each client is a worker: one number of them is enough, and the method's own name for it comes first.
+    if given.has(Axis::Th) || (defaults.has(Axis::Th) && !given.has(Axis::Workers)) {
+        defaults = defaults.without(Axis::Workers);
+    } else if given.has(Axis::Workers) {
+        defaults = defaults.without(Axis::Th);
+    }
+    if call.metric == Metric::M4 {
+        // Whatever the workload's blocks are.
+        defaults = defaults.number(Axis::Bs, M4_BLOCK);
+    }
+    defaults
+}
+
+/// Of a workload's values those that its method has a use for: the others describe the test, and the laboratory refuses
+/// what means nothing to a pattern.
+fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
+    let files = matches!(method, Method::FcTest | Method::Applications);
+    let taken = cell::load_axes(pattern);
+    let unused = |axis: &Axis| match axis {
+        // The file system is how the target was formatted: it stays where files are worked on, whatever is done to them.
+        Axis::Fs => !files,
+        Axis::Set => method != Method::FcTest,
+        Axis::App => method != Method::Applications,
+        // A sequential load of one client is what `streams` says of it.
+        Axis::Th => method != Method::MultiThreaded,
+        // Steps of FC-Test are no directions.
+        Axis::Op if method != Method::FcTest => {
+            let direction = defaults.text(Axis::Op).and_then(cell::Direction::from_word);
+            direction.is_none() || !taken.contains(&Axis::Op.name())
+        }
+        axis => !taken.contains(&axis.name()),
+    };
+    let unused: Vec<Axis> = OF_A_PATTERN.into_iter().chain([Axis::Fs]).filter(unused).collect();
+    unused.into_iter().fold(defaults, Axes::without)
 }
 
 /// The check's axes without a direction that picks requests of a load that reads and writes, and that direction.
@@ -377,7 +406,8 @@ fn percent(factor: f64) -> u32 {
 mod tests {
     use super::*;
     use crate::subject::Level;
-    use crate::workload::Workload;
+    use crate::workload::{Workload, METHOD_NAMES};
+    use openraid_lab::cell::CellSpec;
     use serde_json::json;
 
     fn call(metric: Metric, workload: serde_json::Value, axes: Axes) -> MetricCall {
@@ -443,6 +473,51 @@ mod tests {
         let still = json!({"pattern": "static-property"});
         assert!(Aim::of(&call(Metric::Iops, still.clone(), Axes::new())).is_err());
         assert!(Aim::of(&call(Metric::Capacity, still, Axes::new())).is_ok());
+    }
+
+    #[test]
+    fn what_a_claims_own_method_has_no_use_for_describes_the_test_and_is_no_axis() {
+        let all = json!({
+            "block": 65536, "op": "read", "read_pct": 100, "streams": 3, "workers": 3, "users": 2, "duration_s": 60,
+            "warm_s": 5, "zone": "full", "set": "iso", "fs": "ntfs", "app": "business", "cache": "wb", "cache_mib": 64,
+            "cycle": 1, "rep": 2,
+        });
+        let metric = |method| match method {
+            Method::FcTest => Metric::Fct,
+            Method::TransferGraph => Metric::Lin,
+            Method::Applications => Metric::Score,
+            _ => Metric::Iops,
+        };
+        for name in METHOD_NAMES.into_iter().filter(|name| *name != "static-property") {
+            for (depth, op) in [("qd", "read"), ("oio", "copy_same")] {
+                let mut load = all.clone();
+                (load["pattern"], load[depth], load["op"]) = (json!(name), json!(4), json!(op));
+                let metric = metric(Method::of(name).expect("a method"));
+                // As score does with a total, which is of several applications.
+                let call = call(metric, load, Axes::new());
+                let aim = Aim::of(&call).expect(name).word(Axis::App, "winmark99");
+                let subject = "raid5x4".parse().expect("an array");
+                let spec = CellSpec::new("3ware-9650se", subject, aim.pattern()).with(aim.cell_axes().expect(name));
+                spec.check().unwrap_or_else(|error| panic!("{name}, {depth}: {error}"));
+                // What is of the machine stays, whatever the method.
+                assert_eq!((spec.axes.cache_mib, spec.axes.rep), (Some(64), Some(2)), "{name}");
+            }
+        }
+        // What the check gives is not passed over: the laboratory says that it means nothing.
+        let graph = json!({"pattern": "winbench99-transfer-graph", "block": 65536});
+        let (pattern, axes) = aim(Metric::Lin, graph, Axes::new().number(Axis::Bs, 512));
+        assert_eq!(axes.bs, Some(512));
+        let spec = CellSpec::new("3ware-9650se", "single".parse().expect("one"), pattern).with(axes);
+        assert!(spec.check().is_err());
+        // One number of clients: the check's, else that of the method's own name.
+        let load = json!({"pattern": "multithreaded", "streams": 3, "workers": 2});
+        let clients = |axes: Axes| {
+            let (_, axes) = aim(Metric::Mbps, load.clone(), axes);
+            (axes.th, axes.workers)
+        };
+        assert_eq!(clients(Axes::new()), (Some(3), None));
+        assert_eq!(clients(Axes::new().number(Axis::Th, 4)), (Some(4), None));
+        assert_eq!(clients(Axes::new().number(Axis::Workers, 2)), (None, Some(2)));
     }
 
     #[test]

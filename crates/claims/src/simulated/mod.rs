@@ -15,13 +15,14 @@ use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Tar
 use crate::pure::{self, Manner};
 use crate::store::Store;
 use crate::subject::{Level, Subject};
-use crate::workload::{Direction, Method, Scheme};
+use crate::workload::{Direction, Method};
 use aim::Aim;
 use openraid_lab::cell::{self, CellSpec, Effort, Pattern};
-use openraid_lab::metrics as lab;
+use openraid_lab::metrics::Scheme;
 use openraid_lab::target::{SimTarget, Target as _};
 use openraid_models::{ArrayLevel, ControllerKind, ControllerProfile, Library};
 use reading::Reading;
+use std::collections::BTreeMap;
 
 /// The laboratory of claims.
 pub struct Simulated {
@@ -136,20 +137,23 @@ impl Simulated {
             Method::Workstation => Scheme::R2,
             _ => Scheme::R1,
         });
-        let scheme = match scheme {
-            Scheme::R1 => lab::Scheme::R1,
-            Scheme::R2 => lab::Scheme::R2,
-            Scheme::R3 => lab::Scheme::R3,
-            Scheme::R4 => lab::Scheme::R4,
-            Scheme::R5 => lab::Scheme::R5,
+        let depths = scheme.depths(&pattern);
+        let over_depths = |call: &MetricCall, aim: &Aim| {
+            let at = |depth: &u32| {
+                let at = aim.clone().at(Axis::Qd, u64::from(*depth));
+                Ok((*depth, self.figure(call, &at, Figure::Iops)?))
+            };
+            depths.iter().map(at).collect::<Result<BTreeMap<u32, f64>, NotApplicable>>()
         };
-        let mut measured = Vec::new();
-        for depth in scheme.depths(&pattern) {
-            let at = aim.clone().at(Axis::Qd, u64::from(depth));
-            measured.push((depth, self.figure(call, &at, Figure::Iops)?));
-        }
-        let iops = |depth: u32| measured.iter().find(|(known, _)| *known == depth).map(|(_, iops)| *iops);
-        scheme.rate(&pattern, iops).map_err(|error| NotApplicable::new(error.to_string()))
+        let measured = over_depths(call, aim)?;
+        let single = if scheme.is_index() {
+            let call = MetricCall { target: Target::Subject(Subject::Single), ..call.clone() };
+            over_depths(&call, &aim.clone().of_regular_drive())?
+        } else {
+            BTreeMap::new()
+        };
+        let rating = scheme.rate(&pattern, |depth| measured.get(&depth).copied(), |depth| single.get(&depth).copied());
+        rating.map_err(|error| NotApplicable::new(error.to_string()))
     }
 
     /// The score of an application, or of one of the suite's two totals: Business is the office program's own trace,

@@ -26,3 +26,4 @@ pub use run::{drive_state, machine_spec, run_cell, run_cell_with, run_trace};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{members_max, Level, Subject, SubjectError};
+pub use taken::load_axes;

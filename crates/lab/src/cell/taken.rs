@@ -10,9 +10,9 @@ use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Subject;
 
-/// The axes of the load that a pattern takes.
+/// The axes of the load that a pattern takes, by the names that errors have for them.
 #[must_use]
-const fn of_pattern(pattern: &Pattern) -> &'static [&'static str] {
+pub const fn load_axes(pattern: &Pattern) -> &'static [&'static str] {
     match pattern {
         Pattern::Database
         | Pattern::Random
@@ -55,7 +55,7 @@ fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
 /// Does every axis that is given mean something, and none the contrary of another?
 pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
     let (axes, pattern) = (&cell.axes, &cell.pattern);
-    let taken = of_pattern(pattern);
+    let taken = load_axes(pattern);
     // What the transfer graph does anyway may be said.
     let said = |axis: &str| {
         *pattern == Pattern::TransferGraph

@@ -17,8 +17,7 @@ pub enum Scheme {
     R3,
     /// Weights of their own for file, web and workstation loads.
     R4,
-    /// An index: the mean of depths 16, 64 and 256, each by what the single drive makes there. Without such a measure it is
-    /// the mean of the figures themselves.
+    /// An index: the mean of depths 16, 64 and 256, each by what the single drive makes there.
     R5,
 }
 
@@ -29,11 +28,15 @@ pub struct RatingError {
     pub scheme: Scheme,
     /// Which depth.
     pub depth: u32,
+    /// It is the single drive's that is missing.
+    pub of_single: bool,
 }
 
 impl fmt::Display for RatingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rating {:?} needs depth {}, which was not measured; measure it too", self.scheme, self.depth)
+        let (scheme, depth) = (self.scheme.name(), self.depth);
+        let whose = if self.of_single { "the single drive at " } else { "" };
+        write!(f, "rating {scheme} needs {whose}depth {depth}, which was not measured; measure it too")
     }
 }
 
@@ -53,19 +56,41 @@ impl Scheme {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5];
 
-    /// The scheme that a text names: its first word is `R1` to `R5`; "depth-weighted" without a number is R4, whose
-    /// weights are printed by the same authors; everything else is not known.
+    /// The scheme that a text names: its first word, up to what is neither letter nor digit nor hyphen, is `R1` to `R5`.
+    /// A text that names a weight by depth without a formula means R4, the published formula of that kind, and a mean R1.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
-        let first = text.split([' ', '(']).next().unwrap_or_default();
-        match first {
-            "R1" | "mean" => Some(Self::R1),
-            "R2" => Some(Self::R2),
-            "R3" => Some(Self::R3),
-            "R4" | "depth-weighted" => Some(Self::R4),
-            "R5" => Some(Self::R5),
+        let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let first = text.trim_start().split(|c| !part(c)).next().unwrap_or_default();
+        if let Some(named) = Self::ALL.into_iter().find(|scheme| scheme.name() == first) {
+            return Some(named);
+        }
+        let numbered = first.strip_prefix('R').is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+        match text {
+            // One that is not known, whatever is said of it.
+            _ if numbered => None,
+            _ if text.contains("weighted") => Some(Self::R4),
+            _ if text.contains("mean") => Some(Self::R1),
             _ => None,
         }
+    }
+
+    /// `R1` to `R5`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::R1 => "R1",
+            Self::R2 => "R2",
+            Self::R3 => "R3",
+            Self::R4 => "R4",
+            Self::R5 => "R5",
+        }
+    }
+
+    /// Does each depth count by what the single drive makes of it?
+    #[must_use]
+    pub const fn is_index(self) -> bool {
+        matches!(self, Self::R5)
     }
 
     fn terms(self, pattern: &Pattern) -> Option<Terms> {
@@ -106,12 +131,25 @@ impl Scheme {
         terms.join(" + ")
     }
 
-    /// The figure, from the requests each second at a depth.
+    /// The figure, from the requests each second at a depth, and of an index from those of the single drive, which no
+    /// other formula asks for.
     ///
     /// # Errors
-    /// A depth is not there.
-    pub fn rate(self, pattern: &Pattern, iops: impl Fn(u32) -> Option<f64>) -> Result<f64, RatingError> {
-        let at = |depth: u32| iops(depth).ok_or(RatingError { scheme: self, depth });
+    /// A depth is not there, or the single drive made nothing of it.
+    pub fn rate(
+        self,
+        pattern: &Pattern,
+        iops: impl Fn(u32) -> Option<f64>,
+        single: impl Fn(u32) -> Option<f64>,
+    ) -> Result<f64, RatingError> {
+        let at = |depth: u32| {
+            let missing = |of_single| RatingError { scheme: self, depth, of_single };
+            let own = iops(depth).ok_or(missing(false))?;
+            if !self.is_index() {
+                return Ok(own);
+            }
+            Ok(own / single(depth).filter(|one| *one > 0.0).ok_or(missing(true))?)
+        };
         match self.terms(pattern) {
             Some(terms) => terms.iter().map(|(depth, divisor)| Ok(at(*depth)? / divisor)).sum(),
             None => {
@@ -131,14 +169,17 @@ mod tests {
     fn ratings_are_their_printed_formulas() {
         // With qN = N each term of R2 is 1; the others follow by hand.
         let linear = |depth: u32| Some(f64::from(depth));
+        let none = |_| None;
         let file = Pattern::FileServer;
-        assert_eq!(Scheme::R1.rate(&file, linear).unwrap(), 511.0 / 9.0);
-        assert_eq!(Scheme::R2.rate(&file, linear), Ok(5.0));
-        assert_eq!(Scheme::R3.rate(&file, linear), Ok(6.0));
-        assert_eq!(Scheme::R4.rate(&file, linear).unwrap(), 1.0 + 2.0 + 4.0 + 64.0 / 6.0 + 32.0);
-        assert_eq!(Scheme::R4.rate(&Pattern::WebServer, linear).unwrap(), 1.0 + 4.0 + 8.0 + 16.0 + 256.0 / 6.0);
-        assert_eq!(Scheme::R4.rate(&Pattern::Workstation, linear).unwrap(), 1.0 + 2.0 + 2.0 + 8.0 / 3.0 + 4.0);
-        assert_eq!(Scheme::R5.rate(&file, linear), Ok(112.0));
+        assert_eq!(Scheme::R1.rate(&file, linear, none).unwrap(), 511.0 / 9.0);
+        assert_eq!(Scheme::R2.rate(&file, linear, none), Ok(5.0));
+        assert_eq!(Scheme::R3.rate(&file, linear, none), Ok(6.0));
+        assert_eq!(Scheme::R4.rate(&file, linear, none).unwrap(), 1.0 + 2.0 + 4.0 + 64.0 / 6.0 + 32.0);
+        assert_eq!(Scheme::R4.rate(&Pattern::WebServer, linear, none).unwrap(), 1.0 + 4.0 + 8.0 + 16.0 + 256.0 / 6.0);
+        assert_eq!(Scheme::R4.rate(&Pattern::Workstation, linear, none).unwrap(), 1.0 + 2.0 + 2.0 + 8.0 / 3.0 + 4.0);
+        // An index is of the single drive, which makes 8 everywhere here: the mean of 2, 8 and 32.
+        assert_eq!(Scheme::R5.rate(&file, linear, |_| Some(8.0)), Ok(14.0));
+        assert_eq!(Scheme::R5.rate(&file, linear, linear), Ok(1.0));
         assert_eq!(Scheme::R2.formula(&file), "q1/1 + q2/2 + q4/4 + q8/8 + q16/16");
         assert_eq!(Scheme::R1.formula(&Pattern::Workstation), "(q1 + q2 + q4 + q8 + q16 + q32) / 6");
     }
@@ -146,17 +187,31 @@ mod tests {
     #[test]
     fn a_missing_depth_is_named() {
         let few = |depth: u32| (depth < 16).then_some(1.0);
-        let error = Scheme::R2.rate(&Pattern::Workstation, few).unwrap_err();
+        let error = Scheme::R2.rate(&Pattern::Workstation, few, |_| None).unwrap_err();
         assert_eq!(error.to_string(), "rating R2 needs depth 16, which was not measured; measure it too");
+        for single in [None, Some(0.0)] {
+            let error = Scheme::R5.rate(&Pattern::FileServer, |_| Some(1.0), |_| single).unwrap_err();
+            let words = "rating R5 needs the single drive at depth 16, which was not measured; measure it too";
+            assert_eq!(error.to_string(), words);
+        }
     }
 
     #[test]
     fn schemes_are_found_in_the_words_of_claims() {
         for (text, scheme) in [
-            ("R2 (to queue 16)", Some(Scheme::R2)),
             ("R1 mean", Some(Scheme::R1)),
+            ("R2 (to queue 16)", Some(Scheme::R2)),
+            ("R2(mean)", Some(Scheme::R2)),
+            ("R3 (to queue 32)", Some(Scheme::R3)),
+            ("R3, to 32", Some(Scheme::R3)),
+            ("R4: depth-weighted", Some(Scheme::R4)),
+            (" R5", Some(Scheme::R5)),
             ("depth-weighted (formula not printed)", Some(Scheme::R4)),
-            ("secret", None),
+            ("mean", Some(Scheme::R1)),
+            ("R9", None),
+            ("R9 (mean)", None),
+            ("R22", None),
+            ("something", None),
         ] {
             assert_eq!(Scheme::from_words(text), scheme, "{text}");
         }

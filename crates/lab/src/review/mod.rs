@@ -6,7 +6,7 @@ pub use perform::Performance;
 
 use crate::cell::CellSpec;
 use crate::method::{find, rules, Method, Suite};
-use crate::report::assemble::{Chapter, Trial};
+use crate::report::assemble::{ratings, Chapter, Rating, Trial};
 use crate::run::Outcome;
 use crate::target::TargetFacts;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,9 @@ pub struct MethodOutcome {
     pub refusal: Option<String>,
     /// Its cells.
     pub cells: Vec<CellOutcome>,
+    /// Ratings by every formula whose depths were measured; none where the method is not about depths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ratings: Vec<Rating>,
 }
 
 impl MethodOutcome {
@@ -56,12 +59,14 @@ impl MethodOutcome {
     /// A method with its cells.
     #[must_use]
     pub fn new(method: &Method, cells: Vec<CellOutcome>) -> Self {
+        let trials: Vec<Trial> = cells.iter().map(CellOutcome::trial).collect();
         Self {
             id: method.id.into(),
             name: method.name.into(),
             title: method.title.into(),
             question: method.question.into(),
             refusal: None,
+            ratings: ratings(method, &trials),
             cells,
         }
     }

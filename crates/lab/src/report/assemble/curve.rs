@@ -143,14 +143,30 @@ pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
 /// share; with less than a request for each, so many drives work as there are requests.
 pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
-    let points = single.points.iter().take_while(|point| !held_back(point)).cloned().collect();
-    let free = Series { points, ..single.clone() };
+    let free = free(single);
     let guide = |(subject, worth): (&Subject, f64)| {
         let own = lines.series.iter().find(|one| one.subject == *subject)?;
         let corner = |x: f64| Some((x, worth * at_share(&free, x / worth)?));
         times_single(subject, worth, own.points.iter().filter_map(|point| corner(point.x)).collect())
     };
     measures(lines, asked).into_iter().filter_map(guide).collect()
+}
+
+/// The same of a load at one depth over the share of its reads; `single` is the single drive over its queue at such a share.
+/// Of mixes only what has no redundancy is worth so many drives.
+pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
+    let guide = |(subject, worth): (&Subject, f64)| {
+        let own = lines.series.iter().find(|one| one.subject == *subject)?;
+        let corner = |x: f64| Some((x, worth * at_share(&free(&single(x)?), depth / worth)?));
+        times_single(subject, worth, own.points.iter().filter_map(|point| corner(point.x)).collect())
+    };
+    measures(lines, Asked { op: None, stream: false }).into_iter().filter_map(guide).collect()
+}
+
+/// The part of the single drive's line, from its begin, in which nothing else holds it back.
+fn free(single: &Series) -> Series {
+    let points = single.points.iter().take_while(|point| !held_back(point)).cloned().collect();
+    Series { points, ..single.clone() }
 }
 
 /// A series between its points in proportion, and before its first one from nothing on; none behind its last.

@@ -8,12 +8,14 @@ mod comparison;
 mod curve;
 mod figure;
 mod latency;
+mod rated;
 mod shapes;
 mod tables;
 
 pub use bed::{bed, limits, Ceiling};
 pub use comparison::comparison;
 pub use figure::Figure;
+pub use rated::{ratings, Rating};
 
 use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
 use super::findings;

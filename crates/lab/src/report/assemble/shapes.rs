@@ -5,8 +5,11 @@ use super::super::data::{
 };
 use super::super::findings;
 use super::bed::{formula, Ceiling};
-use super::curve::{axes_words, ceilings, grouped, ideals, ideals_shared, lines, lines_of, reason, varying, Asked};
+use super::curve::{
+    axes_words, ceilings, grouped, ideals, ideals_of_mixes, ideals_shared, lines, lines_of, reason, varying, Asked,
+};
 use super::figure::{evidence, subject, title, Figure};
+use super::rated::rated;
 use super::tables::only;
 use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
@@ -50,9 +53,19 @@ fn asked(trials: &[&Trial]) -> Asked {
 pub fn shares(section: &mut Section, all: &[&Trial]) {
     for (depth, trials) in grouped(all, |spec| spec.axes.qd.unwrap_or(1)) {
         let x = Axis::new("reads", Unit::Percent, Scale::Linear);
-        let drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
+        let mut drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
+        // What bus and data path carry is far above such small requests: there is no line of it.
+        drawn.guides.extend(ideals_of_mixes(&drawn, f64::from(depth), |reads| single_by_depth(all, reads)));
         push(section, format!("How many requests at {depth} outstanding?"), Chart::Lines(drawn));
     }
+}
+
+/// The single drive over the queue, at one share of reads.
+fn single_by_depth(all: &[&Trial], reads: f64) -> Option<Series> {
+    let own =
+        |spec: &CellSpec| spec.subject == crate::cell::Subject::Single && spec.axes.rd.map(f64::from) == Some(reads);
+    let depth = |spec: &CellSpec| Some(f64::from(spec.axes.qd.unwrap_or(1)));
+    lines(&only(all, own), outstanding_axis(), depth, Figure::Iops).series.pop()
 }
 
 /// M02, M04: speed over the size of a request, a chart for each direction.
@@ -129,19 +142,8 @@ pub fn parts(section: &mut Section, all: &[&Trial]) {
 
 /// The rating of each subject that has all depths of the formula.
 fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
-    let mut bars = Vec::new();
-    let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
-    let singles = only(trials, |spec| spec.subject == crate::cell::Subject::Single);
-    // An index is normalised: each depth counts by what the single drive makes of it.
-    let unit = |depth| if scheme == Scheme::R5 { point(&singles, depth).map(|one| one.y) } else { Some(1.0) };
-    for (name, of_subject) in grouped(trials, subject) {
-        let at = |depth: u32, of: &dyn Fn(&Point) -> f64| Some(of(&point(&of_subject, depth)?) / unit(depth)?);
-        let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth, of));
-        if let (Ok(y), Ok(low), Ok(high)) = (rate(&|p| p.y), rate(&|p| p.low), rate(&|p| p.high)) {
-            let unsteady = Figure::Iops.point(0.0, &of_subject).is_some_and(|point| point.unsteady);
-            bars.push(Bar { subject: name, value: Point { unsteady, ..Point::spread(0.0, y, low, high, 1) } });
-        }
-    }
+    let bar = |(name, _, value)| Bar { subject: name, value };
+    let bars = rated(trials, pattern, scheme).into_iter().map(bar).collect();
     let value = Axis::new(format!("rating {scheme:?}"), Unit::None, Scale::Linear).better(Better::Higher);
     Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
 }

@@ -1,0 +1,75 @@
+//! Ratings: one figure of each array from its requests at several depths, for charts and as data.
+
+use super::super::data::{Point, Subject};
+use super::curve::grouped;
+use super::figure::{subject, Figure};
+use super::tables::only;
+use super::Trial;
+use crate::cell::{self, ArrayState, CellSpec, Pattern, ZoneChoice};
+use crate::method::{Method, Shape};
+use crate::metrics::Scheme;
+use serde::{Deserialize, Serialize};
+
+/// A rating as results keep it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Rating {
+    /// `R1` to `R5`.
+    pub scheme: Scheme,
+    /// How it is made of requests at depths.
+    pub formula: String,
+    /// The load.
+    pub pattern: Pattern,
+    /// The part of the array.
+    pub zone: Option<ZoneChoice>,
+    /// The array.
+    pub subject: cell::Subject,
+    /// Its state.
+    pub state: ArrayState,
+    /// Requests each second; of an index how many times the single drive's.
+    pub rating: f64,
+    /// Made of the lowest of repetitions.
+    pub low: f64,
+    /// Made of the highest of them.
+    pub high: f64,
+}
+
+/// The rating of each subject that has all depths of a formula: its name, one of its cells, and the figure.
+pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec<(Subject, &'a CellSpec, Point)> {
+    let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
+    let singles = only(trials, |spec| spec.subject == cell::Subject::Single);
+    let single = |depth| point(&singles, depth).map(|one| one.y);
+    let one = |(name, of_subject): (Subject, Vec<&'a Trial>)| {
+        let at = |depth: u32, of: &dyn Fn(&Point) -> f64| point(&of_subject, depth).map(|point| of(&point));
+        let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth, of), single).ok();
+        let (y, low, high) = (rate(&|p| p.y)?, rate(&|p| p.low)?, rate(&|p| p.high)?);
+        let unsteady = Figure::Iops.point(0.0, &of_subject).is_some_and(|point| point.unsteady);
+        Some((name, &of_subject.first()?.spec, Point { unsteady, ..Point::spread(0.0, y, low, high, 1) }))
+    };
+    grouped(trials, subject).into_iter().filter_map(one).collect()
+}
+
+/// The ratings of a method's cells by every formula whose depths were measured; none of a method that is not about depths.
+#[must_use]
+pub fn ratings(method: &Method, trials: &[Trial]) -> Vec<Rating> {
+    if !matches!(method.shape, Shape::Depths | Shape::Parts) {
+        return Vec::new();
+    }
+    let all: Vec<&Trial> = trials.iter().collect();
+    let mut found = Vec::new();
+    for ((zone, pattern), of_part) in grouped(&all, |spec| (spec.axes.zone, spec.pattern.clone())) {
+        for scheme in Scheme::ALL {
+            found.extend(rated(&of_part, &pattern, scheme).into_iter().map(|(_, spec, value)| Rating {
+                scheme,
+                formula: scheme.formula(&pattern),
+                pattern: pattern.clone(),
+                zone,
+                subject: spec.subject,
+                state: spec.state,
+                rating: value.y,
+                low: value.low,
+                high: value.high,
+            }));
+        }
+    }
+    found
+}
