@@ -30,6 +30,8 @@ pub struct Library {
 struct Text {
     file: String,
     text: String,
+    /// It is of a folder; otherwise it is built in.
+    own: bool,
 }
 
 /// A name that no profile has.
@@ -81,7 +83,7 @@ impl Library {
     pub fn checked_builtin() -> Result<Self, ModelErrors> {
         let mut library = Self::default();
         for (folder, file, text) in FILES {
-            library.add(folder, &format!("models/{folder}/{file}"), text)?;
+            library.add(folder, &format!("models/{folder}/{file}"), text, false)?;
         }
         Ok(library)
     }
@@ -111,7 +113,7 @@ impl Library {
             files.sort();
             for file in files {
                 let text = read_text(&file).map_err(|error| unreadable(&file, &error))?;
-                self.add(folder, &file.display().to_string(), &text)?;
+                self.add(folder, &file.display().to_string(), &text, true)?;
             }
         }
         if found {
@@ -125,8 +127,8 @@ impl Library {
     }
 
     /// Add one file.
-    fn add(&mut self, folder: &str, file: &str, text: &str) -> Result<(), ModelErrors> {
-        let place = || Text { file: file.to_owned(), text: text.to_owned() };
+    fn add(&mut self, folder: &str, file: &str, text: &str, own: bool) -> Result<(), ModelErrors> {
+        let place = || Text { file: file.to_owned(), text: text.to_owned(), own };
         match folder {
             "drives" => put(&mut self.drives, DriveProfile::parse(file, text)?, place(), |drive| &drive.head.name),
             "hosts" => put(&mut self.hosts, HostProfile::parse(file, text)?, place(), |host| &host.head.name),
@@ -166,6 +168,15 @@ impl Library {
     /// There is none of this name.
     pub fn drive(&self, name: &str) -> Result<&DriveProfile, LookupError> {
         find(self.drives(), "drive", name, |drive| &drive.head)
+    }
+    /// The file of a drive, where it is of a folder and not built in.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn drive_file(&self, name: &str) -> Result<Option<&str>, LookupError> {
+        let found = self.drive(name)?;
+        let text = self.drives.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
+        Ok(text.filter(|text| text.own).map(|text| text.file.as_str()))
     }
     /// A controller by one of its names.
     ///

@@ -77,6 +77,30 @@ fn what_is_no_paced_member_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_rehearsal_takes_the_profiles_of_a_folder_on_both_sides() {
+    let lab = Lab::new("rehearsed-own");
+    let text = include_str!("../../../models/drives/service-fixed.toml");
+    let own = text.replace("mean_us = { value = 1000", "mean_us = { value = 4000");
+    assert_ne!(own, text);
+    std::fs::create_dir_all(lab.path("own/drives")).expect("made");
+    // One takes the place of a profile that is built in, the other has a name of its own.
+    std::fs::write(lab.path("own/drives/a.toml"), &own).expect("written");
+    std::fs::write(lab.path("own/drives/b.toml"), own.replace("\"service-fixed\"", "\"mine\"")).expect("written");
+    for drive in ["service-fixed", "mine"] {
+        let line = format!("rehearse single --drive {drive} --reads 100 --depth 1 --seconds 1 --out {drive}");
+        let found = lab.line(&format!("{line} --models own --json")).expect(0).json();
+        for side in ["predicted", "served"] {
+            let mean = found["cells"][0][side]["mean_ms"].as_f64().expect("a mean");
+            assert!(mean >= 4.0, "{drive}, {side}: {mean} ms of a drive that takes 4");
+        }
+    }
+    lab.line("rehearse single --drive mine").refused(64, &["there is no drive profile 'mine'"]);
+    lab.line("rehearse single --models nowhere").refused(64, &["nowhere", "does not exist"]);
+    std::fs::rename(lab.path("own"), lab.path("a,b")).expect("renamed");
+    lab.line("rehearse single --drive mine --models a,b --out c").refused(64, &["--models: ", "comma"]);
+}
+
+#[test]
 fn cells_of_a_rehearsal_do_not_know_of_each_other() {
     let lab = Lab::new("rehearsed");
     let line = "rehearse raid5x3 --drive wd740gd --reads 100,67 --depth 1 --seconds 2 --out page";

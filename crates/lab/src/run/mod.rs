@@ -11,5 +11,5 @@ pub use fill::fill;
 pub use outcome::{Absence, Outcome};
 pub use overhead::generator_cost;
 pub use program::program_digest;
-pub use store::{fingerprint, write_atomically, Store, StoreError, CELL_SCHEMA};
+pub use store::{build, fingerprint, write_atomically, Store, StoreError, CELL_SCHEMA};
 pub use threads::run_all;

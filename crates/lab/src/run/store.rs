@@ -52,11 +52,24 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What results depend on besides the cell: this program, to the byte, and all profiles.
 #[must_use]
 pub fn fingerprint(library: &Library) -> String {
-    let profiles = crate::cell::digest(&format!("{library:?}"));
-    format!("{} {:016x} {profiles:016x}", env!("CARGO_PKG_VERSION"), super::program_digest())
+    format!("{VERSION} {:016x} {:016x}", super::program_digest(), profiles_digest(library))
+}
+
+/// The same for people: the version, and of program and profiles the first eight digits of the [`fingerprint`]'s, by which
+/// two builds of one version are told apart.
+#[must_use]
+pub fn build(library: &Library) -> String {
+    let (program, profiles) = (super::program_digest() >> 32, profiles_digest(library) >> 32);
+    format!("openraid {VERSION}, program {program:08x}, profiles {profiles:08x}")
+}
+
+fn profiles_digest(library: &Library) -> u64 {
+    crate::cell::digest(&format!("{library:?}"))
 }
 
 /// A folder with cells.

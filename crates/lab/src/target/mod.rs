@@ -19,8 +19,8 @@ pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
 pub use openraid_sim::timing::machine::{HostIo, IoDone, IoKind};
 pub use remote::NbdTarget;
-pub(crate) use simulated::ssd_state;
 pub use simulated::SimTarget;
+pub(crate) use simulated::{shared_port, ssd_state};
 
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! A machine in virtual time as a target: the engine that serves, on models of everything around it.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
-use openraid_models::{DriveKind, Library};
+use openraid_models::{DriveKind, Library, Rate};
 use openraid_sim::timing::drive::{DriveState, Passing};
 use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
@@ -21,6 +21,20 @@ pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
     }
 }
 
+/// The link that drives share, behind an expander or on a channel, and how many of them; none where each has its own.
+///
+/// # Errors
+/// A link that no profile has.
+pub(crate) fn shared_port(spec: &MachineSpec, library: &Library) -> Result<Option<String>, MachineError> {
+    if !spec.shares_links() {
+        return Ok(None);
+    }
+    let link = spec.port(library)?;
+    let mbps = |rate: Rate| rate.0 as f64 / 1e6;
+    let (read, write, each) = (mbps(link.read.value), mbps(link.write.value), spec.controller.drives_per_link.value);
+    Ok(Some(format!("{}, up to {each} drives on each: {read:.0} MB/s read, {write:.0} MB/s written", link.title)))
+}
+
 impl SimTarget {
     /// The machine of a specification.
     ///
@@ -34,9 +48,13 @@ impl SimTarget {
             format!("simulated: {}", spec.controller.head.title),
             format!("{} drives: {drive}", spec.array.members),
             format!("bus: {bus}"),
+        ];
+        let port = shared_port(spec, library)?;
+        bed.extend(port.map(|port| format!("shared port: {port}")));
+        bed.extend([
             format!("cache: {}", spec.cache_bytes.unwrap_or(spec.controller.cache.value)),
             format!("chunk: {}", spec.chunk()),
-        ];
+        ]);
         if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) {
             bed.push(format!("state of the SSDs: {}", ssd_state(spec.drive_state)));
         }

@@ -39,7 +39,7 @@ pub fn review() -> Review {
             Fact::new("bus", "PCI 64/66, 528 MB/s by the standard"),
             Fact::new("chunk", "64 KiB"),
             Fact::new("target", "simulated, seed 1, 3 runs of 20,000 requests"),
-            Fact::new("version", "openraid 0.1.0"),
+            Fact::new("version", "openraid 0.1.0, program 1a2b3c4d, profiles 5e6f7a8b"),
         ],
         sections: vec![database(), ratio_table(), sequential(), latency(), linear(), degraded(), against_real()],
         files: vec![Fact::new("All results as JSON", "results.json"), Fact::new("source", "http://example.org/x")],

@@ -282,6 +282,9 @@ pub struct RehearseArguments {
     /// Another seed asks for other places
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// A folder with profiles of your own: drives/, buses/, controllers/, hosts/
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
     /// Folder of the results; it is made if it is not there
     #[arg(long, value_name = "DIR", default_value = "rehearsal")]
     pub out: PathBuf,

@@ -18,7 +18,7 @@ use openraid_lab::cell::{Level, Pattern, Subject};
 use openraid_lab::report::data::{self, Axis, Fact, Point, Review, Scale, Section, Series, Unit};
 use openraid_lab::report::{overlay, render};
 use openraid_lab::review::Performance;
-use openraid_lab::run::write_atomically;
+use openraid_lab::run::{build, write_atomically};
 use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions};
 use openraid_models::Library;
 use openraid_runtime::service::{Listen, Service};
@@ -31,7 +31,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::RehearseArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{figure, flagged, may_be_written};
+use crate::laboratory::{figure, flagged, library, may_be_written};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec};
 use crate::output::progress::Progress;
@@ -91,11 +91,12 @@ struct Body {
 /// # Errors
 /// No such array or drive; an array that cannot be served so.
 pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
-    let library = Library::builtin();
+    let library = library(arguments.models.as_deref())?;
     let subject: Subject = arguments.array.parse().map_err(Failure::usage)?;
     let cells = cells(arguments, subject)?;
     let machine = machine_spec(&library, &cells[0]).map_err(Failure::usage)?;
     level(subject)?;
+    profile(&library, &arguments.drive)?;
     let (report, results) = (arguments.out.join("report.html"), arguments.out.join("results.json"));
     let mut body = Body {
         array: arguments.array.clone(),
@@ -108,7 +109,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         cells: Vec::new(),
     };
     may_be_written(&report)?;
-    is_of_this_rehearsal(&report, &page(&body, subject, arguments))?;
+    is_of_this_rehearsal(&report, &page(&body, subject, arguments, &library))?;
     if results.exists() && !report.exists() {
         return Err(Failure::usage(format!(
             "{}: results of something else are there, and would be lost; name another folder with --out",
@@ -129,7 +130,8 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
         // Written after each cell: who interrupts it has what was measured so far.
-        write_atomically(&report, render(&page(&body, subject, arguments)).as_bytes()).map_err(Failure::failed)?;
+        write_atomically(&report, render(&page(&body, subject, arguments, &library)).as_bytes())
+            .map_err(Failure::failed)?;
         write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;
         progress.counted(number);
     }
@@ -191,6 +193,18 @@ fn level(subject: Subject) -> Result<LevelWord, Failure> {
     }
 }
 
+/// The profile of a drive as members name it: one of a folder by its file, for the members of a server know those alone
+/// that are built in.
+fn profile<'a>(library: &'a Library, drive: &'a str) -> Result<&'a str, Failure> {
+    let Some(file) = library.drive_file(drive).map_err(Failure::usage)? else { return Ok(drive) };
+    if file.contains(',') {
+        return Err(Failure::usage(format!(
+            "--models: {file}: a member's name has no comma; rename the file or folder"
+        )));
+    }
+    Ok(file)
+}
+
 /// A served array of paced members.
 struct Rehearsal {
     service: Service,
@@ -237,7 +251,7 @@ impl Rehearsal {
             without_flush: false,
         });
         let cache = if machine.drive_caches() { "on" } else { "off" };
-        let name = format!("model:{},cache={cache}", arguments.drive);
+        let name = format!("model:{},cache={cache}", profile(library, &arguments.drive)?);
         let names = vec![name; usize::from(subject.members())];
         let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
         let opened: Vec<_> =
@@ -380,7 +394,7 @@ fn verdict(body: &Body) -> String {
     )
 }
 
-fn page(body: &Body, subject: Subject, arguments: &RehearseArguments) -> Review {
+fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &Library) -> Review {
     let named = |variant: &str| {
         let parsed = data::Subject::parse(&subject.to_string());
         parsed.unwrap_or(data::Subject::new(Level::Single, 1)).variant(variant)
@@ -398,6 +412,7 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments) -> Review 
             Fact::new("requests", format!("{}, random, written through", arguments.block)),
             Fact::new("measured", format!("{} s of each cell", arguments.seconds)),
             Fact::new("seed", arguments.seed.to_string()),
+            Fact::new("version", build(library)),
         ],
         files: vec![Fact::new("all results", "results.json")],
         ..Review::default()

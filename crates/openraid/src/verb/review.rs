@@ -14,7 +14,7 @@ use openraid_lab::report;
 use openraid_lab::report::assemble;
 use openraid_lab::report::data::Fact;
 use openraid_lab::review::{Performance, ReviewResults};
-use openraid_lab::run::{fingerprint, write_atomically, Store};
+use openraid_lab::run::{build, fingerprint, write_atomically, Store};
 use openraid_lab::target::{Choice, SimTarget, Target, TargetFacts};
 use openraid_models::Library;
 use serde::Serialize;
@@ -266,7 +266,10 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
             let bed = assemble::bed(library, &cell).map_err(refused)?;
             (bed, assemble::limits(library, &cell).map_err(refused)?)
         }
-        _ => (results.bed.iter().map(|line| fact(line)).collect(), Vec::new()),
+        _ => {
+            let version = Fact::new("version", build(library));
+            (results.bed.iter().map(|line| fact(line)).chain([version]).collect(), Vec::new())
+        }
     };
     bed.extend(results.rules.iter().map(|(id, text)| Fact::new(id.clone(), text.clone())));
     let title = format!("Review of {}", results.target);

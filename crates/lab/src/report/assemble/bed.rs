@@ -4,7 +4,7 @@ use super::super::data::Fact;
 use crate::cell::{drive_state, machine_spec, CacheMode, CellError, CellSpec};
 use crate::metrics::Scheme;
 use crate::plan::uncertain;
-use crate::target::ssd_state;
+use crate::target::{shared_port, ssd_state};
 use openraid_models::{BusProfile, DriveKind, Library, LookupError};
 use openraid_sim::timing::machine::MachineSpec;
 use openraid_units::Bytes;
@@ -76,10 +76,16 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
         Fact::new("cache", cache),
         Fact::new("chunk", amount(spec.chunk())),
         Fact::new("seed", cell.seed.to_string()),
-        Fact::new("version", format!("openraid {}", env!("CARGO_PKG_VERSION"))),
+        Fact::new("version", crate::run::build(library)),
     ];
     if matches!(drive.kind, DriveKind::Ssd(_)) {
         facts.insert(3, Fact::new("state of the SSDs", ssd_state(drive_state(cell))));
+    }
+    let port = shared_port(&spec, library).map_err(|error| CellError::Unknown(error.to_string()))?;
+    if let Some(port) = port {
+        // Behind the bus: it is on the way from there to the drives.
+        let bus = facts.iter().position(|fact| fact.name == "bus").map_or(facts.len(), |place| place + 1);
+        facts.insert(bus, Fact::new("shared port", port));
     }
     let uncertain: Vec<String> = uncertain(library, cell)?.iter().map(ToString::to_string).collect();
     if !uncertain.is_empty() {

@@ -1,8 +1,11 @@
 //! Reports held to the figures of the cells that they are made of.
 
 use super::*;
-use crate::cell::{ArrayState, Axes, CacheMode, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample};
+use crate::cell::{
+    ArrayState, Axes, CacheMode, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample, Subject,
+};
 use crate::method::{find, Suite};
+use crate::metrics::Scheme;
 use crate::report::data::{Cell, Level, Mark};
 use crate::report::{render, text};
 use crate::run::Absence;
@@ -75,6 +78,33 @@ fn the_test_bed_is_that_of_the_controller_which_the_cell_is_run_on() {
     );
     let names: Vec<String> = ways.unwrap().into_iter().map(|way| way.name).collect();
     assert_eq!(names, [library.bus("pci64_66").unwrap().title.clone(), "data path".into()]);
+}
+
+#[test]
+fn the_test_bed_tells_builds_apart_and_names_the_port_that_drives_share() {
+    let library = openraid_models::Library::builtin();
+    let cell = |system| CellSpec::new(system, Subject::Single, Pattern::Database);
+    let fact = |system, name: &str| {
+        let facts = bed(&library, &cell(system)).unwrap();
+        facts.into_iter().find(|fact| fact.name == name).map(|fact| fact.value)
+    };
+    // The begin of each digest of the stamp that kept cells have.
+    let stamp = crate::run::fingerprint(&library);
+    let words: Vec<&str> = stamp.split(' ').collect();
+    let version = format!("openraid {}, program {}, profiles {}", words[0], &words[1][..8], &words[2][..8]);
+    assert_eq!(fact("openraid", "version"), Some(version));
+    let title = &library.bus("sas6_x4").unwrap().title;
+    let port = fact("openraid-expander", "shared port").unwrap();
+    assert!(port.starts_with(&format!("{title}, up to 24 drives on each: ")) && port.contains("MB/s read"), "{port}");
+    assert!(fact("icp-9024ro", "shared port").is_some_and(|port| port.starts_with("Ultra320 SCSI")));
+    assert_eq!(fact("openraid", "shared port"), None);
+    // Kept results name it, too.
+    for (system, named) in [("openraid-expander", true), ("openraid", false)] {
+        let spec = crate::cell::machine_spec(&library, &cell(system)).unwrap();
+        let target = crate::target::SimTarget::new("x", &spec, &library).unwrap();
+        let lines = &crate::target::Target::facts(&target).bed;
+        assert_eq!(lines.iter().any(|line| line.starts_with("shared port: ")), named, "{lines:?}");
+    }
 }
 
 #[test]
@@ -245,6 +275,27 @@ fn the_ideal_shares_the_queue_among_its_drives() {
 }
 
 #[test]
+fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
+    let mut chapter = chapter("database", &["single", "raid0x4", "raid10x4", "raid5x4"]);
+    for trial in &mut chapter.trials {
+        // The single drive: 100 at 1, 300 at 4, 500 at 16, ... and one more for each percent of reads.
+        let depth = trial.spec.axes.qd.unwrap_or(1);
+        let reads = f64::from(trial.spec.axes.rd.unwrap_or(0));
+        let iops = f64::from(100 * (depth.ilog2() + 1)) + reads;
+        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, iops)));
+    }
+    let found = section(&chapter, &[]);
+    for (question, at_none, at_all) in [("at 1 ", 100.0, 200.0), ("at 4 ", 400.0, 800.0), ("at 16 ", 1200.0, 1600.0)] {
+        let panel = found.panels.iter().find(|panel| panel.question.contains(question)).unwrap();
+        let Chart::Lines(lines) = &panel.chart else { panic!("no lines") };
+        // What is worth how many drives in a mix is known of RAID 0 alone.
+        let [guide] = lines.guides.as_slice() else { panic!("{question}: {:?}", lines.guides) };
+        assert_eq!(guide.label, "4 x single");
+        assert_eq!((guide.corners.first(), guide.corners.last()), (Some(&(0.0, at_none)), Some(&(100.0, at_all))));
+    }
+}
+
+#[test]
 fn ideals_are_of_the_drives_that_can_work() {
     let guides = |method: &str, op: Option<Direction>, subjects: &[&str]| {
         let mut chapter = chapter(method, subjects);
@@ -317,6 +368,21 @@ fn totals_and_indices_are_made_of_their_parts() {
     let column = table.columns.iter().position(|name| name == "R5").unwrap();
     let index: Vec<&Cell> = table.rows.iter().map(|row| &row.cells[column]).collect();
     assert_eq!(index, [&Cell::Number(1.0), &Cell::Number(4.0)]);
+    // The same as data: every formula whose depths there are, of each array.
+    let kept = ratings(rated.method, &rated.trials);
+    let of = |scheme: Scheme| {
+        let own = kept.iter().filter(|one| one.scheme == scheme);
+        own.map(|one| (one.subject.to_string(), one.rating)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Scheme::R5), [("single".to_owned(), 1.0), ("raid0x2".to_owned(), 4.0)]);
+    // With qN = N, but twice that at 16.
+    assert_eq!(of(Scheme::R3), [("single".to_owned(), 6.0), ("raid0x2".to_owned(), 7.0)]);
+    assert_eq!(kept.len(), 2 * Scheme::ALL.len());
+    assert!(kept.iter().all(|one| (one.low, one.high) == (one.rating, one.rating) && one.formula.contains("q16")));
+    rated.trials.retain(|trial| trial.spec.axes.qd != Some(256) && trial.spec.subject.members() == 2);
+    let fewer: Vec<Scheme> = ratings(rated.method, &rated.trials).iter().map(|one| one.scheme).collect();
+    assert_eq!(fewer, [Scheme::R2, Scheme::R3], "neither R1, R4 and R5 without 256, nor R5 without the single drive");
+    assert!(ratings(scores.method, &scores.trials).is_empty());
 }
 
 #[test]
