@@ -291,6 +291,24 @@ pub fn refused(error: CellError) -> Failure {
     }
 }
 
+/// What makes a figure uncertain most of all, where that is worth a word: of values with what each changes, the largest
+/// first, and chance, all in percent.
+pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<String> {
+    let value = values.first().filter(|(_, change)| *change >= 1.0 && *change >= chance_percent);
+    match value {
+        Some((value, change)) => Some(format!("least certain is {value} (up to {change:.0} %)")),
+        None if chance_percent >= 1.0 => Some(format!(
+            "least certain is chance (other seeds lie {chance_percent:.0} % apart); more --effort leaves less to it"
+        )),
+        None => None,
+    }
+}
+
+/// How sure a figure is, as a table has it.
+pub fn sure_to(uncertain_percent: f64, chance_percent: f64) -> String {
+    format!("+-{uncertain_percent:.0} %, chance {chance_percent:.1} %")
+}
+
 /// May a page be written here? Only where nothing is, or a page that this program wrote before.
 ///
 /// # Errors

@@ -145,7 +145,7 @@ fn torture(lab: &Lab, said: &mut Vec<Value>) {
 /// The verbs that predict, and those that show what they found.
 fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
-    say("simulate raid5x4 --system 3ware-9650se --load file-server --depth 4 --effort quick");
+    say("simulate raid5x4 --system 3ware-9650se --load file-server --depth 4 --effort quick --range");
     say("simulate --list");
     say("plan --system 3ware-9650se --drives 4 --levels 5,6 --effort quick --reads 70");
     say("review --methods list");

@@ -330,21 +330,61 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
 }
 
 #[test]
-fn simulate_says_how_many_values_have_no_sheet_and_plan_which() {
+fn simulate_says_how_sure_it_is_as_plan_does() {
     let lab = Lab::new("certainty");
     let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
     let told = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
-    let count = lab.line(&format!("simulate raid0x2 {own} --json")).expect(0).json()["uncertain_values"].clone();
+    let json = lab.line(&format!("simulate raid0x2 {own} --range --json")).expect(0).json();
     let planned = lab.line(&format!("plan --drives 2 --levels 0 {own} --json")).expect(0).json();
-    let values = planned["levels"][0]["possible"]["uncertain"].as_array().cloned().unwrap_or_default();
+    let plan = &planned["levels"][0]["possible"];
+    let (count, values) = (json["uncertain_values"].clone(), plan["uncertain"].as_array().expect("values"));
     assert_eq!(count, values.len());
     assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us");
-    let values = format!("  {count} values without a sheet");
-    assert!(told("raid0x2").contains(&format!("{values}; `openraid plan` says how far they move this\n")));
-    let degraded = told("raid1x2 --degraded 1");
-    assert!(degraded.contains(&format!("{values}; `openraid plan` says how far they move the healthy array\n")));
-    // It plans no drive by itself.
-    assert!(told("single").contains(&format!("{values}\n")));
+    // The same cells, the same runs.
+    for key in ["uncertain", "uncertain_percent", "chance_percent"] {
+        assert_eq!(json["range"][key], plan[key], "{key}");
+    }
+    assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
+    let words = format!("  {count} values without a sheet");
+    assert!(told("raid0x2").contains(&format!("{words}; --range says how far they move this\n")));
+    let ranged = told("raid1x2 --degraded 1 --range");
+    assert!(ranged.contains(&format!("{words}: requests/s are sure to +-")), "{ranged}");
+    assert!(ranged.contains("; least certain is 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
+    assert!(told("single --range").contains(": requests/s are sure to +-"), "of a single drive, too");
+    fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
+    lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
+    let replayed = lab.line("simulate raid0x2 --load t.csv").expect(0).text();
+    assert!(replayed.contains(" values without a sheet\n"), "{replayed}");
+}
+
+#[test]
+fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
+    let lab = Lab::new("cache-sizes");
+    let own = "plan --drives 4 --system 3ware-9650se --levels 0,10,5 --way write --block 4K --depth 16 --effort quick";
+    let planned = lab.line(&format!("{own} --json")).expect(0).json();
+    let level = |number: usize| &planned["levels"][number]["possible"];
+    let sizes = |number: usize| level(number)["cache_sizes"].as_array().expect("a list").clone();
+    let mib = |size: &serde_json::Value| size["cache_mib"].as_u64();
+    // RAID 0 is faster and survives nothing.
+    assert_eq!((sizes(0).len(), sizes(2).len(), level(0)["cache_mib"].as_u64()), (0, 0, Some(256)));
+    assert_eq!(sizes(1).iter().map(mib).collect::<Vec<_>>(), [Some(64), Some(1024)]);
+    // Those are the figures that simulate has for such a cache; its load becomes steady in time.
+    let simulate = "simulate raid10x4 --system 3ware-9650se --way write --block 4K --depth 16 --effort quick --json";
+    let small = lab.line(&format!("{simulate} --cache-mib 64")).expect(0).json();
+    assert_eq!((&sizes(1)[0]["iops"], &sizes(1)[0]["p99_ms"]), (&small["iops"], &small["p99_ms"]));
+    let share = small["iops"].as_f64().expect("a number") / level(1)["healthy"]["iops"].as_f64().expect("a number");
+    let change = sizes(1)[0]["change_percent"].as_f64().expect("a number");
+    assert!((change - (share - 1.0) * 100.0).abs() < 1e-9, "{change}: {share}");
+    let advice = planned["advice"].as_array().expect("a list");
+    let told: Vec<&str> =
+        advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
+    assert!(told.len() == 1 && told[0].starts_with("raid10x4: a cache of 1024 MiB instead of 256: "), "{advice:?}");
+    let text = lab.line(own).expect(0).text();
+    assert!(text.contains("99 % BELOW") && text.contains(told[0]), "{text}");
+    // Without a cache there is nothing to say.
+    let none = lab.line("plan --drives 4 --system intel-rst --levels 10 --effort quick --json").expect(0).json();
+    assert_eq!(none["levels"][0]["possible"]["cache_sizes"].as_array().map(Vec::len), Some(0));
+    assert_eq!(none["levels"][0]["possible"]["cache_mib"], 0);
 }
 
 #[test]

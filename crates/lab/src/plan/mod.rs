@@ -1,9 +1,11 @@
 //! Levels side by side for given drives and a given load: what each holds, what it survives, how fast it is healthy,
-//! degraded and rebuilding, what holds it back, whether the write cache pays, and how sure all of that is.
+//! degraded and rebuilding, what holds it back, whether the write cache pays and how large it is to be, and how sure all of
+//! that is.
 //!
-//! [`run`] measures, [`sure`] says how sure the healthy figure is and which of two levels is faster, by the [`values`] that
-//! have a range.
+//! [`run`] measures, [`range`] runs a cell at the ends of the [`values`] that have a range, [`sure`] says by that how sure a
+//! figure is and which of two levels is faster.
 
+mod range;
 mod run;
 mod sure;
 mod values;
@@ -12,6 +14,7 @@ use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Level, Pattern
 use serde::Serialize;
 use sure::Runs;
 
+pub use range::Range;
 pub use values::{uncertain, Uncertain};
 
 /// What a plan is about.
@@ -48,6 +51,20 @@ pub struct Speed {
     pub p99_ms: f64,
 }
 
+/// How fast a healthy array is with another size of the controller's cache.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct CacheSize {
+    /// The size, MiB.
+    pub cache_mib: u32,
+    /// How fast it is then.
+    #[serde(flatten)]
+    pub speed: Speed,
+    /// What that is more, in requests each second, than with the cache that it has: percent.
+    pub change_percent: f64,
+    /// Both figures were taken when the load had become steady.
+    pub steady: bool,
+}
+
 /// A part that is the limit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bottleneck {
@@ -62,7 +79,7 @@ pub struct Bottleneck {
 /// A figure that a plan has not.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
-    /// Which: `degraded`, `rebuilding`, `write_back_ratio`, `chance`, or the value of a profile.
+    /// Which: `degraded`, `rebuilding`, `write_back_ratio`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
     /// Why, in a few words where nothing went wrong.
     pub reason: String,
@@ -87,6 +104,11 @@ pub struct LevelPlan {
     pub rebuilding: Option<Speed>,
     /// What holds it back when it is healthy.
     pub bottleneck: Option<Bottleneck>,
+    /// The controller's cache, MiB; 0: it has none.
+    pub cache_mib: u32,
+    /// With other sizes of the cache, the smallest first: of the fastest level that survives a failure (where none does, of
+    /// the fastest), and only where there is a cache.
+    pub cache_sizes: Vec<CacheSize>,
     /// Write-back by write-through, where the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
     /// The healthy figure may be off by so many percent because of chance and of uncertain values of the profiles.

@@ -1,28 +1,27 @@
 //! The runs of a plan: first every level as it was asked for, then beside each that can be the states, the cache and
-//! what tells how sure it is. All runs are in one list, so that threads and progress do not wait for a whole level.
+//! what tells how sure it is, and beside the best of them other sizes of the cache. All runs are in one list, so that threads and progress do not wait for a whole level.
 
+use super::range::{Ran, Range, Variation};
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
-use super::{speed, survives, Bottleneck, LevelPlan, Missing, PlanRequest, Planned, Speed};
-use crate::cell::{machine_spec, run_cell, run_cell_with, ArrayState, CacheMode, CellError, CellResult, Level};
+use super::{speed, survives, Bottleneck, CacheSize, LevelPlan, Missing, PlanRequest, Planned, Speed};
+use crate::cell::{machine_spec, run_cell, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;
-use openraid_models::{Edge, Library};
+use openraid_models::Library;
+use openraid_units::Bytes;
 
-/// Seeds besides the one that is asked for: the next ones. Two, for with three figures one that is far out is seen.
-const OTHER_SEEDS: u64 = 2;
-const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
+/// How much larger, and how much smaller, the cache is that the best level is looked at with.
+const OTHER_CACHE: u32 = 4;
 
 /// A run beside the healthy one.
 #[derive(Clone, Copy)]
 enum Beside {
-    Seed(u64),
+    Vary(Variation),
     State(ArrayState),
     WriteThrough,
-    /// An uncertain value, by its number, at an end of its range.
-    Value(usize, Edge),
+    /// A cache of so many MiB.
+    Cache(u32),
 }
-
-type Ran = Result<CellResult, CellError>;
 
 impl PlanRequest {
     /// All levels, measured in all their states by so many threads. `ended` is told after each run how many are done,
@@ -38,8 +37,10 @@ impl PlanRequest {
     ) -> Result<Vec<Planned>, CellError> {
         let Some(first) = self.levels.first() else { return Ok(Vec::new()) };
         let values = uncertain(library, &self.cell(*first, ArrayState::Healthy))?;
+        let caches = self.other_caches(library, *first)?;
         let at_most: usize =
             self.levels.iter().map(|level| 1 + self.besides(library, *level, &values, true).len()).sum();
+        let at_most = at_most + caches.len();
         let told = |before: usize, all: usize| {
             let ended = &ended;
             move |done: usize| {
@@ -51,10 +52,13 @@ impl PlanRequest {
         let healthy: Vec<Ran> =
             run_all(&self.levels, threads, healthy, told(0, at_most)).into_iter().flatten().collect();
         let mut runs: Vec<(usize, Beside)> = Vec::new();
+        let best = self.best(&healthy);
         for (number, (level, result)) in self.levels.iter().zip(&healthy).enumerate() {
             let Ok(result) = result else { continue };
             let besides = self.besides(library, *level, &values, result.writes.requests > 0);
             runs.extend(besides.into_iter().map(|beside| (number, beside)));
+            let caches = caches.iter().filter(|_| best == Some(number));
+            runs.extend(caches.map(|mib| (number, Beside::Cache(*mib))));
         }
         let one = |(number, beside): &(usize, Beside)| self.beside(library, self.levels[*number], *beside, &values);
         let before = healthy.len();
@@ -77,16 +81,43 @@ impl PlanRequest {
         Ok(planned)
     }
 
+    /// The fastest of the levels that survive a failure, or where none does of all: by its place.
+    fn best(&self, healthy: &[Ran]) -> Option<usize> {
+        let known = self.levels.iter().zip(healthy).enumerate();
+        let known = known.filter_map(|(number, (level, ran))| {
+            Some((survives(*level, self.drives).0 > 0, ran.as_ref().ok()?.iops, number))
+        });
+        known.max_by(|one, two| one.0.cmp(&two.0).then(one.1.total_cmp(&two.1))).map(|(_, _, number)| number)
+    }
+
+    /// The cache of the machine as it was asked for, MiB; 0 where it has none.
+    fn cache_mib(&self, library: &Library, level: Level) -> Result<u32, CellError> {
+        let spec = machine_spec(library, &self.cell(level, ArrayState::Healthy))?;
+        let cache = spec.cache_bytes.unwrap_or(spec.controller.cache.value);
+        Ok(u32::try_from(cache.get() / Bytes::mib(1).get()).unwrap_or(u32::MAX))
+    }
+
+    /// Other sizes of the cache that are worth a look, MiB: none where there is no cache.
+    fn other_caches(&self, library: &Library, level: Level) -> Result<Vec<u32>, CellError> {
+        let own = self.cache_mib(library, level)?;
+        let sizes = [own / OTHER_CACHE, own.saturating_mul(OTHER_CACHE)];
+        let fits = |mib: &u32| {
+            let mut cell = self.cell(level, ArrayState::Healthy);
+            cell.axes.cache_mib = Some(*mib);
+            *mib > 0 && cell.axes.check().is_ok()
+        };
+        Ok(sizes.into_iter().filter(fits).collect())
+    }
+
     /// The runs beside the healthy one of a level.
     fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<Beside> {
-        let mut runs: Vec<Beside> = (1..=OTHER_SEEDS).map(|by| Beside::Seed(self.seed.wrapping_add(by))).collect();
+        let mut runs: Vec<Beside> = Variation::all(self.seed, values.len()).map(Beside::Vary).collect();
         if survives(level, self.drives).0 > 0 {
             runs.extend([Beside::State(ArrayState::Degraded(1)), Beside::State(ArrayState::Rebuilding)]);
         }
         if self.no_cache_to_compare(library, writes).is_none() {
             runs.push(Beside::WriteThrough);
         }
-        runs.extend((0..values.len()).flat_map(|value| ENDS.map(|end| Beside::Value(value, end))));
         runs
     }
 
@@ -104,13 +135,13 @@ impl PlanRequest {
     fn beside(&self, library: &Library, level: Level, beside: Beside, values: &[Uncertain]) -> Ran {
         let mut cell = self.cell(level, ArrayState::Healthy);
         match beside {
-            Beside::Seed(seed) => cell.seed = seed,
+            Beside::Vary(variation) => return variation.run(library, &cell, values),
             Beside::State(state) => cell.state = state,
             Beside::WriteThrough => cell.axes.cache = Some(CacheMode::WriteThrough),
-            Beside::Value(number, end) => {
-                let mut spec = machine_spec(library, &cell)?;
-                values[number].put(library, &mut spec, end)?;
-                return run_cell_with(library, &cell, &spec);
+            Beside::Cache(mib) => {
+                // A larger one takes longer to fill.
+                let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
+                cell = cell_with_cache(cell, mib, longer);
             }
         }
         run_cell(library, &cell)
@@ -136,11 +167,8 @@ impl PlanRequest {
         if let Some(reason) = self.no_cache_to_compare(library, healthy.writes.requests > 0) {
             plain("write_back_ratio", reason);
         }
-        let mut runs = Runs {
-            base: healthy.iops,
-            seeds: Vec::new(),
-            values: values.iter().map(|value| (value.to_string(), [None; 2])).collect(),
-        };
+        let mut runs = Runs::new(healthy.iops, values);
+        let mut cache_sizes: Vec<CacheSize> = Vec::new();
         let (mut degraded, mut rebuilding, mut through): (Option<Speed>, Option<Speed>, Option<f64>) =
             Default::default();
         for (beside, result) in ran {
@@ -150,16 +178,16 @@ impl PlanRequest {
             let result = result.ok();
             let iops = result.as_ref().map(|result| result.iops);
             match beside {
-                Beside::Seed(_) => runs.seeds.push(iops),
+                Beside::Vary(variation) => variation.note(&mut runs, iops),
                 Beside::State(ArrayState::Rebuilding) => rebuilding = result.as_ref().map(speed),
                 Beside::State(_) => degraded = result.as_ref().map(speed),
                 Beside::WriteThrough => through = iops,
-                Beside::Value(number, end) => runs.values[number].1[usize::from(end == Edge::High)] = iops,
+                Beside::Cache(mib) => {
+                    cache_sizes.extend(result.as_ref().map(|result| cache_size(mib, result, healthy)));
+                }
             }
         }
-        let doubt = runs.doubt();
-        let (uncertain_percent, chance_percent, mut uncertain) = (doubt.total(), doubt.chance, doubt.values);
-        uncertain.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
+        let Range { uncertain_percent, chance_percent, uncertain, missing } = Range::of(&runs, missing);
         LevelPlan {
             array: healthy.spec.subject,
             capacity: healthy.capacity,
@@ -172,6 +200,8 @@ impl PlanRequest {
                 of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
                 busy: part.busy,
             }),
+            cache_mib: self.cache_mib(library, level).unwrap_or(0),
+            cache_sizes,
             write_back_ratio: through.map(|through| healthy.iops / through),
             uncertain_percent,
             chance_percent,
@@ -185,11 +215,27 @@ impl PlanRequest {
 /// The figure that a run is for.
 fn what(beside: Beside, runs: &Runs) -> String {
     match beside {
-        Beside::Seed(_) => "chance".into(),
+        Beside::Vary(variation) => variation.what(runs),
         Beside::State(ArrayState::Rebuilding) => "rebuilding".into(),
         Beside::State(_) => "degraded".into(),
         Beside::WriteThrough => "write_back_ratio".into(),
-        Beside::Value(number, _) => runs.values[number].0.clone(),
+        Beside::Cache(mib) => format!("cache of {mib} MiB"),
+    }
+}
+
+/// A cell with another cache, which may take so many times as long to become steady.
+fn cell_with_cache(mut cell: CellSpec, mib: u32, longer: u32) -> CellSpec {
+    cell.axes.cache_mib = Some(mib);
+    cell.effort.warm_seconds_max = cell.effort.warm_seconds_max.saturating_mul(longer);
+    cell
+}
+
+fn cache_size(cache_mib: u32, result: &CellResult, healthy: &CellResult) -> CacheSize {
+    CacheSize {
+        cache_mib,
+        speed: speed(result),
+        change_percent: (result.iops / healthy.iops - 1.0) * 100.0,
+        steady: !result.is_unsteady() && !healthy.is_unsteady(),
     }
 }
 
@@ -198,6 +244,7 @@ mod tests {
     use super::super::values::Part;
     use super::*;
     use crate::cell::{Axes, Effort, Pattern};
+    use openraid_models::Edge;
 
     #[test]
     fn a_run_that_failed_is_told_with_its_reason() {
@@ -216,10 +263,10 @@ mod tests {
         let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field: "seek.average_ms".into() };
         let failed = || Err(CellError::Failed("no request has ended".into()));
         let ran = vec![
-            (Beside::Seed(2), Ok(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
+            (Beside::Vary(Variation::Seed(2)), Ok(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
             (Beside::State(ArrayState::Degraded(1)), failed()),
             (Beside::State(ArrayState::Rebuilding), Ok(healthy.clone())),
-            (Beside::Value(0, Edge::High), failed()),
+            (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
         let plan = request.level(&library, Level::Raid5, &healthy, ran, &[value]);
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());

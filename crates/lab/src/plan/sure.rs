@@ -1,4 +1,4 @@
-//! How sure the healthy figure of a level is, and which of two levels is faster.
+//! How sure a figure is, that of a healthy level above all, and which of two levels is faster.
 //!
 //! Every value of the drive's, the controller's, the host's and the bus's profiles that has a range is put to both its
 //! ends, one after the other. With it everything that is left to chance falls differently, so the same figure with other
@@ -8,6 +8,7 @@
 //! Two levels have the same drives: a value that moves both alike says nothing about which is faster. So what is looked
 //! at is their ratio, in runs that have the same seed and the same values.
 
+use super::values::Uncertain;
 use super::LevelPlan;
 
 /// Healthy figures of a level, requests each second.
@@ -39,6 +40,12 @@ impl Doubt {
 }
 
 impl Runs {
+    /// With nothing but the figure as it was asked for.
+    pub fn new(base: f64, values: &[Uncertain]) -> Self {
+        let values = values.iter().map(|value| (value.to_string(), [None; 2])).collect();
+        Self { base, seeds: Vec::new(), values }
+    }
+
     /// How sure its figure is.
     pub fn doubt(&self) -> Doubt {
         let share = |iops: &Option<f64>| iops.map(|iops| (iops / self.base - 1.0) * 100.0);

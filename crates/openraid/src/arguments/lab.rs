@@ -118,7 +118,7 @@ adds one.
 Examples:
   openraid simulate --list
   openraid simulate raid5x8 --system openraid --drive exos_x18_18tb --load file-server --depth 16
-  openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1
+  openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1 --range
   openraid simulate raid5x4 --drive wd740gd --way write --depth 4 --effort quick --explain 3
   openraid simulate raid0x6 --system intel-rst --load random --way write --depth 32 --drive-state fresh
   openraid simulate raid6x8 --load trace.csv --json")]
@@ -138,6 +138,9 @@ pub struct SimulateArguments {
     /// One member is being filled
     #[arg(long)]
     pub rebuilding: bool,
+    /// Say how far uncertain values of the profiles, and chance, can move the answer: two runs more for each of them
+    #[arg(long)]
+    pub range: bool,
     /// Tell the stories of the last so many requests, as `explain` does of a served array
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub explain: Option<u8>,
@@ -299,10 +302,11 @@ response-time, latency, streaming, or a file: a fio job, an Iometer .icf";
 #[derive(Args, Debug)]
 #[command(after_help = "\
 For each level: what it holds, which failures it survives (always - at most), requests a second and latency healthy, \
-with a drive missing and while its successor is filled, what holds it back, and whether the write cache pays. SURE TO \
-is about the healthy figure: how far uncertain values of the profiles and chance can move it, and chance by itself, \
-which is how far runs with the next two seeds lie apart; a value counts with what it changes beyond that. Levels \
-between which there is no clear difference are named together.
+with a drive missing and while its successor is filled, what holds it back, and whether the write cache pays. 99 % BELOW \
+and SURE TO are about the healthy array. SURE TO is how far uncertain values of the profiles and chance can move its \
+requests a second, and chance by itself, which is how far runs with the next two seeds lie apart; a value counts with \
+what it changes beyond that. Levels between which there is no clear difference are named together. The fastest level \
+that survives a failure is run with a quarter of the controller's cache and with four times as much, too.
 
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16

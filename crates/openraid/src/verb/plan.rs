@@ -1,14 +1,16 @@
 //! `openraid plan`: levels side by side, for given drives and a given load.
 
 use openraid_lab::cell::{footprint, ArrayState, Level};
-use openraid_lab::plan::{LevelPlan, Missing, PlanRequest, Planned, Speed};
+use openraid_lab::plan::{CacheSize, LevelPlan, Missing, PlanRequest, Planned, Speed};
 use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, drive_fits, effort, figure, library, refused, state_fits, Load};
+use crate::laboratory::{
+    asked, drive_fits, effort, figure, least_certain as least, library, refused, state_fits, sure_to, Load,
+};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -19,6 +21,8 @@ const CACHE_HARMS: f64 = 0.95;
 const LIMIT_BUSY: f64 = 0.9;
 /// Where no part is busier than this, none holds the array back: its load does, by how little it asks for at once.
 const LOAD_BUSY: f64 = 0.7;
+/// Percent of requests that another size of the cache must bring, or cost, to be worth it.
+const CACHE_SIZE_PAYS: f64 = 5.0;
 /// Levels that are looked at where nobody names any; those that cannot be are left out then.
 const USUAL_LEVELS: [Level; 6] =
     [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
@@ -113,8 +117,9 @@ fn speed(speed: &Speed) -> String {
 }
 
 fn text(body: &Body, outstanding: u32) -> String {
-    let mut table =
-        Table::new(&["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "SURE TO", "DEGRADED", "REBUILDING", "LIMIT", "CACHE"]);
+    let heads =
+        ["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "99 % BELOW", "SURE TO", "DEGRADED", "REBUILDING", "LIMIT", "CACHE"];
+    let mut table = Table::new(&heads);
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
@@ -132,8 +137,11 @@ fn text(body: &Body, outstanding: u32) -> String {
         let (drives, system, load) = (body.drives, &body.system, &body.load);
         lines.push(format!("{drives} drives behind {system}, {load}: requests a second / mean latency"));
         lines.push(table.text().trim_end().into());
-        lines
-            .push("SURE TO is about the healthy figure: uncertain values of the profiles, and chance by itself".into());
+        lines.push(
+            "99 % BELOW and SURE TO are about the healthy array; SURE TO has uncertain values of the profiles, and chance by \
+             itself. `openraid simulate ARRAY --degraded 1 --range` has the same of a degraded one"
+                .into(),
+        );
     }
     lines.extend(impossible);
     lines.extend(failed);
@@ -162,7 +170,8 @@ fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
         human(Bytes(plan.capacity)),
         survives,
         speed(&plan.healthy),
-        format!("+-{:.0} %, chance {:.1} %", plan.uncertain_percent, plan.chance_percent),
+        format!("{} ms", figure(plan.healthy.p99_ms)),
+        sure_to(plan.uncertain_percent, plan.chance_percent),
         told(plan, "degraded", plan.degraded.as_ref().map(speed)),
         told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
         limit(plan, outstanding),
@@ -181,17 +190,31 @@ fn fastest(safe: &[&LevelPlan]) -> Option<String> {
     Some(format!("fastest that survives a failure: {unclear}{}", words.join(", ")))
 }
 
+/// What more of the cache brings, and whether less of it would do.
+fn cache_size(plan: &LevelPlan) -> Option<String> {
+    let pays = |change: f64| change > CACHE_SIZE_PAYS && change > plan.chance_percent;
+    let words = |size: &CacheSize| {
+        // No minus in front of a zero.
+        let percent = size.change_percent.round() + 0.0;
+        let more = size.cache_mib > plan.cache_mib;
+        let worth = match (size.steady, more) {
+            (false, _) => "not steady yet, more --effort tells more",
+            (true, true) if pays(size.change_percent) => "worth it",
+            (true, true) => "not worth it",
+            (true, false) if pays(-size.change_percent) => "too little",
+            (true, false) => "enough",
+        };
+        let instead = if more { format!(" instead of {}", plan.cache_mib) } else { String::new() };
+        format!("of {} MiB{instead}: {percent:+} %: {worth}", size.cache_mib)
+    };
+    // What more brings is the question; what less would cost comes behind it.
+    let told: Vec<String> = plan.cache_sizes.iter().rev().map(words).collect();
+    (!told.is_empty()).then(|| format!("{}: a cache {}", plan.array, told.join("; one ")))
+}
+
 /// What makes a healthy figure uncertain most of all, where that is worth a word.
 fn least_certain(plan: &LevelPlan) -> Option<String> {
-    let value = plan.uncertain.first().filter(|(_, change)| *change >= 1.0 && *change >= plan.chance_percent);
-    match value {
-        Some((value, change)) => Some(format!("{}: least certain is {value} (up to {change:.0} %)", plan.array)),
-        None if plan.chance_percent >= 1.0 => Some(format!(
-            "{}: least certain is chance (other seeds lie {:.0} % apart); more --effort leaves less to it",
-            plan.array, plan.chance_percent
-        )),
-        None => None,
-    }
+    least(&plan.uncertain, plan.chance_percent).map(|words| format!("{}: {words}", plan.array))
 }
 
 fn advice(levels: &[Planned]) -> Vec<String> {
@@ -212,6 +235,7 @@ fn advice(levels: &[Planned]) -> Vec<String> {
             advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
         }
         advice.extend(write_cache(plan));
+        advice.extend(cache_size(plan));
         advice.extend(least_certain(plan));
     }
     advice
@@ -227,5 +251,50 @@ fn write_cache(plan: &LevelPlan) -> Option<String> {
         Some(format!("{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal", plan.array))
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_of_another_size_is_told_with_what_it_brings() {
+        let request = PlanRequest {
+            system: "3ware-9650se".into(),
+            drive: None,
+            drives: 2,
+            levels: vec![Level::Raid1],
+            pattern: openraid_lab::cell::Pattern::ResponseTime,
+            axes: openraid_lab::cell::Axes::default(),
+            effort: openraid_lab::cell::Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+        };
+        let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
+        let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
+        assert_eq!((plan.cache_mib, plan.cache_sizes.len()), (256, 2));
+        let told = |less: f64, more: f64, chance_percent: f64, steady: bool| {
+            let mut cache_sizes = plan.cache_sizes.clone();
+            for (size, change_percent) in cache_sizes.iter_mut().zip([less, more]) {
+                *size = CacheSize { change_percent, steady, ..*size };
+            }
+            let mut plan = plan.clone();
+            (plan.cache_sizes, plan.chance_percent) = (cache_sizes, chance_percent);
+            cache_size(&plan).expect("a sentence")
+        };
+        assert_eq!(
+            told(-0.3, 3.2, 1.0, true),
+            "raid1x2: a cache of 1024 MiB instead of 256: +3 %: not worth it; one of 64 MiB: +0 %: enough"
+        );
+        assert_eq!(
+            told(-22.4, 41.0, 1.0, true),
+            "raid1x2: a cache of 1024 MiB instead of 256: +41 %: worth it; one of 64 MiB: -22 %: too little"
+        );
+        // Less than chance brings by itself.
+        assert!(told(-8.0, 8.0, 9.0, true).ends_with("+8 %: not worth it; one of 64 MiB: -8 %: enough"));
+        assert!(told(0.0, 60.0, 1.0, false).contains("+60 %: not steady yet"));
+        let mut none = plan.clone();
+        none.cache_sizes.clear();
+        assert_eq!(cache_size(&none), None);
     }
 }

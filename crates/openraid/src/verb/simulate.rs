@@ -1,10 +1,8 @@
 //! `openraid simulate`: one load on one array, in virtual time.
 
 use openraid_core::limits::STEPS_MAX;
-use openraid_lab::cell::{
-    machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec, Pattern, Subject,
-};
-use openraid_lab::plan::uncertain;
+use openraid_lab::cell::{machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec, Pattern};
+use openraid_lab::plan::{uncertain, Range};
 use openraid_lab::reader::Trace;
 use openraid_lab::target::SimTarget;
 use openraid_models::Library;
@@ -14,7 +12,10 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::laboratory::{asked, drive_fits, effort, figure, library, refused, state_fits, Load};
+use crate::laboratory::{
+    asked, drive_fits, effort, figure, least_certain, library, refused, state_fits, sure_to, Load,
+};
+use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::story::{self, Names, Owner, Story, StoryModel};
@@ -31,6 +32,9 @@ struct Body<'a> {
     capacity_bytes: u64,
     /// Values of the machine's profiles that have a range.
     uncertain_values: usize,
+    /// How far these and chance move the requests per second, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<Range>,
     bottleneck: Option<&'a str>,
     result: &'a CellResult,
     /// Of the last requests, where they were asked for.
@@ -66,6 +70,10 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let word = arguments.array.as_deref().unwrap_or_default();
     let subject = word.parse().map_err(Failure::usage)?;
     let Load { pattern, axes, trace } = asked(&arguments.load)?;
+    if arguments.range && trace.is_some() {
+        let text = "--range: a trace asks at its own times, whatever the machine can do; leave it out";
+        return Err(Failure::usage(text));
+    }
     let state = match (arguments.degraded, arguments.rebuilding) {
         (_, true) => ArrayState::Rebuilding,
         (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
@@ -84,6 +92,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         }),
     };
     let (result, stories) = result.map_err(refused)?;
+    let range = if arguments.range { Some(range(&library, &result)?) } else { None };
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let body = Body {
@@ -96,11 +105,24 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         max_ms: ms(100.0),
         capacity_bytes: result.capacity,
         uncertain_values: uncertain(&library, &cell).map_err(refused)?.len(),
+        range,
         bottleneck: result.bottleneck().map(|part| part.name.as_str()),
         result: &result,
         stories: &stories,
     };
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
+}
+
+/// How sure a result is, by as many threads as there are processors.
+fn range(library: &Library, result: &CellResult) -> Result<Range, Failure> {
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    let progress = std::sync::Mutex::new(Progress::counting("runs", 0));
+    let ended = |done: usize, all: usize| {
+        let progress = progress.lock().expect("nobody panics with the lock");
+        progress.expect(all as u64);
+        progress.counted(done as u64);
+    };
+    Range::run(library, result, threads, ended).map_err(refused)
 }
 
 /// The machine of a cell; with stories to tell, it keeps steps.
@@ -178,23 +200,24 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
-    lines.push(certainty(body));
+    lines.extend(certainty(body));
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));
     lines.extend(body.stories.iter().map(story::text));
     lines.join("\n")
 }
 
-/// How many values of the machine no sheet gives, and who says what comes of it: `plan` looks at arrays only, when they are
-/// healthy, and takes no trace.
-fn certainty(body: &Body<'_>) -> String {
-    let CellSpec { subject, pattern, state, .. } = &body.result.spec;
+/// How many values of the machine no sheet gives, and what comes of it or who says that: a trace has no range.
+fn certainty(body: &Body<'_>) -> Vec<String> {
     let values = format!("  {} values without a sheet", body.uncertain_values);
-    let planned = matches!(subject, Subject::Array { .. }) && !matches!(pattern, Pattern::Trace(_));
-    match (planned, state) {
-        (false, _) => values,
-        (true, ArrayState::Healthy) => values + "; `openraid plan` says how far they move this",
-        (true, _) => values + "; `openraid plan` says how far they move the healthy array",
-    }
+    let Some(range) = &body.range else {
+        let trace = matches!(body.result.spec.pattern, Pattern::Trace(_));
+        return vec![if trace { values } else { values + "; --range says how far they move this" }];
+    };
+    let sure = sure_to(range.uncertain_percent, range.chance_percent);
+    let least = least_certain(&range.uncertain, range.chance_percent).map(|words| format!("; {words}"));
+    let mut lines = vec![format!("{values}: requests/s are sure to {sure}{}", least.unwrap_or_default())];
+    lines.extend(range.missing.iter().map(|missing| format!("  {}: {}", missing.what, missing.reason)));
+    lines
 }
 
 fn list(library: &Library, context: &Context) -> Exit {

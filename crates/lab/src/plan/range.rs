@@ -1,0 +1,114 @@
+//! How sure a figure is: runs of its cell with other seeds, and with every uncertain value of the profiles at both ends of
+//! its range.
+
+use super::sure::Runs;
+use super::values::{uncertain, Uncertain};
+use super::Missing;
+use crate::cell::{machine_spec, run_cell, run_cell_with, CellError, CellResult, CellSpec};
+use crate::run::run_all;
+use openraid_models::{Edge, Library};
+use serde::Serialize;
+
+/// Seeds besides the one that is asked for: the next ones. Two, for with three figures one that is far out is seen.
+const OTHER_SEEDS: u64 = 2;
+const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
+
+/// What a run came to.
+pub(super) type Ran = Result<CellResult, CellError>;
+
+/// A run that differs from that of the cell in what is not known for sure.
+#[derive(Clone, Copy)]
+pub(super) enum Variation {
+    Seed(u64),
+    /// An uncertain value, by its number, at an end of its range.
+    Value(usize, Edge),
+}
+
+impl Variation {
+    /// All of them, of a cell with this seed and so many uncertain values.
+    pub fn all(seed: u64, values: usize) -> impl Iterator<Item = Self> {
+        let seeds = (1..=OTHER_SEEDS).map(move |by| Self::Seed(seed.wrapping_add(by)));
+        seeds.chain((0..values).flat_map(|value| ENDS.map(|end| Self::Value(value, end))))
+    }
+
+    /// Its figure.
+    pub fn run(self, library: &Library, cell: &CellSpec, values: &[Uncertain]) -> Ran {
+        match self {
+            Self::Seed(seed) => run_cell(library, &CellSpec { seed, ..cell.clone() }),
+            Self::Value(number, end) => {
+                let mut spec = machine_spec(library, cell)?;
+                values[number].put(library, &mut spec, end)?;
+                run_cell_with(library, cell, &spec)
+            }
+        }
+    }
+
+    /// What it tells about.
+    pub fn what(self, runs: &Runs) -> String {
+        match self {
+            Self::Seed(_) => "chance".into(),
+            Self::Value(number, _) => runs.values[number].0.clone(),
+        }
+    }
+
+    /// Put its figure to the others.
+    pub fn note(self, runs: &mut Runs, iops: Option<f64>) {
+        match self {
+            Self::Seed(_) => runs.seeds.push(iops),
+            Self::Value(number, end) => runs.values[number].1[usize::from(end == Edge::High)] = iops,
+        }
+    }
+}
+
+/// How sure the requests per second of a result are.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Range {
+    /// They may be off by so many percent because of chance and of uncertain values of the profiles.
+    pub uncertain_percent: f64,
+    /// What other seeds change, percent from the lowest to the highest.
+    pub chance_percent: f64,
+    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first.
+    pub uncertain: Vec<(String, f64)>,
+    /// What could not be run, and why.
+    pub missing: Vec<Missing>,
+}
+
+impl Range {
+    /// Of figures that there are.
+    pub(super) fn of(runs: &Runs, missing: Vec<Missing>) -> Self {
+        let doubt = runs.doubt();
+        let (uncertain_percent, chance_percent, mut uncertain) = (doubt.total(), doubt.chance, doubt.values);
+        uncertain.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
+        Self { uncertain_percent, chance_percent, uncertain, missing }
+    }
+
+    /// Of the result of a cell in whatever state, by so many threads: two runs for each uncertain value, and two seeds. A
+    /// trace is no cell that can be run again: its requests come at times of their own. `ended` is told after each run
+    /// how many are done, and of how many.
+    ///
+    /// # Errors
+    /// A profile that is not there.
+    pub fn run(
+        library: &Library,
+        result: &CellResult,
+        threads: usize,
+        ended: impl Fn(usize, usize) + Sync,
+    ) -> Result<Self, CellError> {
+        let cell = &result.spec;
+        let values = uncertain(library, cell)?;
+        let all: Vec<Variation> = Variation::all(cell.seed, values.len()).collect();
+        let told = |done: usize| {
+            ended(done, all.len());
+            true
+        };
+        let ran = run_all(&all, threads, |one| one.run(library, cell, &values), told);
+        let (mut runs, mut missing) = (Runs::new(result.iops, &values), Vec::new());
+        for (one, ran) in all.iter().zip(ran.into_iter().flatten()) {
+            if let Err(error) = &ran {
+                missing.push(Missing { what: one.what(&runs), reason: error.to_string(), failed: true });
+            }
+            one.note(&mut runs, ran.ok().map(|ran| ran.iops));
+        }
+        Ok(Self::of(&runs, missing))
+    }
+}
