@@ -177,13 +177,14 @@ fn sizes(line: u64, text: &str, open: &mut Open) -> Result<(), ReadError> {
     if parts.get(7).map_or(Ok(0), |text| field(line, text, "reply size", 0, 1 << 30))? != 0 {
         return Err(ReadError::at(line, "replies are for network targets; set the reply size to none"));
     }
-    if delay > 0 {
-        let think = (u32::try_from(burst).expect("bounded"), Nanos::from_millis(delay));
-        if open.think.is_some_and(|before| before != think) {
-            return Err(ReadError::at(line, "different delays in one specification are not understood"));
-        }
-        open.think = Some(think);
+    let think = (delay > 0).then(|| (u32::try_from(burst).expect("bounded"), Nanos::from_millis(delay)));
+    if !open.lines.is_empty() && open.think != think {
+        let reason =
+            "a delay or burst other than in the line above is not understood; give all lines of a specification \
+                      the same";
+        return Err(ReadError::at(line, reason));
     }
+    open.think = think;
     open.lines.push(AccessLine {
         bytes: u32::try_from(bytes).expect("bounded"),
         share: small(percent(1, "% of size")?),
@@ -238,6 +239,23 @@ Version 1.1.0
         assert_eq!(file.specs[1].manner().think, Some((2, 5_000_000)));
         assert!(file.specs[0].manner().is_plain());
         assert_eq!(file.specs[1].lines().len(), 2);
+    }
+
+    #[test]
+    fn every_line_of_a_specification_has_the_delay_of_the_others() {
+        for (first, second) in [("5,2", "0,2"), ("0,1", "5,2"), ("5,2", "5,3"), ("5,2", "6,2")] {
+            let lines = |delay: &str| format!("80,100,{delay},4096,0");
+            let text = FILE.replacen(&lines("5,2"), &lines(first), 1);
+            let text = text.replace(&format!("65536,40,{}", lines("5,2")), &format!("65536,40,{}", lines(second)));
+            let error = read_icf(text.as_bytes()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("line 22: a delay or burst other than in the line above"),
+                "{first} {second}: {error}"
+            );
+        }
+        // A burst without a delay has no pauses, whatever its length.
+        let none = FILE.replacen("80,100,5,2", "80,100,0,2", 1).replace("40,80,100,5,2", "40,80,100,0,7");
+        assert!(read_icf(none.as_bytes()).unwrap().specs[1].manner().is_plain());
     }
 
     #[test]
