@@ -106,6 +106,28 @@ fn think_time_and_jitter_lower_the_rate_as_they_should() {
 }
 
 #[test]
+fn a_worker_thinks_as_a_whole_whatever_its_depth() {
+    // A burst of 4 comes at once where the depth is that or more, and ends within 1 ms; then 7 ms without a request. With
+    // a depth of 2 it takes 2 ms, with 3 as well: 3 at once, and the last when one has ended.
+    for (depth, burst_ms) in [(1, 4), (2, 2), (3, 2), (4, 1), (64, 1)] {
+        let mut target = Servers::constant(64, MS, CAPACITY);
+        let spec = one_size("r", 4096, 100, 100);
+        let mut source = Mixed::new(&spec, 1, ZONE, 1, 1).thinking(4, Nanos(7_000_000));
+        let recorder = closed(1, depth, &mut target, &mut source, 4000);
+        // No pause after the last of a thousand bursts.
+        assert_eq!(target.now().get_ms(), 1000 * burst_ms + 999 * 7, "depth {depth}");
+        assert_eq!((recorder.reads.requests, recorder.reads.latency.max()), (4000, 1_000_000), "depth {depth}");
+    }
+    // The pause begins when the last of a burst has ended, and does not hold up another worker. With one server the bursts of
+    // the first worker begin at 9 ms (its two ended at 1 and 3), 17, 25, ...; those of the second at 10, 19, 27, ...
+    let mut target = Servers::constant(1, MS, CAPACITY);
+    let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 2, ZONE, 1, 1).thinking(2, Nanos(6_000_000));
+    let recorder = closed(2, 8, &mut target, &mut source, 400);
+    assert_eq!(target.now().get_ms(), 8 * 99 + 5);
+    assert_eq!(recorder.workers, [(200, 200 * 4096); 2]);
+}
+
+#[test]
 fn a_script_is_done_once_and_the_loop_ends_with_it() {
     let mut target = Servers::constant(1, MS, CAPACITY);
     let ask = |n: u64| Step::Ask(Request { kind: IoKind::Write, offset: n * 512, len: 512 });

@@ -47,7 +47,7 @@ impl AccessLine {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manner {
-    /// A worker thinks after so many requests, for so many nanoseconds.
+    /// A worker thinks after so many requests, when they have ended, for so many nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<(u32, u64)>,
     /// So many requests come each second, one after the other at even times, whether or not those before have ended; the

@@ -2,8 +2,14 @@
 //!
 //! ```text
 //!   slot: asks -> outstanding -> done -> asks ...      (workers x depth slots, each with the name of its index)
-//!                     ^            \-> thinks (waits in the heap until its time)
+//!                     ^            \-> waits (the host's jitter: in the heap until its time)
+//!
+//!   worker: asks -> is to think -> thinks -> asks ...
+//!                   (no slot asks; what is outstanding ends first)
 //! ```
+//!
+//! A worker thinks as a whole, as fio's jobs and Iometer's workers do: its pause begins when all that it has outstanding
+//! has ended, and none of its slots asks before it is over.
 
 use super::{Source, Step};
 use crate::metrics::Recorder;
@@ -49,9 +55,28 @@ struct Slot {
     outstanding: bool,
 }
 
+/// What a worker does about thinking.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// It asks.
+    None,
+    /// It is to think for so long when nothing is outstanding any more.
+    Due(Nanos),
+    /// It thinks; the first of its parked slots is in the heap.
+    Running,
+}
+
+struct Worker {
+    outstanding: u32,
+    pause: Pause,
+    /// Slots that ask when the pause is over, in the order in which they became free.
+    parked: Vec<u32>,
+}
+
 /// A closed loop. It can be run in pieces: what is outstanding stays so between them.
 pub struct ClosedLoop {
     slots: Vec<Slot>,
+    workers: Vec<Worker>,
     /// Slots that ask at a time: time, then order.
     later: BinaryHeap<Reverse<(Instant, u32)>>,
     jitter: Nanos,
@@ -74,8 +99,10 @@ impl ClosedLoop {
         let slot = |worker| Slot { worker, kind: IoKind::Read, len: 0, since: Instant::ZERO, outstanding: false };
         // Depth by depth, so that workers begin side by side.
         let slots = (0..options.depth).flat_map(|_| (0..options.workers).map(slot)).chain((0..deeper).map(slot));
+        let worker = || Worker { outstanding: 0, pause: Pause::None, parked: Vec::new() };
         Self {
             slots: slots.collect(),
+            workers: std::iter::repeat_with(worker).take(usize::from(options.workers)).collect(),
             later: BinaryHeap::new(),
             jitter: options.jitter,
             random: Random::derived(options.seed, u64::MAX),
@@ -112,7 +139,7 @@ impl ClosedLoop {
             let due = self.later.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time);
             if due <= now {
                 let Reverse((_, slot)) = self.later.pop().expect("just looked at");
-                self.ask(target, source, slot as usize);
+                self.wake(target, source, slot);
                 continue;
             }
             if self.outstanding == 0 && self.later.is_empty() {
@@ -159,6 +186,7 @@ impl ClosedLoop {
         assert!(slot.outstanding, "bug: the target ended request {} twice", io.id);
         slot.outstanding = false;
         self.outstanding -= 1;
+        self.workers[usize::from(slot.worker)].outstanding -= 1;
         if let Some(recorder) = recorder {
             count(recorder, slot, io);
         }
@@ -166,29 +194,57 @@ impl ClosedLoop {
     }
 
     fn again<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: usize) {
+        self.begin_pause(target.now(), usize::from(self.slots[slot].worker));
         if self.jitter == Nanos::ZERO {
             return self.ask(target, source, slot);
         }
         let wait = Nanos(self.random.below(self.jitter.get() + 1));
-        self.put_off(target.now() + wait, slot);
+        self.later.push(Reverse((target.now() + wait, u32::try_from(slot).expect("few slots"))));
     }
 
-    fn put_off(&mut self, until: Instant, slot: usize) {
-        self.later.push(Reverse((until, u32::try_from(slot).expect("few slots"))));
+    /// A worker that is to think does so as soon as nothing is outstanding.
+    fn begin_pause(&mut self, now: Instant, worker: usize) {
+        let worker = &mut self.workers[worker];
+        if let (Pause::Due(time), 0) = (worker.pause, worker.outstanding) {
+            worker.pause = Pause::Running;
+            self.later.push(Reverse((now + time, worker.parked[0])));
+        }
+    }
+
+    /// The time of a slot in the heap has come: its own, or that of its worker, whose pause is over.
+    fn wake<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: u32) {
+        let worker = &mut self.workers[usize::from(self.slots[slot as usize].worker)];
+        if worker.pause != Pause::Running || worker.parked.first() != Some(&slot) {
+            return self.ask(target, source, slot as usize);
+        }
+        worker.pause = Pause::None;
+        for slot in std::mem::take(&mut worker.parked) {
+            self.ask(target, source, slot as usize);
+        }
     }
 
     fn ask<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, index: usize) {
         let now = target.now();
         let worker = self.slots[index].worker;
+        let own = &mut self.workers[usize::from(worker)];
+        if own.pause != Pause::None {
+            own.parked.push(u32::try_from(index).expect("few slots"));
+            return;
+        }
         match source.next(worker) {
             Step::Ask(request) => {
                 let slot = &mut self.slots[index];
                 *slot = Slot { worker, kind: request.kind, len: request.len, since: now, outstanding: true };
                 self.outstanding += 1;
+                own.outstanding += 1;
                 let (kind, offset, len) = (request.kind, request.offset, request.len);
                 target.submit(HostIo { id: index as u64, kind, offset, len, worker });
             }
-            Step::Think(time) => self.put_off(now + time, index),
+            Step::Think(time) => {
+                own.pause = Pause::Due(time);
+                own.parked.push(u32::try_from(index).expect("few slots"));
+                self.begin_pause(now, usize::from(worker));
+            }
             Step::End => {}
         }
     }

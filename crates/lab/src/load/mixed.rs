@@ -81,7 +81,7 @@ impl Mixed {
         Self { table, lines: spec.lines().to_vec(), workers: (0..workers).map(worker).collect(), think: None }
     }
 
-    /// Think for so long after each burst of so many requests.
+    /// Each worker thinks for so long after each burst of so many requests.
     #[must_use]
     pub fn thinking(mut self, burst: u32, time: Nanos) -> Self {
         self.think = Some((burst.max(1), time));

@@ -39,7 +39,7 @@ pub struct Request {
 pub enum Step {
     /// It asks for this.
     Ask(Request),
-    /// It thinks for so long, then is asked again.
+    /// It thinks for so long when what it has outstanding has ended, then is asked again.
     Think(Nanos),
     /// It has nothing more to do.
     End,
