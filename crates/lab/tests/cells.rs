@@ -1,16 +1,19 @@
 //! Cells on simulated machines: the same cell gives the same bytes, and figures agree with what can be counted.
 
+mod noting;
+
+use noting::{Notes, Noting};
 use openraid_lab::cell::{
-    measure, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+    measure, replay, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
     TraceName,
 };
-use openraid_lab::load::{one_size, AccessSpec, Manner};
+use openraid_lab::load::{one_size, AccessSpec, Manner, WAITING_MAX};
 use openraid_lab::method::{find, Suite};
 use openraid_lab::reader::{read_trace, TraceFormat, LENGTH_MAX};
 use openraid_lab::run::{fingerprint, Outcome, Store};
-use openraid_lab::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
+use openraid_lab::target::Servers;
 use openraid_models::Library;
-use openraid_units::{Bytes, Instant, Nanos};
+use openraid_units::{Bytes, Nanos};
 
 fn cell(subject: &str, pattern: Pattern, axes: Axes) -> CellSpec {
     let cell = CellSpec::new("3ware-9650se", subject.parse().unwrap(), pattern).with(axes);
@@ -160,38 +163,13 @@ fn kept_cells_are_found_again_and_others_are_not() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Servers that note the places they are asked for.
-struct Noting {
-    servers: Servers,
-    places: Vec<(u64, u64)>,
-}
-
-impl Target for Noting {
-    fn facts(&self) -> &TargetFacts {
-        self.servers.facts()
-    }
-    fn now(&self) -> Instant {
-        self.servers.now()
-    }
-    fn submit(&mut self, io: HostIo) {
-        self.places.push((io.offset, io.offset + u64::from(io.len)));
-        self.servers.submit(io);
-    }
-    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
-        self.servers.wait(until, done)
-    }
-    fn counters(&self) -> Option<Counters> {
-        self.servers.counters()
-    }
-}
-
 #[test]
 fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
     let run = |spec: AccessSpec, axes: Axes| {
-        let servers = Servers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
-        let mut target = Noting { servers, places: Vec::new() };
+        let notes = Notes::default();
+        let mut target = Noting::new(1, Nanos::from_millis(1), Bytes::gib(4), true, &notes);
         let result = measure(&mut target, &cell("single", Pattern::Custom(spec), axes)).unwrap();
-        (result, target.places)
+        (result, notes.take())
     };
     let spec = |manner| one_size("own", 4096, 100, 100).in_manner(manner);
     // Two requests of 1 ms, then 8 ms of thought: 200 a second.
@@ -207,9 +185,9 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
     assert!((late.iops - 1000.0).abs() < 1.0 && late.latency.max_ns > 990_000_000, "{}", late.iops);
     assert!(late.notes.iter().any(|note| note.contains("too slow for it")), "{:?}", late.notes);
     let part = Manner { start: Some(1 << 30), len: Some(1 << 20), ..Manner::default() };
-    let (_, places) = run(spec(part), Axes { qd: Some(4), ..Axes::default() });
-    assert!(places.len() > 2000);
-    assert!(places.iter().all(|(from, to)| *from >= 1 << 30 && *to <= (1 << 30) + (1 << 20)));
+    let (_, asked) = run(spec(part), Axes { qd: Some(4), ..Axes::default() });
+    assert!(asked.len() > 2000);
+    assert!(asked.iter().all(|io| io.offset >= 1 << 30 && io.end() <= (1 << 30) + (1 << 20)));
     let beyond = Manner { start: Some(5 << 30), ..Manner::default() };
     let mut target = Servers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
     let error = measure(&mut target, &cell("single", Pattern::Custom(spec(beyond)), Axes::default())).unwrap_err();
@@ -236,4 +214,27 @@ fn a_trace_as_long_as_one_may_be_is_played_to_its_end() {
     let cell = CellSpec::new("openraid", "raid5x4".parse().unwrap(), Pattern::Trace(name));
     let result = run_trace(&Library::builtin(), &cell, &trace).unwrap();
     assert_eq!((result.requests, result.elapsed_ns >= LENGTH_MAX.get()), (2, true));
+}
+
+#[test]
+fn a_trace_that_a_target_is_too_far_behind_for_says_how_many_requests_were_never_asked() {
+    let name = |text: &str| TraceName { name: text.into(), digest: "0".repeat(16) };
+    let played = |requests: usize| {
+        let text = "0,h,0,Read,0,4096,1\n".repeat(requests) + &"10000000,h,0,Read,4096,4096,1\n".repeat(3);
+        let trace = read_trace(TraceFormat::MsrCsv, text.as_bytes()).unwrap();
+        let cell = CellSpec::new("openraid", "single".parse().unwrap(), Pattern::Trace(name("far")));
+        let result = replay(&mut Servers::constant(4096, Nanos(1000), Bytes::gib(4)), &cell, &trace).unwrap();
+        assert_eq!(result.requests + result.never_asked, trace.records().len() as u64);
+        result
+    };
+    // All of them come at once: as many as may wait are taken, the others and the three of a second later are not.
+    let cut = played(WAITING_MAX + 1000);
+    assert_eq!(cut.never_asked, 1003);
+    assert!(cut.notes.iter().any(|note| note.ends_with("1003 of 1049579 were never asked")), "{:?}", cut.notes);
+    // One less waits, and all are asked in the end.
+    let whole = played(WAITING_MAX - 1);
+    assert_eq!(whole.never_asked, 0);
+    assert!(!whole.notes.iter().any(|note| note.contains("never asked")), "{:?}", whole.notes);
+    let json = |result| serde_json::to_value(result).unwrap();
+    assert_eq!((&json(&cut)["never_asked"], json(&whole).get("never_asked")), (&1003.into(), None));
 }

@@ -512,6 +512,7 @@ impl Measured {
             score: None,
             capacity: target.facts().capacity.get(),
             notes,
+            never_asked: 0,
         };
         result.latency = LatencySummary::of(&result.histogram());
         if let (Some(before), Some(after)) = (&self.before, target.counters()) {

@@ -6,7 +6,7 @@ use super::measure::{read_only, Measured};
 use super::plan::Plan;
 use super::result::CellResult;
 use super::spec::CellSpec;
-use crate::load::{self, Pace, Paced, OUTSTANDING_MAX};
+use crate::load::{self, OpenRun, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};
 use crate::metrics::Recorder;
 use crate::reader::Trace;
 use crate::target::{Target, PAYLOAD_BYTES_MAX};
@@ -26,10 +26,12 @@ pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(0);
     let end = trace.length() + Nanos(1);
-    let late = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, room as usize, &mut recorder)?;
-    let mut notes = vec![format!("{} requests of a trace of {}", trace.records().len(), trace.length())];
-    notes.extend(too_slow(late, room));
-    measured.end(target, cell, recorder, notes)
+    let run = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, room as usize, &mut recorder)?;
+    let all = trace.records().len();
+    let mut notes = vec![format!("{all} requests of a trace of {}", trace.length())];
+    notes.extend(too_slow(run.late, room));
+    let result = measured.end(target, cell, recorder, notes)?;
+    Ok(cut_off(result, run, all as u64))
 }
 
 /// Requests of a trace that a target gets at the same time at most: as many as there is memory for on a real one.
@@ -45,6 +47,28 @@ fn too_slow(late: u64, room: u32) -> Option<String> {
     (late > 0).then_some(words)
 }
 
+/// The result of an open loop that came to its end or was given up, where so many requests were to come.
+fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
+    if let Some(after) = run.cut_off {
+        result.never_asked = all.saturating_sub(run.came).max(1);
+        result.notes.push(format!(
+            "CUT OFF after {after}: {WAITING_MAX} requests were waiting by then, and the target was asked for no more; {} \
+             of {all} were never asked",
+            result.never_asked
+        ));
+    }
+    result
+}
+
+/// Requests that come within so long: one after each gap, and after each burst of so many there is a pause.
+fn coming(within: Nanos, gap: Nanos, think: Option<(u32, u64)>) -> u64 {
+    let most = within.get().saturating_sub(1);
+    let Some((burst, pause)) = think else { return most / gap.get() };
+    let burst = u64::from(burst);
+    let round = burst.saturating_mul(gap.get()).saturating_add(pause);
+    most / round * burst + (most % round / gap.get()).min(burst)
+}
+
 /// A load with a rate: for the time that the cell says, else until as many requests as its effort counts have come.
 pub(super) fn paced<T: Target + ?Sized>(
     target: &mut T,
@@ -56,11 +80,11 @@ pub(super) fn paced<T: Target + ?Sized>(
     let enough = u32::try_from(cell.effort.requests / u64::from(rate)).unwrap_or(u32::MAX).max(1);
     let seconds = cell.axes.secs.unwrap_or_else(|| enough.min(cell.effort.seconds_max));
     let warm = cell.axes.warm_s.unwrap_or_else(|| (seconds / 10).max(1));
-    let gap = Pace::Even(Nanos(1_000_000_000 / u64::from(rate)));
+    let gap = Nanos(1_000_000_000 / u64::from(rate));
     let mut source = plan.source(cell.load_seed());
     let room = plan.outstanding();
     let mut run = |target: &mut T, seconds: u32, recorder: &mut Recorder| {
-        let mut arrivals = Paced::new(&mut source, gap, cell.load_seed());
+        let mut arrivals = Paced::new(&mut source, Pace::Even(gap), cell.load_seed());
         let end = Nanos::from_secs(u64::from(seconds));
         load::run_open(target, &mut arrivals, Nanos::ZERO, end, room as usize, recorder)
     };
@@ -68,12 +92,43 @@ pub(super) fn paced<T: Target + ?Sized>(
     notes.push(format!("open loop: {rate} requests come each second; {warm} s before are not counted"));
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(0);
-    let late = run(target, seconds, &mut recorder)?;
-    notes.extend(too_slow(late, room));
+    let ran = run(target, seconds, &mut recorder)?;
+    notes.extend(too_slow(ran.late, room));
     let result = measured.end(target, cell, recorder, notes)?;
+    let all = coming(Nanos::from_secs(u64::from(seconds)), gap, plan.spec.manner().think);
+    let result = cut_off(result, ran, all);
     if result.requests == 0 {
         let reason = format!("no request came within {seconds} s at {rate} each second; give it more time");
         return Err(CellError::Failed(reason));
     }
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{one_size, Arrivals, Mixed, Zone};
+
+    #[test]
+    fn requests_that_are_to_come_are_counted_as_they_come() {
+        let zone = Zone { start: 0, len: 1 << 20 };
+        for think in [None, Some((1, 5)), Some((3, 40)), Some((7, 1))] {
+            let source = || {
+                let source = Mixed::new(&one_size("s", 512, 100, 100), 1, zone, 1, 1);
+                match think {
+                    Some((burst, pause)) => source.thinking(burst, Nanos(pause)),
+                    None => source,
+                }
+            };
+            for gap in [1, 3, 10] {
+                for within in 0..200 {
+                    let mut source = source();
+                    let mut arrivals = Paced::new(&mut source, Pace::Even(Nanos(gap)), 1);
+                    let come = std::iter::from_fn(|| arrivals.next()).take_while(|(at, _)| at.get() < within);
+                    let counted = coming(Nanos(within), Nanos(gap), think);
+                    assert_eq!(counted, come.count() as u64, "{within} by {gap}, {think:?}");
+                }
+            }
+        }
+    }
 }

@@ -128,6 +128,13 @@ pub struct CellResult {
     pub capacity: u64,
     /// What was found on the way: how the load became steady, fallbacks.
     pub notes: Vec<String>,
+    /// Requests of a trace, or of a load with a rate, that were never asked: the target was too far behind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub never_asked: u64,
+}
+
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl CellResult {

@@ -17,7 +17,7 @@ pub use access::{AccessError, AccessLine, AccessSpec, Manner, LINES_MAX, REQUEST
 pub use builtin::{database, file_server, one_size, streaming, web_server, workstation};
 pub use closed::{ClosedLoop, LoopOptions, Stop};
 pub use mixed::{Mixed, Zone};
-pub use open::{run_open, Arrivals, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};
+pub use open::{run_open, Arrivals, OpenRun, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};
 pub use script::Script;
 
 use crate::target::IoKind;

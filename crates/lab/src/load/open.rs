@@ -80,9 +80,20 @@ struct Asked {
     len: u32,
 }
 
+/// What came of an open loop, besides what was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenRun {
+    /// Requests that came; the target got all of them.
+    pub came: u64,
+    /// How often requests had to wait because so many were outstanding.
+    pub late: u64,
+    /// When [`WAITING_MAX`] requests waited and no more were taken, from the start. Those that were to come later were never
+    /// asked.
+    pub cut_off: Option<Nanos>,
+}
+
 /// Run arrivals until `end` (time from now on) or their end; then wait for what is outstanding. Requests due before
 /// `count_from` are asked but not counted. The target gets at most `room` at the same time ([`OUTSTANDING_MAX`] at most).
-/// Returns how often requests had to wait because so many were outstanding.
 ///
 /// # Errors
 /// The target cannot go on.
@@ -93,22 +104,25 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     end: Nanos,
     room: usize,
     recorder: &mut Recorder,
-) -> Result<u64, TargetError> {
+) -> Result<OpenRun, TargetError> {
     let room = room.clamp(1, OUTSTANDING_MAX);
     let start = target.now();
     let from = start + count_from;
     let mut asked: Vec<Option<Asked>> = vec![None; room];
     let mut free: Vec<usize> = (0..room).rev().collect();
     let mut waiting: VecDeque<(Instant, Request)> = VecDeque::new();
-    let mut late = 0;
+    let mut run = OpenRun::default();
     let mut done: Vec<IoDone> = Vec::new();
     let mut coming = arrivals.next().filter(|(time, _)| *time < end);
     loop {
         let now = target.now();
         while let Some((time, request)) = coming.filter(|(time, _)| start + *time <= now) {
             waiting.push_back((start + time, request));
-            let full = waiting.len() >= WAITING_MAX;
-            coming = if full { None } else { arrivals.next().filter(|(time, _)| *time < end) };
+            run.came += 1;
+            coming = arrivals.next().filter(|(time, _)| *time < end);
+            if waiting.len() >= WAITING_MAX && coming.take().is_some() {
+                run.cut_off = Some(now.since(start));
+            }
         }
         while let (Some(&(due, request)), Some(&slot)) = (waiting.front(), free.last()) {
             waiting.pop_front();
@@ -117,9 +131,9 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
             let (kind, offset, len) = (request.kind, request.offset, request.len);
             target.submit(HostIo { id: slot as u64, kind, offset, len, worker: 0 });
         }
-        late += u64::from(!waiting.is_empty());
+        run.late += u64::from(!waiting.is_empty());
         if free.len() == room && waiting.is_empty() && coming.is_none() {
-            return Ok(late);
+            return Ok(run);
         }
         let until = coming.map_or(Instant::NEVER, |(time, _)| start + time);
         done.clear();

@@ -175,6 +175,10 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     let real = all.iter().any(|trial| trial.spec.effort.is_a_time());
     let more = if real { "more --seconds" } else { "more --effort" };
     warn(count, &format!("had not become steady when they were measured: give them {more}"));
+    let cut = || results().filter(|result| result.never_asked > 0);
+    let never = super::format::fixed(cut().map(|result| result.never_asked as f64).sum(), 0);
+    let words = format!("were cut off, as the target was too far behind: {never} requests were never asked");
+    warn(cut().count(), &words);
     let generator = |result: &&crate::cell::CellResult| {
         result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
     };

@@ -38,6 +38,7 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         score: Some(iops),
         capacity: 1 << 40,
         notes: vec![],
+        never_asked: 0,
     }
 }
 
@@ -212,6 +213,18 @@ fn degraded_arrays_are_measured_by_what_they_leave() {
     assert_eq!(texts, wanted);
     let none = Cell::NotApplicable("the level does not survive it".into());
     assert_eq!(found.tables[0].rows[1].cells[1], none);
+}
+
+#[test]
+fn requests_that_were_never_asked_are_told_on_the_page() {
+    let mut cut = chapter("file-server", &["single"]);
+    assert!(!section(&cut, &[]).findings.iter().any(|finding| finding.text.contains("never asked")));
+    for (trial, never_asked) in cut.trials.iter_mut().zip([1_000_000, 234_567]) {
+        let Outcome::Measured(result) = &mut trial.outcome else { panic!("all have results") };
+        result.never_asked = never_asked;
+    }
+    let wanted = "2 of 9 cells were cut off, as the target was too far behind: 1,234,567 requests were never asked.";
+    assert!(section(&cut, &[]).findings.iter().any(|finding| finding.text == wanted));
 }
 
 #[test]
