@@ -2,7 +2,7 @@
 
 mod perform;
 
-pub use perform::Performance;
+pub use perform::{Ended, Performance};
 
 use crate::cell::CellSpec;
 use crate::method::{find, rules, Method, Suite};

@@ -11,8 +11,18 @@ use crate::run::{run_all, Outcome, Store};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
 use openraid_sim::random::mix;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+
+/// How far a review is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ended {
+    /// Cells that have come to an end.
+    pub cells: usize,
+    /// Those of them that took no time: kept from before, or not applicable.
+    pub idle: usize,
+}
 
 /// A review that is to be carried out.
 #[derive(Debug)]
@@ -30,20 +40,16 @@ pub struct Performance<'a> {
 }
 
 impl Performance<'_> {
-    /// All cells without repetition: methods share some.
+    /// The cells of all methods that make sense on a target, without repetition: methods share some.
     #[must_use]
-    pub fn cells(&self) -> Vec<CellSpec> {
-        let mut seen = BTreeMap::new();
-        let mut cells = Vec::new();
-        for cell in self.methods.iter().flat_map(|method| method.cells(&self.suite)) {
-            if seen.insert(cell.clone(), ()).is_none() {
-                cells.push(cell);
-            }
-        }
-        cells
+    pub fn cells(&self, facts: &TargetFacts) -> Vec<CellSpec> {
+        let mut seen = BTreeSet::new();
+        let fit = self.methods.iter().filter(|method| method.refusal(facts).is_none());
+        let cells = fit.flat_map(|method| method.cells(&self.suite));
+        cells.filter(|cell| seen.insert(cell.clone())).collect()
     }
 
-    /// On simulated machines. `ended` is told how many cells have come to an end.
+    /// On simulated machines. `ended` is told after each cell how far it is.
     ///
     /// # Errors
     /// A cell cannot be kept: the first reason.
@@ -52,12 +58,14 @@ impl Performance<'_> {
         library: &Library,
         facts: &TargetFacts,
         threads: usize,
-        ended: impl Fn(usize) + Sync,
+        ended: impl Fn(Ended) + Sync,
     ) -> Result<ReviewResults, String> {
-        let cells = self.cells();
+        let cells = self.cells(facts);
         let trouble: Mutex<Option<String>> = Mutex::new(None);
+        let idle = AtomicUsize::new(0);
         let work = |cell: &CellSpec| {
             if let Some(kept) = self.store.and_then(|store| store.get(cell)) {
+                idle.fetch_add(1, Ordering::Relaxed);
                 return kept;
             }
             let outcome = Outcome::from(match (&cell.pattern, self.trace) {
@@ -67,10 +75,11 @@ impl Performance<'_> {
             if let Some(Err(error)) = self.store.map(|store| store.put(cell, &outcome)) {
                 trouble.lock().expect("nobody panics with the lock").get_or_insert(error.to_string());
             }
+            idle.fetch_add(usize::from(took_no_time(&outcome)), Ordering::Relaxed);
             outcome
         };
-        let go_on = |done| {
-            ended(done);
+        let go_on = |cells| {
+            ended(Ended { cells, idle: idle.load(Ordering::Relaxed) });
             trouble.lock().expect("nobody panics with the lock").is_none()
         };
         let outcomes = run_all(&cells, threads, work, go_on);
@@ -82,7 +91,8 @@ impl Performance<'_> {
         Ok(self.results(facts, |cell| found[cell].clone()))
     }
 
-    /// On a real target, which `open` opens for a largest request and most outstanding ones.
+    /// On a real target, which `open` opens for a largest request and most outstanding ones. `ended` is told after each cell
+    /// how far it is.
     ///
     /// # Errors
     /// The target cannot be opened or is gone.
@@ -90,22 +100,20 @@ impl Performance<'_> {
         &self,
         facts: &TargetFacts,
         mut open: impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
-        mut ended: impl FnMut(usize),
+        mut ended: impl FnMut(Ended),
     ) -> Result<ReviewResults, TargetError> {
         let mut found = BTreeMap::new();
-        let fit = |method: &&&Method| method.refusal(facts).is_none();
-        for method in self.methods.iter().filter(fit) {
-            for cell in method.cells(&self.suite) {
-                if found.contains_key(&cell) {
-                    continue;
-                }
-                let outcome = match self.store.and_then(|store| store.get(&cell)) {
-                    Some(kept) => kept,
-                    None => self.real_cell(facts, &cell, &mut open)?,
-                };
-                found.insert(cell, outcome);
-                ended(found.len());
-            }
+        let mut idle = 0;
+        for cell in self.cells(facts) {
+            let kept = self.store.and_then(|store| store.get(&cell));
+            let known = kept.is_some();
+            let outcome = match kept {
+                Some(kept) => kept,
+                None => self.real_cell(facts, &cell, &mut open)?,
+            };
+            idle += usize::from(known || took_no_time(&outcome));
+            found.insert(cell, outcome);
+            ended(Ended { cells: found.len(), idle });
         }
         Ok(self.results(facts, |cell| found[cell].clone()))
     }
@@ -161,4 +169,9 @@ impl Performance<'_> {
     pub fn real_effort(seconds: u32) -> Effort {
         Effort { requests: u64::MAX, seconds_max: seconds, warm_seconds_max: (seconds / 10).max(1) }
     }
+}
+
+/// Why a cell makes no sense is found before anything is measured.
+fn took_no_time(outcome: &Outcome) -> bool {
+    outcome.absence().is_some_and(|absence| absence.not_applicable)
 }

@@ -53,13 +53,19 @@ impl Progress {
 
     /// So many things are done; the time left is told at the average pace so far.
     pub fn counted(&self, done: u64) {
+        self.counted_of_which_idle(done, 0);
+    }
+
+    /// The same, where so many of them took no time and say nothing about the pace.
+    pub fn counted_of_which_idle(&self, done: u64, idle: u64) {
         let total = self.bar.length().unwrap_or(0);
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let left = millis.checked_mul(total.saturating_sub(done)).and_then(|all| all.checked_div(done));
+        let left = left_millis(millis, total, done, idle);
         let words = left.map_or_else(String::new, |left| format!("{} left", human_seconds(left.div_ceil(1000))));
         if self.bar.is_hidden() && millis >= self.told_millis.load(Ordering::Relaxed) + LINE_MILLIS {
             self.told_millis.store(millis, Ordering::Relaxed);
-            eprintln!("{}: {done} of {total}, {words}", self.bar.prefix());
+            let comma = if words.is_empty() { "" } else { ", " };
+            eprintln!("{}: {done} of {total}{comma}{words}", self.bar.prefix());
         }
         self.bar.set_message(words);
         self.bar.set_position(done);
@@ -108,5 +114,28 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Milliseconds that the rest of so many things takes, at the pace of those that are done and took time; nothing where none
+/// has.
+fn left_millis(elapsed: u64, total: u64, done: u64, idle: u64) -> Option<u64> {
+    elapsed.checked_mul(total.saturating_sub(done))?.checked_div(done.saturating_sub(idle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_no_time_says_nothing_about_the_time_left() {
+        assert_eq!(left_millis(10_000, 30, 10, 0), Some(20_000));
+        // Taken up again: eight were there, two have taken five seconds each.
+        assert_eq!(left_millis(10_000, 30, 10, 8), Some(100_000));
+        assert_eq!(left_millis(10_000, 10, 10, 8), Some(0));
+        for (done, idle) in [(0, 0), (8, 8), (8, 9)] {
+            assert_eq!(left_millis(10_000, 30, done, idle), None, "{done} {idle}");
+        }
+        assert_eq!(left_millis(u64::MAX, 30, 10, 0), None);
     }
 }

@@ -13,7 +13,7 @@ use openraid_lab::reader::Trace;
 use openraid_lab::report;
 use openraid_lab::report::assemble;
 use openraid_lab::report::data::Fact;
-use openraid_lab::review::{Performance, ReviewResults};
+use openraid_lab::review::{Ended, Performance, ReviewResults};
 use openraid_lab::run::{build, fingerprint, write_atomically, Store};
 use openraid_lab::target::{Choice, SimTarget, Target, TargetFacts};
 use openraid_models::Library;
@@ -253,8 +253,11 @@ fn simulated(
     let trace = wanted.trace.as_ref();
     let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
-    let progress = Mutex::new(Progress::counting("cells", performance.cells().len() as u64));
-    let ended = |done: usize| progress.lock().expect("nobody panics with the lock").counted(done as u64);
+    let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
+    let ended = |ended: Ended| {
+        let progress = progress.lock().expect("nobody panics with the lock");
+        progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
+    };
     performance.simulated(library, &facts, threads, ended).map_err(Failure::failed)
 }
 

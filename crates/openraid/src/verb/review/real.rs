@@ -7,7 +7,7 @@ use std::path::Path;
 
 use openraid_lab::cell::Subject;
 use openraid_lab::method::Suite;
-use openraid_lab::review::{Performance, ReviewResults};
+use openraid_lab::review::{Ended, Performance, ReviewResults};
 use openraid_lab::run::{generator_cost, program_digest, write_atomically, Store};
 use openraid_lab::target::{
     BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, Target, TargetError, TargetFacts,
@@ -73,10 +73,9 @@ pub(super) fn review(
     };
     let trace = wanted.trace.as_ref();
     let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
-    let fit = performance.methods.iter().filter(|method| method.refusal(&facts).is_none());
-    let total: usize = fit.map(|method| method.cells(&performance.suite).len()).sum();
-    let progress = Progress::counting("cells", total as u64);
-    performance.real(&facts, open, |done| progress.counted(done as u64)).map_err(|error| {
+    let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
+    let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
+    performance.real(&facts, open, ended).map_err(|error| {
         let kept = arguments.out.join("cells");
         Failure::failed(format!(
             "{error}. What was measured is kept in {}: the same line goes on there",
