@@ -3,7 +3,7 @@
 //! ```text
 //!   before    loads of the order test, where the cell asks for them
 //!   full      where a cache holds writes back: writes until it takes them no faster than the drives do
-//!   warm-up   until the amount of dirty data and the rate stand still
+//!   warm-up   until the amount of dirty data and the rate stand still; a real target: for a fixed time
 //!   measured  from one moment to another; what is outstanding at its edges is not waited for
 //! ```
 
@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
-use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Stop};
+use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Step, Stop};
 use crate::metrics::Recorder;
 use crate::target::{Counters, Target, MEMBER_PARTS};
 use openraid_units::{Instant, Nanos};
@@ -26,6 +26,9 @@ const WINDOW_REQUESTS: u64 = 1_000;
 const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
 /// Windows that have to look alike.
 const STEADY_WINDOWS: u32 = 3;
+/// Windows of equal length into which the warm-up of a real target is cut: the last three changes are looked at, and the
+/// first window may be cold.
+const CLOCK_WINDOWS: u64 = 5;
 /// Change of the dirty data from window to window that counts as none, in parts of what was written meanwhile: a cache
 /// that keeps more of it is still filling, and answers faster than it will.
 const DIRTY_CHANGE_SHARE: u64 = 16;
@@ -40,12 +43,16 @@ const WARM_REQUESTS_MAX: u64 = 600_000;
 const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
 /// See [`LASTING_LEAST`].
 const LASTING_FACTOR: u64 = 16;
-/// Bytes that a sequential measurement moves at most: it is to stay in the zone where it began.
+/// Bytes that a sequential measurement of a simulated target moves at most: it is to stay in the zone where it began. On a
+/// real target the time alone decides.
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
 /// Requests that a sequential measurement counts at least.
 const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
 /// Requests of an application that are measured, whatever the effort: with fewer a cache is not seen to work.
 const APPLICATION_REQUESTS: u64 = 20_000;
+/// What is said of files on a real target.
+const REAL_HOST: &str =
+    "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
 /// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
@@ -105,7 +112,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     // A real target is not kept busy for longer than it is measured.
     let simulated = target.facts().simulated;
     let seconds = if simulated { ORDER_SECONDS } else { ORDER_SECONDS.min(u64::from(cell.effort.seconds_max)) };
-    let mut source = Mixed::new(&plan.spec, plan.workers, plan.zone, plan.parts, load.load_seed());
+    let mut source = source(target, &load, &plan);
     let mut closed = ClosedLoop::uneven(options(&load, plan.workers, plan.depth), plan.deeper);
     let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(seconds) };
     let ended = closed.run(target, &mut source, stop, None)?;
@@ -129,6 +136,18 @@ fn left_behind(cell: &CellSpec, pattern: Pattern) -> CellSpec {
     CellSpec { pattern, ..cell.clone() }.with(axes)
 }
 
+/// The requests of a cell. A real target keeps in its caches what other cells have read: streams begin at places of the
+/// cell's own there, but for those of a load of the user's own, which says itself where it begins.
+fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &Plan) -> Mixed {
+    let source = plan.source(cell.load_seed());
+    let where_told = target.facts().simulated || matches!(cell.pattern, Pattern::Custom(_));
+    if where_told {
+        source
+    } else {
+        source.scattered(cell.load_seed())
+    }
+}
+
 fn pattern<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -142,7 +161,8 @@ fn pattern<T: Target + ?Sized>(
     if let Some(rate) = plan.spec.manner().rate {
         return super::open::paced(target, cell, &plan, rate, notes);
     }
-    let mut source = plan.source(cell.load_seed());
+    let simulated = target.facts().simulated;
+    let mut source = source(target, cell, &plan);
     let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
     let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, &mut source)? {
         Warmth::Filling
@@ -156,7 +176,7 @@ fn pattern<T: Target + ?Sized>(
         warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
     }
     let mut requests = cell.effort.requests;
-    if plan.spec.random_percent() == 0.0 {
+    if simulated && plan.spec.random_percent() == 0.0 {
         let fits = SEQUENTIAL_BYTES_MAX / u64::from(plan.spec.bytes_max());
         requests = requests.min(fits.max(SEQUENTIAL_REQUESTS_MIN));
     }
@@ -167,7 +187,7 @@ fn pattern<T: Target + ?Sized>(
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(plan.workers);
     let stop = Stop { requests, at: target.now() + Nanos::from_secs(u64::from(seconds)) };
-    let least = if target.facts().simulated { target.now() + LASTING_LEAST } else { Instant::ZERO };
+    let least = if simulated { target.now() + LASTING_LEAST } else { Instant::ZERO };
     closed.run(target, &mut source, stop, Some(&mut recorder))?;
     for _ in 1..LASTING_FACTOR {
         if target.now() >= least {
@@ -176,7 +196,7 @@ fn pattern<T: Target + ?Sized>(
         closed.run(target, &mut source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
     }
     let mut result = measured.end(target, cell, recorder, notes)?;
-    if !target.facts().simulated {
+    if !simulated {
         closed.drain(target, None)?;
     }
     if result.requests == 0 {
@@ -273,6 +293,10 @@ fn warm<T: Target + ?Sized>(
         closed.run(target, source, stop, None)?;
         return Ok(Warmth::Done);
     }
+    if !target.facts().simulated {
+        warm_by_the_clock(target, cell.effort.warm_seconds_max, closed, source, notes)?;
+        return Ok(Warmth::Done);
+    }
     let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
     let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
     let empty = dirty_bytes(target) == 0;
@@ -291,9 +315,9 @@ fn warm<T: Target + ?Sized>(
         if ended == 0 {
             break;
         }
-        let rate = ended * 1_000_000_000 / target.now().since(from).get().max(1);
+        let rate = per_second(ended, target.now().since(from));
         steadiness.window(dirty_bytes(target), seen.writes.bytes - before, rate);
-        if empty && target.facts().simulated && steadiness.only_up(FILLING_WINDOWS) {
+        if empty && steadiness.only_up(FILLING_WINDOWS) {
             return Ok(Warmth::Filling);
         }
     }
@@ -301,6 +325,38 @@ fn warm<T: Target + ?Sized>(
     let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
     notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.dirty));
     Ok(Warmth::Done)
+}
+
+/// A real target is warmed up for so many seconds, however soon it looks steady: a thousand requests of an SSD are over
+/// before its cache, or that of the machine behind a socket, has felt them. Whether the rate stands still at the end is
+/// told.
+fn warm_by_the_clock<T: Target + ?Sized>(
+    target: &mut T,
+    seconds: u32,
+    closed: &mut ClosedLoop,
+    source: &mut dyn Source,
+    notes: &mut Vec<String>,
+) -> Result<(), CellError> {
+    let begun = target.now();
+    let window = Nanos::from_secs(u64::from(seconds)).get() / CLOCK_WINDOWS;
+    let mut steadiness = Steadiness::new(0);
+    let mut total = 0;
+    for number in 1..=CLOCK_WINDOWS {
+        let from = target.now();
+        let stop = Stop { requests: u64::MAX, at: begun + Nanos(window * number) };
+        let ended = closed.run(target, source, stop, None)?;
+        total += ended;
+        // What is dirty in a real target is not known.
+        steadiness.window(0, 0, per_second(ended, target.now().since(from)));
+    }
+    let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };
+    notes.push(format!("warm-up: {words} after {total} requests and {}", target.now().since(begun)));
+    Ok(())
+}
+
+fn per_second(requests: u64, time: Nanos) -> u64 {
+    let rate = u128::from(requests) * 1_000_000_000 / u128::from(time.get().max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// Whether a load has become steady, window by window.
@@ -340,7 +396,8 @@ impl Steadiness {
     }
 }
 
-/// The file-copy test on two partitions of 32 GB, smaller where the target is.
+/// The file-copy test on two partitions of 32 GB, smaller where the target is. A real target has a real host, whose own
+/// time counts: there none is imitated.
 fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<String>) -> Result<CellResult, CellError> {
     let step = cell.axes.step.unwrap_or(match cell.axes.op {
         Some(Direction::Read) => FileStep::Read,
@@ -365,10 +422,15 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     if step != FileStep::Read && target.facts().simulated {
         files_before(target, cell, partition, &mut notes)?;
     }
+    let simulated = target.facts().simulated;
+    if !simulated {
+        notes.push(REAL_HOST.into());
+    }
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(1);
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
-    let mut script = Script::new(FileCopy::new(step, set, from, to));
+    let steps = FileCopy::new(step, set, from, to).filter(|step| simulated || matches!(step, Step::Ask(_)));
+    let mut script = Script::new(steps);
     closed.run(target, &mut script, Stop::NEVER, Some(&mut recorder))?;
     let mut result = measured.end(target, cell, recorder, notes)?;
     // The speed of the files, without what describes them; a copy counts its bytes once.

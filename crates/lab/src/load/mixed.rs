@@ -7,6 +7,9 @@ use openraid_sim::random::mix;
 use openraid_sim::Random;
 use openraid_units::Nanos;
 
+/// The part of a zone, one of so many, in which scattered streams begin.
+const SCATTERED_PART: u64 = 8;
+
 /// A run of bytes of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zone {
@@ -88,13 +91,16 @@ impl Mixed {
         self
     }
 
-    /// Start sequential workers at different places of their zones, drawn from the seed.
+    /// Let streams begin at places drawn from the seed, in the first eighth of their zones: farther in a disk is slower,
+    /// and streams are to be compared. The places are whole MiB, and multiples of the largest request's power of two.
     #[must_use]
     pub fn scattered(mut self, seed: u64) -> Self {
+        let largest = self.lines.iter().map(|line| u64::from(line.bytes)).max().unwrap_or(0);
+        let unit = largest.next_power_of_two().max(1 << 20);
         for (number, worker) in (0u64..).zip(&mut self.workers) {
             for strand in &mut worker.strands {
-                let room = strand.zone.len / 4096;
-                strand.position = mix(seed ^ number) % room.max(1) * 4096;
+                let room = (strand.zone.len / SCATTERED_PART).min(strand.zone.len - largest);
+                strand.position = mix(seed ^ number) % (room / unit + 1) * unit;
             }
         }
         self
@@ -172,6 +178,29 @@ mod tests {
         let places: Vec<u64> = drawn.iter().map(|r| r.offset / 4096).collect();
         let expected: Vec<u64> = (0..25).map(|n| n % 10).collect();
         assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn scattered_streams_begin_at_whole_places_of_the_first_eighth_and_wrap_at_the_end() {
+        let zone = Zone { start: 3 << 20, len: 80 << 20 };
+        let spec = one_size("s", 65_536, 100, 0);
+        let first = |seed| requests(&mut Mixed::new(&spec, 1, zone, 1, 1).scattered(seed), 0, 1)[0].offset;
+        let mut places: Vec<u64> = (0..1000).map(first).collect();
+        assert_eq!(places, (0..1000).map(first).collect::<Vec<_>>());
+        places.sort_unstable();
+        places.dedup();
+        // 0 to 10 MiB of the zone.
+        assert_eq!(places, (3..=13).map(|mib| mib << 20).collect::<Vec<u64>>());
+        let drawn = requests(&mut Mixed::new(&spec, 1, zone, 1, 1).scattered(5), 0, 80 << 4);
+        let mut all: Vec<u64> = drawn.iter().map(|r| r.offset).collect();
+        let turn = all.windows(2).filter(|pair| pair[1] != pair[0] + 65_536).count();
+        all.sort_unstable();
+        assert_eq!((turn, all), (1, ((3 << 4)..(83u64 << 4)).map(|n| n << 16).collect()));
+        // As small as a zone can be.
+        let zone = Zone { start: 0, len: 65_536 };
+        assert!(
+            (0..100).all(|seed| requests(&mut Mixed::new(&spec, 1, zone, 1, 1).scattered(seed), 0, 1)[0].offset == 0)
+        );
     }
 
     #[test]
