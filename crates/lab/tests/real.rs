@@ -64,25 +64,36 @@ fn a_real_target_whose_rate_still_changes_when_the_warm_up_ends_is_not_called_st
     );
 }
 
-/// All cells of methods, by the path that a review takes.
-fn review(
-    methods: &[&str],
-    effort: Effort,
-    facts: &TargetFacts,
-    open: impl FnMut(u32, u32) -> Box<dyn Target>,
-) -> (ReviewResults, Vec<Ended>) {
-    let mut open = open;
-    let performance = Performance {
+fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Performance<'static> {
+    Performance {
         suite: Suite::new(&facts.name, vec![Subject::Single], effort, 1),
         methods: methods.iter().map(|name| find(name).unwrap()).collect(),
         trace: None,
         store: None,
         stamp: "test",
-    };
+    }
+}
+
+/// All cells of methods, by the path that a review takes.
+fn review(
+    methods: &[&str],
+    effort: Effort,
+    facts: &TargetFacts,
+    mut open: impl FnMut(u32, u32) -> Box<dyn Target>,
+) -> (ReviewResults, Vec<Ended>) {
+    let performance = performance(methods, effort, facts);
     let mut told = Vec::new();
     let results = performance.real(facts, |bytes, outstanding| Ok(open(bytes, outstanding)), |ended| told.push(ended));
     assert_eq!(told.len(), performance.cells(facts).len());
     (results.unwrap(), told)
+}
+
+#[test]
+fn cells_that_methods_share_or_that_make_no_sense_on_a_target_are_not_waited_for() {
+    let facts = Noting::new(1, MS, CAPACITY, false, &Notes::default()).facts().clone();
+    let count = |methods: &[&str]| performance(methods, FEW, &facts).cells(&facts).len();
+    assert_eq!((count(&["fc-test"]), count(&["fc-subset"]), count(&["fc-test", "fc-subset"])), (40, 12, 40));
+    assert_eq!(count(&["winmarks", "sequential"]), 24);
 }
 
 #[test]
