@@ -32,14 +32,13 @@ impl Controller {
         let cache = &self.cache;
         writeln!(
             out,
-            "cache: {} lines, {} dirty, {} held, {} leaving, {} units in work, draining {}, {} in a hurry, room {}",
+            "cache: {} lines, {} dirty, {} held, {} leaving, {} units in work, draining {}, room {}",
             cache.lines.len(),
             cache.dirty,
             cache.held,
             cache.leaving,
             cache.writing,
             cache.draining,
-            cache.syncs,
             cache.lines.room(),
         )?;
         self.tell_units(out)?;

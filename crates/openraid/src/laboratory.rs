@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
+use std::sync::Mutex;
 
 use openraid_lab::cell::{
     builtin, machine_spec, Axes, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern, TraceName,
@@ -16,6 +17,7 @@ use openraid_units::Nanos;
 
 use crate::arguments::{CacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord};
 use crate::exit::Failure;
+use crate::output::progress::Progress;
 
 /// The profiles that are built in, and those of a folder.
 ///
@@ -289,6 +291,18 @@ pub fn refused(error: CellError) -> Failure {
         CellError::Unknown(_) | CellError::Impossible(_) | CellError::NotApplicable(_) => Failure::usage(error),
         _ => Failure::failed(error),
     }
+}
+
+/// So many runs at the same time as there are processors, and who is told how many of how many have ended: the bar learns on
+/// the way how many are to come.
+pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
+    let progress = Mutex::new(Progress::counting("runs", 0));
+    let ended = move |done: usize, all: usize| {
+        let progress = progress.lock().expect("nobody panics with the lock");
+        progress.expect(all as u64);
+        progress.counted(done as u64);
+    };
+    (std::thread::available_parallelism().map_or(1, Into::into), ended)
 }
 
 /// What makes a figure uncertain most of all, where that is worth a word: of values with what each changes, the largest

@@ -205,25 +205,26 @@ fn a_write_that_a_needed_member_takes_at_the_second_time_is_no_loss() {
     }
 }
 
-/// Members that refuse discards, in part or whole, while others carry them out: parity fits all the same, so that a member
-/// that goes afterwards takes nothing with it.
-#[test]
-fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
-    for seed in seeds(24, 200) {
+/// Arrays with parity that are written, and then, where `before` has made it so, discarded in whole stripes; parity fits, so
+/// that a member that goes afterwards takes nothing with it. How healthy they are then is what `before` says.
+fn judge_discards(
+    seeds: std::ops::Range<u64>,
+    options: impl Fn(u64) -> RigOptions,
+    before: impl Fn(&mut Rig, u64) -> Health,
+) {
+    for seed in seeds {
         let kib = openraid_units::Sectors::kib;
         let shape = if seed % 2 == 0 { Shape::raid5(4, kib(16)) } else { Shape::raid6(5, kib(16)) };
         let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
+        let mut rig = Rig::new(shape, options(seed));
         let writes = load(&rig);
         // Whole stripes, which are what is discarded.
         let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
-        let zeroes = rig.world.drive(rig.drives[0]).spec().write_zeroes;
         rig.session.run(&mut rig.world, &writes, 60);
-        let refuses = rig.drive_in(Slot(u16::try_from(seed % 4).unwrap())).unwrap();
-        rig.world.drive_mut(refuses).faults.discards = Some(DriveError::Unsupported);
+        let health = before(&mut rig, seed);
         rig.session.run(&mut rig.world, &trims, 80);
         rig.session.drain(&mut rig.world);
-        assert_eq!(rig.health(), if zeroes { Health::Optimal } else { Health::Degraded });
+        assert_eq!(rig.health(), health);
         rig.judge_redundancy();
         rig.lose(Slot(u16::try_from((seed + 1) % 4).unwrap()), Loss::Failed);
         rig.session.run(&mut rig.world, &writes, 40);
@@ -231,25 +232,27 @@ fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
     }
 }
 
-/// Drives of which nobody knows what they hold after a discard: parity fits all the same.
+/// Members that refuse discards, in part or whole, while others carry them out.
+#[test]
+fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
+    let options = |seed| RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) };
+    judge_discards(seeds(24, 200), options, |rig, seed| {
+        let zeroes = rig.world.drive(rig.drives[0]).spec().write_zeroes;
+        let refuses = rig.drive_in(Slot(u16::try_from(seed % 4).unwrap())).unwrap();
+        rig.world.drive_mut(refuses).faults.discards = Some(DriveError::Unsupported);
+        if zeroes {
+            Health::Optimal
+        } else {
+            Health::Degraded
+        }
+    });
+}
+
+/// Drives of which nobody knows what they hold after a discard.
 #[test]
 fn what_drives_hold_after_a_discard_need_not_be_known() {
-    for seed in seeds(12, 100) {
-        let kib = openraid_units::Sectors::kib;
-        let shape = if seed % 2 == 0 { Shape::raid5(4, kib(16)) } else { Shape::raid6(5, kib(16)) };
-        let _case = Case::new(seed, shape);
-        let mut rig = Rig::new(shape, RigOptions { discard_zeroes: false, ..RigOptions::new(seed) });
-        let writes = load(&rig);
-        let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
-        rig.session.run(&mut rig.world, &writes, 60);
-        rig.session.run(&mut rig.world, &trims, 80);
-        rig.session.drain(&mut rig.world);
-        assert_eq!(rig.health(), Health::Optimal);
-        rig.judge_redundancy();
-        rig.lose(Slot(u16::try_from((seed + 1) % 4).unwrap()), Loss::Failed);
-        rig.session.run(&mut rig.world, &writes, 40);
-        rig.judge();
-    }
+    let options = |seed| RigOptions { discard_zeroes: false, ..RigOptions::new(seed) };
+    judge_discards(seeds(12, 100), options, |_, _| Health::Optimal);
 }
 
 #[test]

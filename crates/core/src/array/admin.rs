@@ -244,7 +244,7 @@ impl Controller {
             set.repairs.clear();
             // What is dirty is written without delay from here on: what rests is tried once more.
             self.cache.units.end_rest(set_id);
-            self.cache.begin_sync();
+            self.cache.awaited_changed = true;
         }
         self.wake_all_waiters();
         Ok(())
@@ -281,7 +281,7 @@ impl Controller {
             self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
         self.wake_cache_waiters();
-        self.cache.end_sync();
+        self.cache.awaited_changed = true;
         self.end_hurry(set_id);
         self.journal.replay.forget_debts(set_id);
         let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();

@@ -69,7 +69,7 @@ impl Controller {
     pub(crate) fn note_hurry(&mut self) {
         let waited = !self.cache_waiters.is_empty() | self.journal.short;
         self.channels.destage_hurries = waited | self.cache.draining | (self.journal.presses > 0);
-        if core::mem::take(&mut self.cache.syncs_changed) {
+        if core::mem::take(&mut self.cache.awaited_changed) {
             self.note_awaited();
         }
     }

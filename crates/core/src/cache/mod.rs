@@ -92,9 +92,8 @@ pub(crate) struct Cache {
     pub leaving: u32,
     /// More than the high mark was dirty, and less than the low mark is not yet.
     pub draining: bool,
-    /// Flushes (and stops) that wait for dirty units, and whether others do than a moment ago.
-    pub syncs: u32,
-    pub syncs_changed: bool,
+    /// Somebody has begun to wait for what is dirty of a set, or waits no more, since drives were told last.
+    pub awaited_changed: bool,
     /// At most, and the marks between which it drains.
     pub dirty_max: u32,
     high: u32,
@@ -160,8 +159,7 @@ impl Cache {
             held: 0,
             leaving: 0,
             draining: false,
-            syncs: 0,
-            syncs_changed: false,
+            awaited_changed: false,
             dirty_max: share(limits.dirty_max_percent),
             high: share(limits.dirty_high_percent),
             low: share(limits.dirty_low_percent),

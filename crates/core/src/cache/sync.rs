@@ -5,7 +5,6 @@
 
 use openraid_units::SetId;
 
-use super::Cache;
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::journal::session::Session;
@@ -43,18 +42,6 @@ pub(crate) enum Sync {
     Waits,
 }
 
-impl Cache {
-    /// Somebody waits for what is dirty of a set.
-    pub(crate) fn begin_sync(&mut self) {
-        (self.syncs, self.syncs_changed) = (self.syncs + 1, true);
-    }
-
-    /// Somebody does not wait any more.
-    pub(crate) fn end_sync(&mut self) {
-        (self.syncs, self.syncs_changed) = (self.syncs - 1, true);
-    }
-}
-
 impl Controller {
     /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
     pub(crate) fn is_promised(&self, set: SetId) -> bool {
@@ -82,7 +69,7 @@ impl Controller {
             }
             self.set_mut(set).dirty.waiting += 1;
             self.requests[request].sync = Sync::Waits;
-            self.cache.begin_sync();
+            self.cache.awaited_changed = true;
         }
         let dirty = &mut self.set_mut(set).dirty;
         if dirty.old > 0 {
@@ -93,7 +80,7 @@ impl Controller {
         // Everybody who has waited is told.
         dirty.failed &= dirty.waiting > 0;
         self.requests[request].sync = Sync::Idle;
-        self.cache.end_sync();
+        self.cache.awaited_changed = true;
         if failed {
             self.requests[request].error = Some(ReplyStatus::IoError);
         }

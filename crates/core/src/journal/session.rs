@@ -319,16 +319,15 @@ impl Controller {
     fn hurry_destage(&mut self, id: SetId) -> bool {
         let is_new = !core::mem::replace(&mut self.set_mut(id).journal.hurried, true);
         if is_new {
-            self.cache.begin_sync();
+            self.cache.awaited_changed = true;
         }
         is_new
     }
 
     /// Nothing is in a hurry any more because of a session of this set.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
-        let hurried = core::mem::take(&mut self.set_mut(id).journal.hurried);
-        if hurried {
-            self.cache.end_sync();
+        if core::mem::take(&mut self.set_mut(id).journal.hurried) {
+            self.cache.awaited_changed = true;
         }
     }
 

@@ -9,9 +9,9 @@ use super::Context;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{
-    asked, drive_fits, effort, figure, least_certain as least, library, refused, state_fits, sure_to, Load,
+    asked, drive_fits, effort, figure, least_certain as least, library, refused, runs_at_once, state_fits, sure_to,
+    Load,
 };
-use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
 
@@ -68,13 +68,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     };
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(&library, cells.iter())?;
-    let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    let progress = std::sync::Mutex::new(Progress::counting("runs", 0));
-    let ended = |done: usize, all: usize| {
-        let progress = progress.lock().expect("nobody panics with the lock");
-        progress.expect(all as u64);
-        progress.counted(done as u64);
-    };
+    let (threads, ended) = runs_at_once();
     let mut planned = request.run(&library, threads, ended).map_err(refused)?;
     let possible = |level: &Planned| matches!(level, Planned::Possible(_));
     if usual && planned.iter().any(possible) {
@@ -86,7 +80,6 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let load = request.pattern.name().to_owned();
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
-    drop(progress);
     let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Usage };
     Ok(context.output.answer(exit, &body, &text(&body, outstanding)))
 }

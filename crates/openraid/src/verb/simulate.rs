@@ -13,9 +13,8 @@ use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{
-    asked, drive_fits, effort, figure, least_certain, library, refused, state_fits, sure_to, Load,
+    asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, sure_to, Load,
 };
-use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::story::{self, Names, Owner, Story, StoryModel};
@@ -113,15 +112,9 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
 }
 
-/// How sure a result is, by as many threads as there are processors.
+/// How sure a result is.
 fn range(library: &Library, result: &CellResult) -> Result<Range, Failure> {
-    let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    let progress = std::sync::Mutex::new(Progress::counting("runs", 0));
-    let ended = |done: usize, all: usize| {
-        let progress = progress.lock().expect("nobody panics with the lock");
-        progress.expect(all as u64);
-        progress.counted(done as u64);
-    };
+    let (threads, ended) = runs_at_once();
     Range::run(library, result, threads, ended).map_err(refused)
 }
 
