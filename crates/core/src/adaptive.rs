@@ -17,6 +17,7 @@ use openraid_units::{Instant, Nanos};
 use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::{MirrorRead, Policy, ReadAhead, WriteCache};
 use crate::array::set::Set;
+use crate::cache::streams::STREAMS_MAX;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Geometry;
@@ -32,8 +33,9 @@ const SILENCE: Nanos = Nanos::from_secs(10);
 const WISHES: u32 = 2;
 /// Switches that are kept with their figures.
 pub const SWITCHES_KEPT: usize = 8;
-/// Ends of requests that the next one may go on from.
-const ENDS: usize = 16;
+/// Ends of requests that the next one may go on from: of as many streams as read-ahead tells apart, with as many single
+/// requests among them.
+const ENDS: usize = 2 * STREAMS_MAX;
 
 /// Below this share of the requests, in per cent, reads (or writes) do not count.
 const FEW: u32 = 5;
@@ -152,8 +154,8 @@ pub(crate) struct Adaptive {
     since: Instant,
     last_request: Instant,
     sums: Sums,
+    /// Those of long ago first.
     ends: [u64; ENDS],
-    next_end: usize,
     load: Option<Load>,
     windows: u64,
     wish: Option<Tuning>,
@@ -244,7 +246,6 @@ impl Adaptive {
             last_request: now,
             sums: Sums::default(),
             ends: [u64::MAX; ENDS],
-            next_end: 0,
             load: None,
             windows: 0,
             wish: None,
@@ -267,12 +268,9 @@ impl Adaptive {
         self.last_request = now;
         let (start, end) = (request.offset.get(), request.offset.get() + request.len);
         let known = self.ends.iter().position(|known| *known == start);
-        if let Some(place) = known {
-            // A stream moves on to the newest place: only the others age.
-            self.ends[place] = u64::MAX;
-        }
-        self.next_end = (self.next_end + 1) % ENDS;
-        self.ends[self.next_end] = end;
+        // A stream moves on to the newest place: only those before it age.
+        self.ends.copy_within(known.unwrap_or(0) + 1.., known.unwrap_or(0));
+        self.ends[ENDS - 1] = end;
         let ordered = u64::from(known.is_some());
         let sums = &mut self.sums;
         sums.depths += u64::from(depth);
@@ -357,12 +355,15 @@ impl Controller {
         }
     }
 
+    /// What the first leg is, all legs are; which of them spin may differ.
     fn facts_of(&self, request: &BlockRequest) -> Facts {
-        let set = self.set(self.array(request.array).expect("requests belong to arrays").volume.set(0));
+        let volume = &self.array(request.array).expect("requests belong to arrays").volume;
+        let set = self.set(volume.set(0));
         let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info.rotational);
         let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
+        let has_heads = |leg: &Set| leg.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
         Facts {
-            heads: mirrored && set.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive)),
+            heads: mirrored && (0..volume.set_count()).any(|leg| has_heads(self.set(volume.set(leg)))),
             cache: self.cache.is_on(),
             collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
             destage_delay: self.usual_delay(set),
@@ -466,6 +467,21 @@ mod tests {
         assert_eq!((load.read_percent, load.ordered_write_percent, load.depth_tenths), (75, 0, 70));
         assert!(load.ordered_read_percent >= 98, "all but the first: {load:?}");
         assert_eq!((load.read_bytes, load.write_bytes, load.requests), (64 << 10, 16 << 10, 250));
+    }
+
+    #[test]
+    fn as_many_streams_as_read_ahead_tells_apart_are_seen_among_as_many_single_reads() {
+        let mut driver = Driver::new();
+        let streams = STREAMS_MAX as u64;
+        driver.windows(4, 7, |n| {
+            let (turn, single) = (n / 2 / streams, n % 2 == 1);
+            let stream = n / 2 % streams;
+            let at = if single { anywhere(n) | 1 << 50 } else { (stream << 40) + (turn << 16) };
+            (true, at, 64 << 10)
+        });
+        let load = driver.policy.load.unwrap();
+        assert_eq!(load.ordered_read_percent, 50, "{load:?}");
+        assert_eq!(driver.tuning.read_ahead, ReadAhead::Adaptive);
     }
 
     #[test]

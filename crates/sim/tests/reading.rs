@@ -251,6 +251,28 @@ fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
     }
 }
 
+/// Order spares ways of heads; where there are none, a stream is read from all copies.
+#[test]
+fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
+    for mirror_read in [MirrorRead::LeastPending, MirrorRead::NearestHead, MirrorRead::TwinStor] {
+        for (rotational, least) in [(false, 900), (true, 0)] {
+            let split_above = Sectors::mib(1024);
+            let policy = Policy { mirror_read, split_above, ..Policy::default() };
+            let (mut machine, array) = machine(Shape::raid1(2), 0, policy, rotational);
+            let mut at = 0;
+            machine.run(array, RequestKind::Read, 4 * KIB, 8, 2000, || {
+                at += 4 * KIB;
+                at - 4 * KIB
+            });
+            machine.drain();
+            let reads = reads(&mut machine);
+            let fewer = of(&reads, 0).min(of(&reads, 1));
+            let expected = if rotational { fewer == least } else { fewer >= least };
+            assert!(expected, "{mirror_read:?}, rotational {rotational}: {fewer} of {}", reads.len());
+        }
+    }
+}
+
 #[test]
 fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
     for shape in [Shape::raid1(2), Shape::raid10(0x102, 2, CHUNK)] {

@@ -2,7 +2,7 @@
 //! Who does not need them waits for a bounded time only, and is served again as soon as one of them answers.
 
 use openraid_core::actions::ReplyStatus;
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, MirrorRead, Policy};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
@@ -104,6 +104,9 @@ fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
     let timeout = rig.world.limits().command_timeout;
     let (last, _) = arrays[3];
     for silent in &arrays[..3] {
+        // All of them from the copy that falls silent.
+        let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(silent.0).unwrap().policy };
+        rig.world.admin(AdminCommand::SetPolicy { array: silent.0, policy }).unwrap();
         fall_silent(&mut rig, *silent, RequestKind::Read, 512 << 10);
         rig.world.run_until_answered();
     }

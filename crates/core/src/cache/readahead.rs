@@ -113,17 +113,19 @@ impl Controller {
         }
         let limit = if ahead { longest } else { 0 };
         let (first, last) = covered(request, array.block.bytes());
-        let event = array.streams.note((first, last), self.now, mode, limit);
+        let (event, stopped) = array.streams.note((first, last), self.now, mode, limit);
         self.ahead.wanted |= ahead;
-        let (reason, window) = match event {
-            Event::None => return,
-            Event::Started(window) => (Reason::ReadAheadStarted, window),
-            Event::Grown(window) => (Reason::ReadAheadGrown, window),
-            Event::Stopped(window) => (Reason::ReadAheadStopped, window),
+        let began = match event {
+            Event::None => None,
+            Event::Started(window) => Some((Reason::ReadAheadStarted, window)),
+            Event::Grown(window) => Some((Reason::ReadAheadGrown, window)),
         };
-        let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
-        self.explain(set_id, reason, first, kib);
-        self.count_streams();
+        let ended = stopped.map(|window| (Reason::ReadAheadStopped, window));
+        for (reason, window) in ended.into_iter().chain(began) {
+            let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
+            self.explain(set_id, reason, first, kib);
+            self.count_streams();
+        }
     }
 
     fn count_streams(&mut self) {

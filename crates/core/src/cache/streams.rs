@@ -53,8 +53,6 @@ pub(crate) enum Event {
     Started(u64),
     /// Its window grew.
     Grown(u64),
-    /// It is new, and another one with this window was forgotten for it.
-    Stopped(u64),
 }
 
 /// The streams of an array. Most reads of most loads belong to none, and every read looks through all: what that needs
@@ -120,10 +118,17 @@ impl Streams {
         None
     }
 
-    /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long.
-    pub(crate) fn note(&mut self, (first, last): (u64, u64), now: Instant, mode: ReadAhead, limit: u64) -> Event {
-        let (place, event) = match self.find(first) {
-            Some(place) => (place, Event::None),
+    /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long. Where a new stream begins,
+    /// the window of the one that was forgotten for it comes along.
+    pub(crate) fn note(
+        &mut self,
+        (first, last): (u64, u64),
+        now: Instant,
+        mode: ReadAhead,
+        limit: u64,
+    ) -> (Event, Option<u64>) {
+        let (place, stopped) = match self.find(first) {
+            Some(place) => (place, None),
             None => self.begin(first, now),
         };
         let stream = &mut self.streams[place];
@@ -152,7 +157,7 @@ impl Streams {
             stream.consumed = 0;
             Event::Grown(stream.window)
         } else {
-            event
+            Event::None
         };
         self.lows[place] = low_half(stream.next);
         self.order.make_last(place);
@@ -163,7 +168,7 @@ impl Streams {
         if has_window {
             self.wanting |= bit;
         }
-        event
+        (event, stopped)
     }
 
     /// A read that was noted has ended.
@@ -187,7 +192,7 @@ impl Streams {
 
     /// A place for a new stream: a free one, or that of the one that was used longest ago, those that nothing is read
     /// ahead of, or that are silent, first.
-    fn begin(&mut self, first: u64, now: Instant) -> (usize, Event) {
+    fn begin(&mut self, first: u64, now: Instant) -> (usize, Option<u64>) {
         let place = if self.len < STREAMS_MAX {
             self.len += 1;
             self.len - 1
@@ -198,10 +203,10 @@ impl Streams {
             free.or_else(|| self.order.iter().next()).expect("there are some")
         };
         let stream = &mut self.streams[place];
-        let event = if stream.window > 0 { Event::Stopped(stream.window) } else { Event::None };
+        let stopped = (stream.window > 0).then_some(stream.window);
         *stream = Stream { begun: first, next: first, ahead: first, window: 0, out: 0, consumed: 0, reads: 0, at: now };
         self.wanting &= !(1 << place);
-        (place, event)
+        (place, stopped)
     }
 
     /// The next stream in turn that wants more: its number, and what to read. `step` bounds one reading, whose ends lie
@@ -305,7 +310,7 @@ mod tests {
     #[test]
     fn three_reads_in_order_begin_a_window_that_doubles_as_it_is_used_up() {
         let mut streams = Streams::new();
-        let mut note = |at: u64| streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 1000);
+        let mut note = |at: u64| streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 1000).0;
         assert_eq!([note(0), note(8), note(16)], [Event::None, Event::None, Event::Started(128)]);
         let events: alloc::vec::Vec<_> = (3..64).map(|n| note(n * 8)).filter(|e| *e != Event::None).collect();
         assert_eq!(events, [Event::Grown(256), Event::Grown(512), Event::Grown(1000)]);
@@ -331,11 +336,11 @@ mod tests {
         let mut streams = Streams::new();
         for number in 0..10 {
             let at = number * 256;
-            assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), Event::None);
+            assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), (Event::None, None));
             assert_eq!(drain(&mut streams, 1 << 30), []);
         }
         // Shorter ones that go on with them are.
-        assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), Event::Started(128));
+        assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), (Event::Started(128), None));
     }
 
     #[test]
@@ -353,6 +358,16 @@ mod tests {
             at = last;
         }
         assert_eq!(asked, capacity);
+    }
+
+    #[test]
+    fn a_stream_that_begins_at_once_tells_of_the_one_whose_place_it_took() {
+        let mut streams = Streams::new();
+        let mut note = |number: u64| streams.note((number << 30, (number << 30) + 8), NOW, ReadAhead::Always, 1000);
+        for number in 0..STREAMS_MAX as u64 {
+            assert_eq!(note(number), (Event::Started(128), None));
+        }
+        assert_eq!(note(99), (Event::Started(128), Some(128)));
     }
 
     #[test]

@@ -22,7 +22,9 @@ use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// Streams of a mirrored set that are told apart.
-const RUNS_MAX: usize = 8;
+const RUNS_MAX: usize = 16;
+/// After so many other reads a stream that does not go on has ended: until then single reads take no place from it.
+const RUN_RESTS: u64 = 256;
 /// A stream that had a part of so many reads before belongs to what is going on.
 const RUN_LATELY: u64 = 32;
 /// So many reads, about, make the part of a member that it was read in lately.
@@ -38,6 +40,8 @@ struct Run {
     /// Where it began, and where it goes on, in the set.
     begun: u64,
     next: u64,
+    /// Did a read go on with it? Most reads of most loads stand alone.
+    is_stream: bool,
     /// Which of the copies it is read from: on all pairs of a stripe of mirrors the same.
     copy: u16,
     /// When it was used last.
@@ -86,7 +90,7 @@ const WAY_MAX: u64 = (1 << 41) - 1;
 
 impl Heads {
     pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
-        let none = Run { begun: 0, next: UNKNOWN, copy: 0, used: 0 };
+        let none = Run { begun: 0, next: UNKNOWN, is_stream: false, copy: 0, used: 0 };
         Self {
             at: alloc::vec![UNKNOWN; slots],
             turns: alloc::vec![0; slots],
@@ -135,17 +139,19 @@ impl Heads {
         self.runs.iter().find(|run| run.next == at.get())
     }
 
-    /// A part of a stream was given to a copy.
+    /// A part of a stream was given to a copy. A new one takes the place that was used longest ago, of single reads first.
     fn went_on(&mut self, at: SetLba, len: Sectors, copy: u16) {
         self.clock += 1;
         let known = self.runs.iter().position(|run| run.next == at.get());
         let place = known.unwrap_or_else(|| {
-            let oldest = (0..RUNS_MAX).min_by_key(|place| self.runs[*place].used).expect("there are some");
+            let goes_on = |run: &Run| run.is_stream && self.clock - run.used < RUN_RESTS;
+            let age = |place: &usize| (goes_on(&self.runs[*place]), self.runs[*place].used);
+            let oldest = (0..RUNS_MAX).min_by_key(age).expect("there are some");
             self.runs[oldest].begun = at.get();
             oldest
         });
         let run = &mut self.runs[place];
-        (run.next, run.copy, run.used) = (at.get() + len.get(), copy, self.clock);
+        (run.next, run.is_stream, run.copy, run.used) = (at.get() + len.get(), known.is_some(), copy, self.clock);
     }
 }
 
@@ -165,6 +171,8 @@ impl Controller {
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive);
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let is_deep = rule == MirrorRead::TwinStor && mirror.copies(at).all(waits_long);
+        // Order spares ways of heads: a member without one is never worth waiting for another.
+        let spins = mirror.copies(at).all(|copy| channel_of(&copy).is_none_or(|channel| channel.info.rotational));
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
             let len = copy.len.min(left);
@@ -182,11 +190,8 @@ impl Controller {
                 return Some((copy, Reason::ReadPrimary));
             }
             let channel = channel_of(&copy)?;
-            if rule == MirrorRead::LeastPending
-                && channel.info.rotational
-                && !is_long
-                && set.heads.at[copy.slot.index()] == copy.lba.get()
-            {
+            let goes_on = set.heads.at[copy.slot.index()] == copy.lba.get();
+            if rule == MirrorRead::LeastPending && spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
             let (rank, reason) = rank_of(rule, &set.heads, channel, &copy, is_deep);
@@ -200,7 +205,7 @@ impl Controller {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
                 MirrorRead::LeastPending if is_long => self.section(op, mirror, at, left),
-                MirrorRead::LeastPending => self.stay_with_run(op, mirror, (at, left), true),
+                MirrorRead::LeastPending if spins => self.stay_with_run(op, mirror, (at, left), true),
                 _ => None,
             };
             return Some(run.unwrap_or((copy, reason)));
@@ -310,7 +315,11 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
         MirrorRead::RoundRobin | MirrorRead::Primary => {
             ((SPINS, heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
         }
-        MirrorRead::LeastPending => ((SPINS, u64::from(before)), Reason::ReadLeastPending),
+        MirrorRead::LeastPending => {
+            // Of equals the one that does not spin.
+            let waits = u64::from(before) * 2 + u64::from(channel.info.rotational);
+            ((SPINS, waits), Reason::ReadLeastPending)
+        }
         MirrorRead::NearestHead | MirrorRead::TwinStor if !channel.info.rotational => {
             ((FLASH, u64::from(before)), Reason::ReadLeastPending)
         }
@@ -367,7 +376,7 @@ mod tests {
     #[test]
     fn a_run_is_known_by_where_it_goes_on_and_the_oldest_is_forgotten() {
         let mut heads = Heads::new(2, tuning());
-        for number in 0..8 {
+        for number in 0..RUNS_MAX as u64 {
             heads.went_on(SetLba(number * 1000), Sectors(8), 1);
         }
         heads.went_on(SetLba(8), Sectors(8), 0);
@@ -375,6 +384,22 @@ mod tests {
         heads.went_on(SetLba(99_999), Sectors(1), 0);
         assert!(heads.run_at(SetLba(1008)).is_none(), "the oldest made room");
         assert!(heads.run_at(SetLba(2008)).is_some());
+    }
+
+    #[test]
+    fn single_reads_take_no_place_from_a_stream_until_it_has_ended() {
+        let mut heads = Heads::new(2, tuning());
+        let far = |number: u64| SetLba((1 << 40) + number * 1_000_003);
+        heads.went_on(SetLba(0), Sectors(8), 1);
+        heads.went_on(SetLba(8), Sectors(8), 1);
+        for number in 1..RUN_RESTS {
+            heads.went_on(far(number), Sectors(8), 0);
+        }
+        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.copy)), Some((0, 1)));
+        for number in 0..=RUNS_MAX as u64 {
+            heads.went_on(far(RUN_RESTS + number), Sectors(8), 0);
+        }
+        assert!(heads.run_at(SetLba(16)).is_none());
     }
 
     /// Closed form: of two heads at independent places the nearer one has 5/24 of the stroke to go on the mean, one alone

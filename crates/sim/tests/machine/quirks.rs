@@ -155,7 +155,10 @@ fn a_wide_array_keeps_its_drives_as_busy_with_small_writes_as_a_narrow_one() {
 fn a_mirror_is_read_from_both_halves_where_enough_is_asked_for_at_once() {
     let library = Library::builtin();
     let rate = |kib: u64| {
-        let spec = spec(&library, "9650se", ArrayLevel::Raid1, 2);
+        // A stream keeps to a head, so that there must be heads.
+        let controller = library.controller("9650se").unwrap_or_else(|error| panic!("{error}")).clone();
+        let drive = library.drive("exos_x18_18tb").unwrap_or_else(|error| panic!("{error}")).clone();
+        let spec = MachineSpec::new(controller, drive, ArraySpec::new(ArrayLevel::Raid1, 2));
         let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
         let (len, mut place) = (kib << 10, 0);
         let next = |id: u64| {
