@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use openraid_core::admin::{AdminCommand, Health};
@@ -18,7 +19,7 @@ use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::{Blocks, MEMBER_DATA};
 use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
-use openraid_units::{ArrayId, DriveId, Sectors, Slot, StripeIndex};
+use openraid_units::{ArrayId, DriveId, Sectors, SetLba, Slot, StripeIndex};
 use support::{seeds, Case};
 
 fn shapes() -> Vec<Shape> {
@@ -124,20 +125,33 @@ fn a_first_sync_that_was_cut_short_goes_on() {
 }
 
 /// A cut in the middle of writes, and a member is lost with it. True where something was being written.
-fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) {
+fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
     let requests = rig.random.between(1, 40);
     rig.session.run_on(&mut rig.world, load, requests);
     let steps = u32::try_from(rig.random.below(40)).unwrap();
     rig.rest_or(steps);
     let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());
     let lost = rig.drive_in(slot).unwrap();
-    cut(rig, single);
+    cut(rig, slot, single);
     rig.world.drive_mut(lost).faults.gone = true;
+    slot
 }
 
-fn cut(rig: &mut Rig, single: bool) {
+/// The power goes; of what is being written the share of a slot that is lost goes with it.
+fn cut(rig: &mut Rig, lost: Slot, single: bool) {
     if !single {
-        rig.session.versions_mut().give_up_in_flight(512);
+        let members = Members::of(&rig.world, rig.array);
+        let Geometry::Parity(parity) = members.geometry() else { unreachable!("it has parity") };
+        let goes = |sector: &u64| {
+            let (stripe, column, _) = parity.locate(SetLba(*sector));
+            parity.slot_of(stripe, column) == lost
+        };
+        let in_flight = rig.session.versions_mut().in_flight(512);
+        let sectors: BTreeSet<u64> =
+            in_flight.into_iter().flat_map(|range| range.start / 512..range.end / 512).collect();
+        for sector in sectors.iter().filter(|sector| goes(sector)) {
+            rig.session.versions_mut().give_up(sector * 512..sector * 512 + 512);
+        }
     }
     rig.session.cut_power(&mut rig.world);
 }
@@ -159,12 +173,12 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
                 mix: [1, 10, 1, 0, 0],
                 ..Workload::mixed(rig.session.capacity())
             };
-            cut_and_lose(&mut rig, &load, single);
+            let lost = cut_and_lose(&mut rig, &load, single);
             rig.boot();
             assert_eq!(rig.health(), Health::Degraded);
             rig.session.look_at_all(&mut rig.world);
             rig.session.run_on(&mut rig.world, &load, 20);
-            cut(&mut rig, single);
+            cut(&mut rig, lost, single);
             rig.boot();
             rig.session.look_at_all(&mut rig.world);
             let drive = rig.new_drive();
@@ -262,7 +276,9 @@ fn legs_of_a_stripe_lose_nothing_either() {
             rig.world.step();
             rig.session.hear(&mut rig.world);
         }
-        rig.session.versions_mut().give_up_in_flight(512);
+        for range in rig.session.versions_mut().in_flight(512) {
+            rig.session.versions_mut().give_up(range);
+        }
         rig.session.cut_power(&mut rig.world);
         // One member of each leg is lost with the power.
         for number in 0..2 {
@@ -385,7 +401,7 @@ fn force_does_not_skip_what_the_logs_say() {
         let mut rig = with_log(shape, seed, true);
         let whole = Workload::mixed(rig.session.capacity());
         let load = Workload { len_max: 4096, align: 4096, range: 0..(96 << 10), mix: [0, 1, 0, 0, 0], ..whole };
-        cut_and_lose(&mut rig, &load, true);
+        let _ = cut_and_lose(&mut rig, &load, true);
         rig.world.boot();
         rig.array = rig.world.assemble(true).unwrap();
         rig.session.array = rig.array;

@@ -83,7 +83,7 @@ fn scenario(level: Level, seed: u64) -> Scenario {
             volatile: true,
         }),
         limits: Limits { pool, cache, journal, ..drawn.limits },
-        load: Load { depth: 1 + random.index(16), mix: [1, 8, 0, 0, 1], ..drawn.load },
+        load: Load { depth: 1 + random.index(16), mix: [1, 8, 1, 0, 1], ..drawn.load },
         steps: deeds.map(|deed| Step { seed: random.bits(), deed }).to_vec(),
         ..drawn
     }

@@ -365,7 +365,8 @@ fn draw_policy(random: &mut Random) -> Policy {
             MirrorRead::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
-        split_streams: true,
+        // Looked at beforehand: what is drawn next stays what it is.
+        split_streams: !random.clone().chance(1, 4),
         split_section: Sectors::kib(4 * random.between(1, 16)),
         adaptive: random.chance(1, 2),
     }
@@ -412,7 +413,12 @@ fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalS
 
 fn draw_journal_deed(random: &mut Random) -> Deed {
     match random.below(8) {
-        0..=2 => Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging])),
+        0..=2 => {
+            // Looked at beforehand: what is drawn next stays what it is.
+            let flush_fails = random.clone().chance(1, 4);
+            let other = *random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging]);
+            Deed::JournalLose(if flush_fails { Loss::FlushFails } else { other })
+        }
         3..=5 => Deed::JournalReturn,
         _ => Deed::JournalHurt { silent: random.chance(1, 2) },
     }

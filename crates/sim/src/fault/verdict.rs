@@ -170,8 +170,10 @@ impl fmt::Display for Fault {
 /// What a run did.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Power cuts and kills.
+    /// Power cuts.
     pub cuts: u64,
+    /// Ends of a server whose drives keep their power.
+    pub kills: u64,
     /// Host requests that ended.
     pub requests: u64,
     /// Events of the machine.
@@ -247,8 +249,10 @@ pub struct Tally {
     pub ends: Ends,
     /// Runs.
     pub runs: u64,
-    /// Power cuts and kills.
+    /// Power cuts.
     pub cuts: u64,
+    /// Ends of a server whose drives keep their power.
+    pub kills: u64,
     /// Host requests.
     pub requests: u64,
     /// Events.
@@ -291,6 +295,7 @@ impl Tally {
     pub fn count(&mut self, scenario: &Scenario, report: &Report) {
         self.runs += 1;
         self.cuts += report.counts.cuts;
+        self.kills += report.counts.kills;
         self.requests += report.counts.requests;
         self.events += report.counts.events;
         self.switches += report.counts.switches;
@@ -313,6 +318,7 @@ impl Tally {
         self.ends.add(other.ends);
         self.runs += other.runs;
         self.cuts += other.cuts;
+        self.kills += other.kills;
         self.requests += other.requests;
         self.events += other.events;
         self.switches += other.switches;

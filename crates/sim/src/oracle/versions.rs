@@ -139,17 +139,23 @@ impl Versions {
         self.end_write(id, range, false, true);
     }
 
-    /// Nothing is promised any more of what was being written, or may not be durable, in whole blocks of so many bytes: for
-    /// what a lost member takes along where only the parity of the rest was logged.
-    pub fn give_up_in_flight(&mut self, block: u64) {
+    /// What is being written, or may not be durable, in whole blocks of so many bytes: what a lost member had of it goes
+    /// with it where only the parity of the rest was logged.
+    #[must_use]
+    pub fn in_flight(&self, block: u64) -> Vec<Range<u64>> {
         let known: BTreeSet<VersionId> =
             self.extents.values().flat_map(|extent| extent.versions.iter().copied()).collect();
         let open = known.into_iter().map(|id| self.version(id)).filter(|v| v.ended.is_none() || !v.durable);
-        let open: Vec<_> = open.map(|version| version.range.clone()).collect();
-        for range in open {
-            let end = range.end.next_multiple_of(block).min(self.capacity);
-            self.give_up(range.start / block * block..end);
-        }
+        let blocks =
+            |range: &Range<u64>| range.start / block * block..range.end.next_multiple_of(block).min(self.capacity);
+        open.map(|version| blocks(&version.range)).collect()
+    }
+
+    /// The name of the next write: those that are less had begun before now.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // a run has fewer than 2^32 writes
+    pub fn next_id(&self) -> VersionId {
+        self.versions.len() as VersionId
     }
 
     /// Sectors read so far that hold what was not promised any more.
@@ -201,10 +207,8 @@ impl Versions {
     }
 
     /// A write of `content` begins.
-    #[allow(clippy::cast_possible_truncation)] // a run has fewer than 2^32 writes
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
-        let begun = self.tick();
-        let id = self.versions.len() as VersionId;
+        let (begun, id) = (self.tick(), self.next_id());
         let own = range.clone();
         let (ended, sure, durable, left) = (None, false, false, false);
         self.versions.push(Version { content, range: own, begun, ended, sure, durable, left, origin: id });

@@ -61,6 +61,7 @@ pub(super) struct Body {
     seeds: [u64; 2],
     runs: u64,
     power_cuts: u64,
+    kills: u64,
     host_requests: u64,
     events: u64,
     policy_switches: u64,
@@ -88,6 +89,7 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
         seeds: [first, many.last],
         runs: tally.runs,
         power_cuts: tally.cuts,
+        kills: tally.kills,
         host_requests: tally.requests,
         events: tally.events,
         policy_switches: tally.switches,
@@ -160,9 +162,10 @@ fn head(body: &Body) -> Vec<String> {
     vec![
         format!("seeds {} to {}: {runs} in {:.0} s", body.seeds[0], body.seeds[1], body.seconds),
         format!(
-            "{} ({:.1} a second), {} ({:.0} a second), {}",
+            "{} ({:.1} a second), {}, {} ({:.0} a second), {}",
             count(body.power_cuts, "power cut", "power cuts"),
             rate(body.power_cuts),
+            count(body.kills, "kill", "kills"),
             count(body.host_requests, "host request", "host requests"),
             rate(body.host_requests),
             count(body.policy_switches, "change of settings", "changes of settings")

@@ -1,6 +1,6 @@
 //! The end of a run: everything is made good as far as it can be, and judged.
 
-use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::RequestKind;
 use openraid_units::DriveId;
 
@@ -77,10 +77,24 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Has it sectors that cannot be read, or that nobody can tell of?
+    fn is_scarred(&self, set: usize) -> bool {
+        let bad_blocks = |status: ArrayStatus| status.members.iter().any(|member| member.bad_blocks > 0);
+        !self.sets[set].scarred(&self.world).is_empty()
+            || self.world.status(self.sets[set].array).is_some_and(bad_blocks)
+    }
+
     /// Parity fits and copies are equal, where nothing happened that lets them not be.
     fn judge_members(&mut self, set: usize) -> Done {
         self.settle();
-        if !self.sets[set].is_redundant() || !self.whole(set) || self.sets[set].unfit || self.sets[set].dirty {
+        if !self.sets[set].is_redundant() {
+            return Ok(());
+        }
+        let judged = self.whole(set) && !self.sets[set].unfit && !self.sets[set].dirty;
+        if self.bounded() && !judged && !self.is_scarred(set) {
+            return Err(self.lost("the array never becomes consistent again"));
+        }
+        if !judged {
             return Ok(());
         }
         self.sets[set].suspect_what_went_wrong(&self.world);

@@ -11,6 +11,7 @@ use super::{Done, Run, Stop};
 use crate::drive::{Defect, DriveSpec, Latency};
 use crate::fault::scenario::{JournalSpec, Scenario};
 use crate::fault::verdict::Fault;
+use crate::oracle::versions::VersionId;
 use crate::rig::Loss;
 use crate::world::World;
 
@@ -38,8 +39,9 @@ pub(super) struct Journal {
     hurt: bool,
     /// What was damaged since a device was found whole.
     wounds: Vec<Wound>,
-    /// Damage has taken the end of the log, and nobody can tell it from a write that was cut short.
-    pub(super) ends_early: bool,
+    /// Damage has taken the end of the log, and nobody can tell it from a write that was cut short: none that began later
+    /// was in it.
+    pub(super) ends_early: VersionId,
     /// Writes have failed that it may hold: they may be on the members after a replay.
     pub(super) holds_failed: bool,
 }
@@ -202,7 +204,9 @@ impl Run<'_> {
         wounds.iter().for_each(|wound| self.undo(wound));
         let whole = self.world.find_journal(devices);
         wounds.iter().for_each(|wound| self.hurt_again(wound));
-        self.journal.ends_early |= whole.is_ok_and(|whole| whole.head.sequence > head);
+        if whole.is_ok_and(|whole| whole.head.sequence > head) {
+            self.journal.ends_early = self.session.versions_mut().next_id();
+        }
     }
 
     fn undo(&mut self, wound: &Wound) {
@@ -244,7 +248,8 @@ impl Run<'_> {
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
             Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
-            Loss::Failed | Loss::Pulled | Loss::FlushFails => self.world.pull(drive),
+            Loss::FlushFails => self.world.drive_mut(drive).faults.flushes = true,
+            Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
         self.note_journal();
     }
@@ -264,6 +269,7 @@ impl Run<'_> {
             let drive = self.world.drive_mut(drive);
             drive.put_back();
             drive.faults.writes = None;
+            drive.faults.flushes = false;
         }
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {

@@ -27,6 +27,7 @@ use super::set::{Outer, Set};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
 use crate::drive::{DriveSpec, Fresh, Latency, Silent};
 use crate::oracle::session::Workload;
+use crate::oracle::versions::VersionId;
 use crate::oracle::{Content, Session};
 use crate::random::{mix, Random};
 use crate::rig::{RigOptions, BEFORE_DATA};
@@ -96,8 +97,8 @@ struct Run<'a> {
     policy: Policy,
     /// Writes may have been acknowledged from a volatile cache since the controller started.
     cached: bool,
-    /// Writes that were acknowledged could not be written, and a notice said so.
-    dirty_lost: bool,
+    /// Writes that were acknowledged could not be written, and a notice said so: none that began later is among them.
+    dirty_lost: VersionId,
     /// Requests that had ended with an error when it was last looked what reads decide.
     errors_seen: u64,
     /// Drives that were lost.
@@ -154,7 +155,7 @@ impl<'a> Run<'a> {
             sets,
             policy: scenario.policy,
             cached: false,
-            dirty_lost: false,
+            dirty_lost: 0,
             errors_seen: 0,
             lost: Vec::new(),
             excuses: BTreeSet::new(),
@@ -257,7 +258,9 @@ impl<'a> Run<'a> {
         for notice in notices.iter().take(NOTICES_TOLD_MAX) {
             self.tell_notice(notice);
         }
-        self.dirty_lost |= notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. }));
+        if notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. })) {
+            self.dirty_lost = self.session.versions_mut().next_id();
+        }
         // What keeps its room is what failed arrays need. By itself it must never end what it protects from.
         if self.bounded() && notices.iter().any(|notice| matches!(notice.kind, NoticeKind::JournalFull)) {
             return Err(self.lost("the journal is full, and no array has failed"));
@@ -308,12 +311,13 @@ impl<'a> Run<'a> {
             let sector = mismatch.offset / SECTOR_BYTES;
             let suspect = self.sets.iter().any(|set| set.suspects(sector));
             let torn = self.sets.iter().any(|set| set.doubts(sector));
-            let excuse = match (self.bounded(), suspect, self.dirty_lost) {
+            let older = |than: VersionId| mismatch.expected.iter().any(|seen| seen.origin < than);
+            let excuse = match (self.bounded(), suspect, older(self.dirty_lost)) {
                 (false, true, _) if self.something_silent() => Excuse::Silent,
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
                 // What was recovered from such a row may have been written into it.
                 (false, ..) if torn => Excuse::WriteHole,
-                (false, ..) if self.journal.ends_early => Excuse::LastEntry,
+                (false, ..) if older(self.journal.ends_early) => Excuse::LastEntry,
                 _ => return Err(self.lost_by_read(&mismatch)),
             };
             self.excuse(excuse);
@@ -367,7 +371,7 @@ impl<'a> Run<'a> {
         self.give_up_sectors(sectors);
     }
 
-    fn give_up_sectors(&mut self, sectors: Vec<u64>) {
+    fn give_up_sectors(&mut self, sectors: impl IntoIterator<Item = u64>) {
         let capacity = self.session.capacity();
         for sector in sectors {
             let range = sector * SECTOR_BYTES..((sector + 1) * SECTOR_BYTES).min(capacity);

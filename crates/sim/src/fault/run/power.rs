@@ -1,10 +1,12 @@
 //! The end of a controller, in order and not, and the beginning of the next.
 
+use std::collections::BTreeSet;
+
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health, Session, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
 use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
-use openraid_units::{ArrayId, DriveId, Nanos, Sectors};
+use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use super::journal::Begun;
 use super::{outer_superblock, Done, Run, Stop};
@@ -27,17 +29,14 @@ impl Run<'_> {
         if !self.may_end()? {
             return Ok(());
         }
-        let Some((set, _, drive)) = self.victim() else { return self.end(End::Cut, again) };
+        let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
         // Parity without a journal or a log has its write hole, and nobody promises that it has none.
         let closed = self.is_journalled(set) || self.is_recorded(set);
         if self.bounded() && self.sets[set].has_parity() && !closed {
             return self.end(End::Cut, again);
         }
         if self.is_recorded(set) {
-            // A log has the parity of what was not being written.
-            let shape = &self.scenario.shape;
-            let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
-            self.session.versions_mut().give_up_in_flight(block);
+            self.give_up_in_flight(set, slot);
         }
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -49,6 +48,20 @@ impl Run<'_> {
         self.go_down(End::Cut);
         self.world.drive_mut(drive).faults.gone = true;
         self.boot(again)
+    }
+
+    /// A log has the parity of what was not being written: of what was, the share of the member that is lost goes with it,
+    /// and nothing else does.
+    fn give_up_in_flight(&mut self, set: usize, slot: Slot) {
+        let shape = &self.scenario.shape;
+        let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
+        let in_flight = self.session.versions_mut().in_flight(block);
+        let sectors =
+            in_flight.into_iter().flat_map(|range| range.start / SECTOR_BYTES..range.end.div_ceil(SECTOR_BYTES));
+        let set = &self.sets[set];
+        let goes = |sector: &u64| set.stands(*sector).iter().any(|(place, _)| *place == slot);
+        let sectors: BTreeSet<u64> = sectors.filter(goes).collect();
+        self.give_up_sectors(sectors);
     }
 
     /// The controller ends, and the next one begins.
@@ -139,12 +152,16 @@ impl Run<'_> {
     }
 
     fn count_end(&mut self, end: End) {
-        self.account.borrow_mut().counts.cuts += 1;
-        self.count(match end {
+        let fault = match end {
             End::Cut => Fault::Cut,
             End::CutInPart => Fault::CutInPart,
             End::Kill | End::Stop => Fault::Kill,
-        });
+        };
+        self.count(fault);
+        match fault {
+            Fault::Kill => self.account.borrow_mut().counts.kills += 1,
+            _ => self.account.borrow_mut().counts.cuts += 1,
+        }
         if matches!(end, End::Cut | End::CutInPart) && self.sets.iter().any(|set| set.writes_metadata(&self.world)) {
             self.count(Fault::CutInMetadata);
         }
@@ -252,7 +269,9 @@ impl Run<'_> {
             self.go_down(End::Cut);
         }
         self.judge_replay()?;
-        self.open_holes()?;
+        for set in 0..self.sets.len() {
+            self.open_holes(set)?;
+        }
         self.after()?;
         self.set_policy();
         Ok(())
@@ -284,19 +303,17 @@ impl Run<'_> {
     }
 
     /// Columns that are not there cannot be had from rows in doubt.
-    fn open_holes(&mut self) -> Done {
-        for set in 0..self.sets.len() {
-            self.sets[set].note_places(&self.world);
-            if !self.bounded() && self.sets[set].has_stale_members() {
-                // From here on there are two histories.
-                return Err(Stop::Over(Excuse::Stale));
-            }
-            let Some(status) = self.world.status(self.sets[set].array) else { continue };
-            self.sets[set].dirty |= status.consistent_to != Sectors::MAX;
-            let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
-            for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
-                self.open_hole(set, slot);
-            }
+    fn open_holes(&mut self, set: usize) -> Done {
+        self.sets[set].note_places(&self.world);
+        if !self.bounded() && self.sets[set].has_stale_members() {
+            // From here on there are two histories.
+            return Err(Stop::Over(Excuse::Stale));
+        }
+        let Some(status) = self.world.status(self.sets[set].array) else { return Ok(()) };
+        self.sets[set].dirty |= status.consistent_to != Sectors::MAX;
+        let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
+        for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
+            self.open_hole(set, slot);
         }
         Ok(())
     }
@@ -312,6 +329,8 @@ impl Run<'_> {
                 Some(array) => self.sets[set].array = array,
                 None => return Ok(false),
             }
+            // Now: what was not there may be filled, from rows in doubt, before the next leg is started.
+            self.open_holes(set)?;
         }
         let array = match self.sets.len() {
             1 => Some(self.sets[0].array),
