@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, Jour
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
-    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse,
+    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
 };
 use openraid_runtime::service::{ServiceStatus, StartedArray};
 use openraid_sys::Use;
@@ -37,11 +37,11 @@ impl Server {
         let mut started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
         self.handle.wait_for_journal().map_err(Failure::failed)?;
         // Before anything is promised: what is promised from here on only these devices have.
-        started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
         let keeper = JournalKeeper::start(self.handle(), request).map_err(Failure::failed)?;
         if self.journal.set(OwnJournal { keeper }).is_err() {
             return Err(Failure::failed("the server has a journal already"));
         }
+        started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
         Ok(started.notes)
     }
 
@@ -49,7 +49,11 @@ impl Server {
     fn remember_journal(&self) -> Result<(), Failure> {
         let Some(journal) = self.status()?.journal else { return Ok(()) };
         let devices = u8::try_from(journal.devices.len()).unwrap_or(u8::MAX);
-        self.registry.remember_use(LastUse { journal: journal.uuid, epoch: journal.epoch, devices })
+        let used = LastUse { journal: journal.uuid, epoch: journal.epoch, devices };
+        if let Some(own) = self.journal.get() {
+            own.keeper.remember_use(used);
+        }
+        self.registry.remember_use(used)
     }
 
     /// Was the server started with a journal?
@@ -307,7 +311,7 @@ impl Server {
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
         // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
-        let found = look(&own.keeper.request().devices, options(Use::Examine), None, &[]).ok();
+        let found = look(&own.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
         let loss = found.map(|found| sum(&found.journal, &uuids)).filter(|loss| loss.entries > 0);
         let what = if let Some(loss) = &loss {
             format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(loss))

@@ -3,7 +3,7 @@
 use openraid_format::Uuid;
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
 use openraid_runtime::service::journal::{
-    adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, Tally,
+    adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, LookFor, Tally,
 };
 use openraid_sys::Use;
 use openraid_units::Bytes;
@@ -172,7 +172,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
 pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
     let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
     let holder = specs.iter().find_map(locked);
-    let found = look(specs, options(Use::Examine), None, &[]).map_err(|error| match &holder {
+    let found = look(specs, options(Use::Examine), &LookFor::default()).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
         None => Failure::failed(error),
     })?;
@@ -380,7 +380,7 @@ fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
 
 fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
     let usage = if arguments.lost { Use::Exclusive } else { Use::ReadExclusive };
-    let mut found = look(&specs(&arguments.on)?, options(usage), None, &[]).map_err(Failure::failed)?;
+    let mut found = look(&specs(&arguments.on)?, options(usage), &LookFor::default()).map_err(Failure::failed)?;
     if found.is_half() && !arguments.alone {
         return Err(half(&found, "name both with --on"));
     }
@@ -452,7 +452,7 @@ pub fn loss_text(loss: &Tally) -> String {
 
 fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcome {
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
-    let mut found = look(&specs(&arguments.devices)?, options(usage), None, &[]).map_err(Failure::failed)?;
+    let mut found = look(&specs(&arguments.devices)?, options(usage), &LookFor::default()).map_err(Failure::failed)?;
     if found.is_half() && !arguments.alone {
         return Err(half(&found, "name both"));
     }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // every test file uses a part of this
 
+pub mod journalled;
+
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -138,6 +138,27 @@ impl fmt::Display for JournalStartError {
 impl std::error::Error for JournalStartError {}
 
 impl JournalStartError {
+    /// Is the device itself at fault? Not where somebody uses it, or where it belongs to another controller or a newer
+    /// program: what it says then has to be heard.
+    pub(super) fn is_dead(&self) -> bool {
+        use MemberError::{Empty, Failed, Missing, ReadOnly};
+        match self {
+            Self::Open(OpenError::Local(error)) => {
+                matches!(error, Missing { .. } | Empty { .. } | ReadOnly { .. } | Failed { .. })
+            }
+            Self::Open(OpenError::Probe { .. }) | Self::Silent(..) => true,
+            Self::Device { error, .. } => matches!(
+                error,
+                JournalError::Truncated(_)
+                    | JournalError::NotAJournal
+                    | JournalError::Checksum { .. }
+                    | JournalError::TooSmall(_)
+                    | JournalError::DeviceTruncated { .. }
+            ),
+            _ => false,
+        }
+    }
+
     /// The same where the other device of the journal can be used and has this superblock. Who uses a device, or whose it
     /// is, is not changed by that.
     pub(super) fn beside(self, spec: &MemberSpec, whole: &OpenedMember, superblock: &JournalSuperblock) -> Self {

@@ -10,7 +10,7 @@ use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock
 use openraid_parity::Kernels;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::JournalStartError;
+use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_READ_TIME_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
 
@@ -23,7 +23,8 @@ pub struct FoundDevices {
     pub superblocks: Vec<JournalSuperblock>,
     /// What counts.
     pub journal: FoundJournal,
-    /// A log that could not be followed and was void: it says nothing of arrays that are not running.
+    /// What an administrator should know: a device that is dead and not needed; a log that could not be followed and was
+    /// void, because it says nothing of arrays that are not running.
     pub notes: Vec<String>,
 }
 
@@ -113,6 +114,27 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
     }
 }
 
+/// What the devices of a journal are looked at for.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LookFor {
+    /// The controller that the journal must belong to, if that matters.
+    pub controller: Option<Uuid>,
+    /// Arrays of which nothing in it counts: if it knows of no others, damage does not matter.
+    pub void: Vec<Uuid>,
+    /// When journals were used last. Of two devices the one that has carried its journal alone since then needs no other
+    /// one, dead as that may be.
+    pub last_uses: Vec<LastUse>,
+}
+
+impl LookFor {
+    /// Does the device with this superblock have everything, whatever became of the other one? It says that it is the whole
+    /// journal, and nobody has used the journal later.
+    fn is_whole(&self, superblock: &JournalSuperblock) -> bool {
+        let is_last = |last: &LastUse| last.journal == superblock.journal && last.epoch <= superblock.epoch;
+        superblock.mirrors == 1 && !superblock.unfinished && self.last_uses.iter().any(is_last)
+    }
+}
+
 pub(super) struct Reader<'a> {
     pub devices: &'a mut [OpenedMember],
     pub kernels: Kernels,
@@ -127,17 +149,11 @@ impl ReadDevice for Reader<'_> {
     }
 }
 
-/// Open the devices and read what they hold, with a time limit. `controller` is who the journal must belong to, if that
-/// matters; `void` are arrays of which nothing in it counts: if it knows of no others, damage does not matter.
+/// Open the devices and read what they hold, with a time limit.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub fn look(
-    specs: &[MemberSpec],
-    options: OpenOptions,
-    controller: Option<Uuid>,
-    void: &[Uuid],
-) -> Result<FoundDevices, JournalStartError> {
+pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<FoundDevices, JournalStartError> {
     if specs.is_empty() || specs.len() > 2 {
         return Err(JournalStartError::Count(specs.len()));
     }
@@ -145,10 +161,10 @@ pub fn look(
         return Err(JournalStartError::NotLocal(other.text.clone()));
     }
     let (sender, answer) = mpsc::channel();
-    let (own, own_void) = (specs.to_vec(), void.to_vec());
+    let (own, own_wanted) = (specs.to_vec(), wanted.clone());
     let spawned = thread::Builder::new().name("journal-read".into()).spawn(move || {
         // Who asked may have given up.
-        let _ = sender.send(read(&own, options, controller, &own_void));
+        let _ = sender.send(read(&own, options, &own_wanted));
     });
     let names = names(specs.iter());
     if let Err(error) = spawned {
@@ -162,20 +178,15 @@ fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
     specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-fn read(
-    specs: &[MemberSpec],
-    options: OpenOptions,
-    controller: Option<Uuid>,
-    void: &[Uuid],
-) -> Result<FoundDevices, JournalStartError> {
-    let (mut devices, superblocks) = open_each(specs, options, controller)?;
+fn read(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<FoundDevices, JournalStartError> {
+    let mut notes = Vec::new();
+    let (mut devices, superblocks) = open_each(specs, options, wanted, &mut notes)?;
     let numbered: Vec<JournalDevice> = (0..).zip(&devices).map(|(n, device)| numbered(n, device)).collect();
     let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect() };
     let of_others = |own: &JournalSuperblock| {
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
-        arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
+        arrays.into_iter().any(|array| !wanted.void.contains(&array.set_uuid))
     };
-    let mut notes = Vec::new();
     let mut found = find_journal(&numbered, false, &mut reader);
     if found.is_err() && superblocks.iter().all(|own| !of_others(own)) {
         found = find_journal(&numbered, true, &mut reader);
@@ -183,8 +194,10 @@ fn read(
     }
     let journal = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
-        FindError::Journal(drive, error) => device_error(&specs[drive.index()], error),
-        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(specs.iter()), error },
+        FindError::Journal(drive, error) => device_error(&devices[drive.index()].spec, error),
+        FindError::Mirrors(error) => {
+            JournalStartError::Mirrors { devices: names(devices.iter().map(|own| &own.spec)), error }
+        }
     })?;
     Ok(FoundDevices { devices, superblocks, journal, notes })
 }
@@ -193,24 +206,32 @@ fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
     JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
 }
 
-/// The devices, open, and the superblock of each. Where one of two cannot be used and the other one can, that is said too.
+/// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
+/// it may have missed something, that it is whole is said too.
 fn open_each(
     specs: &[MemberSpec],
     options: OpenOptions,
-    controller: Option<Uuid>,
+    wanted: &LookFor,
+    notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
     for spec in specs {
-        match open_one(spec, options, controller) {
+        match open_one(spec, options, wanted.controller) {
             Ok(own) => whole.push(own),
             Err(error) => failed = failed.or(Some((spec, error))),
         }
     }
     let Some((spec, error)) = failed else { return Ok(whole.into_iter().unzip()) };
-    Err(match whole.pop() {
-        Some((other, superblock)) if !superblock.unfinished => error.beside(spec, &other, &superblock),
-        _ => error,
-    })
+    match whole.pop() {
+        Some((other, superblock)) if wanted.is_whole(&superblock) && error.is_dead() => {
+            let whole = &other.spec.text;
+            notes
+                .push(format!("{error}; the journal's other device, {whole}, has carried it alone and has everything"));
+            Ok((vec![other], vec![superblock]))
+        }
+        Some((other, superblock)) if !superblock.unfinished => Err(error.beside(spec, &other, &superblock)),
+        _ => Err(error),
+    }
 }
 
 fn open_one(

@@ -11,16 +11,38 @@ use super::JournalStartError;
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);
 
-/// Bring a device that is behind up to date, so that both are used.
+/// Bring a device that is behind up to date, so that both are used. One that cannot be written is left out: both were read,
+/// so the other one has everything.
 ///
 /// # Errors
-/// A device cannot be read or written: leave the broken one out.
+/// The better device cannot be read or written.
 pub fn heal(found: &mut FoundDevices, notes: &mut Vec<String>) -> Result<(), JournalStartError> {
     let [(best, mirror)] = found.journal.devices[..] else { return Ok(()) };
     if found.devices.len() != 2 {
         return Ok(());
     }
     let behind = 1 - best.index();
+    match bring_up(found, behind, (best, mirror)) {
+        Ok(()) => {
+            let device = &found.devices[behind].spec.text;
+            notes.push(format!("{device}: this device of the journal was behind and has been brought up to date"));
+        }
+        Err((failed, error)) if failed == behind => {
+            let whole = &found.devices[best.index()].spec.text;
+            notes.push(format!("{error}; this device of the journal is behind, and {whole} is used alone"));
+            found.devices.remove(behind);
+            found.superblocks.remove(behind);
+            found.journal.devices[0].0 = DriveId(0);
+        }
+        Err((_, error)) => return Err(error),
+    }
+    Ok(())
+}
+
+/// What went wrong, and on which device.
+type Failed = (usize, JournalStartError);
+
+fn bring_up(found: &mut FoundDevices, behind: usize, (best, mirror): (DriveId, u8)) -> Result<(), Failed> {
     // Until it has everything nothing on it counts, whoever looks at it alone.
     let highest = found.superblocks.iter().map(|own| own.generation).max().unwrap_or(0);
     let other = 1 - mirror.min(1);
@@ -33,32 +55,30 @@ pub fn heal(found: &mut FoundDevices, notes: &mut Vec<String>) -> Result<(), Jou
         kept: Sectors::ZERO,
         ..found.journal.superblock.clone()
     };
-    write_superblock(&found.devices[behind], &unfinished)?;
+    let on = |device: usize| move |error| (device, error);
+    write_superblock(&found.devices[behind], &unfinished).map_err(on(behind))?;
     copy_log(found, best.index(), behind)?;
-    let superblock = &mut found.journal.superblock;
-    superblock.mirrors = 2;
-    superblock.mirror = mirror;
-    superblock.generation = highest + 2;
+    let superblock =
+        JournalSuperblock { mirrors: 2, mirror, generation: highest + 2, ..found.journal.superblock.clone() };
     for (number, mirror) in [(behind, other), (best.index(), mirror)] {
         let own = JournalSuperblock { mirror, ..superblock.clone() };
-        write_superblock(&found.devices[number], &own)?;
+        write_superblock(&found.devices[number], &own).map_err(on(number))?;
         found.superblocks[number] = own;
     }
+    found.journal.superblock = superblock;
     let drive = DriveId(u16::try_from(behind).expect("two devices"));
     found.journal.devices.push((drive, other));
-    notes.push(format!("{}: this device of the journal was behind and has been brought up to date", {
-        &found.devices[behind].spec.text
-    }));
     Ok(())
 }
 
 /// Copy the entries that are kept before the ring, and those from the tail to the head.
-fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), JournalStartError> {
+fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), Failed> {
     let ring = found.journal.superblock.ring();
     let room = journal_superblock_lba(SuperblockCopy::Last, found.devices[to].info.capacity).map_or(0, DriveLba::get);
     if room < ring.start.get() + ring.sectors.get() {
         let device = found.devices[to].spec.text.clone();
-        return Err(JournalStartError::Io { device, why: "it has become smaller than the other device's log".into() });
+        let why = "it has become smaller than the other device's log".into();
+        return Err((to, JournalStartError::Io { device, why }));
     }
     let mut at = found.journal.tail.position;
     let mut left = ring.distance(at, found.journal.head.position);
@@ -79,22 +99,16 @@ fn copy_log(found: &mut FoundDevices, from: usize, to: usize) -> Result<(), Jour
         copy_piece(found, (from, to), start + done, len)?;
         done += len;
     }
-    super::make::sync(&found.devices[to])
+    super::make::sync(&found.devices[to]).map_err(|error| (to, error))
 }
 
-fn copy_piece(
-    found: &mut FoundDevices,
-    (from, to): (usize, usize),
-    at: DriveLba,
-    len: Sectors,
-) -> Result<(), JournalStartError> {
+fn copy_piece(found: &mut FoundDevices, (from, to): (usize, usize), at: DriveLba, len: Sectors) -> Result<(), Failed> {
     let mut buffer = vec![0; usize::try_from(len.bytes().get()).expect("1 MiB")];
-    let read = found.devices[from].read_at(at, &mut buffer);
-    read.map_err(|error| JournalStartError::Io {
-        device: found.devices[from].spec.text.clone(),
-        why: error.to_string(),
-    })?;
-    write(&found.devices[to], at, &buffer)
+    if let Err(error) = found.devices[from].read_at(at, &mut buffer) {
+        let device = found.devices[from].spec.text.clone();
+        return Err((from, JournalStartError::Io { device, why: error.to_string() }));
+    }
+    write(&found.devices[to], at, &buffer).map_err(|error| (to, error))
 }
 
 const _: () = assert!(PIECE.get().is_multiple_of(JOURNAL_BLOCK_BYTES as u64 / 512));

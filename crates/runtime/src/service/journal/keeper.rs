@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use openraid_core::admin::{JournalLoss, JournalState};
 
-use super::{JoinRequest, JournalRequest, JournalStartError};
+use super::{JoinRequest, JournalRequest, JournalStartError, LastUse};
 use crate::limits::{JOURNAL_RETRY_LOOKS_MAX, JOURNAL_RETRY_PAUSE};
 use crate::member::MemberSpec;
 use crate::service::{ServiceHandle, ServiceStatus};
@@ -80,6 +80,14 @@ impl JournalKeeper {
     #[must_use]
     pub fn request(&self) -> JournalRequest {
         self.shared.request()
+    }
+
+    /// The journal was opened: a device that was left before does not count any more.
+    pub fn remember_use(&self, used: LastUse) {
+        let mut request = self.shared.request.lock().unwrap_or_else(PoisonError::into_inner);
+        let devices = request.last_use(used.journal).map_or(0, |known| known.devices).max(used.devices);
+        request.last_uses.retain(|known| known.journal != used.journal);
+        request.last_uses.push(LastUse { devices, ..used });
     }
 
     /// The journal is on these devices from now on.

@@ -20,7 +20,7 @@ mod make;
 mod rejoin;
 
 pub use error::JournalStartError;
-pub use find::{look, sum, tally, FoundDevices, Tally};
+pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
 pub use keeper::{missing, JournalKeeper, JournalNews};
 pub use make::{adopt, discard, make};
 pub use rejoin::JoinRequest;
@@ -88,7 +88,12 @@ impl ServiceHandle {
     /// Why it cannot be used; nothing was written then but on a device that was behind.
     pub fn attach_journal(&self, request: &JournalRequest) -> Result<JournalStarted, JournalStartError> {
         let status = self.status()?;
-        let mut found = look(&request.devices, request.open, Some(request.controller), &void_arrays(&status))?;
+        let wanted = LookFor {
+            controller: Some(request.controller),
+            void: void_arrays(&status),
+            last_uses: request.last_uses.clone(),
+        };
+        let mut found = look(&request.devices, request.open, &wanted)?;
         let mut notes = std::mem::take(&mut found.notes);
         if found.is_half() && !request.alone {
             return Err(found.other_missing());

@@ -1,0 +1,267 @@
+//! The devices of a journal: one that is dropped, one that joins, and one that carries it alone.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::journalled::{has_tools, holds_everything, io, journal, killed, made, restarted, wait_for_devices};
+use support::{Lab, Server};
+
+/// Folders on small file systems of their own, in a namespace that ends with the server: `small` with a copy of the first
+/// device, and in it `other` with a copy of the second, if there is one. Both are called `j`.
+fn serve_with_small_disk(lab: &Lab, journals: &[&str], more: &[&str]) -> Option<(Server, PathBuf)> {
+    let script =
+        "for at in small small/other; do mkdir -p $at; mount -t tmpfs -o size=20m none $at 2>/dev/null || exit 77; \
+                  done; cp --sparse=always \"$1\" small/j; [ -z \"$2\" ] || cp --sparse=always \"$2\" small/other/j; \
+                  shift 2; exec \"$@\"";
+    let socket = lab.path("nbd.sock");
+    let socket = socket.to_str().expect("UTF-8").to_owned();
+    std::fs::create_dir_all(lab.path("small")).expect("a folder");
+    let places = ["small/j", "small/other/j"].into_iter().take(journals.len());
+    let devices: Vec<&str> = places.flat_map(|place| ["--journal", place]).collect();
+    let arguments = [&["serve", "--json", "--nbd-unix", &socket, "data"], &devices[..], more].concat();
+    let own = lab.command(&arguments);
+    let program = own.get_program().to_owned();
+    let mut command = Command::new("unshare");
+    let copied = [journals[0], journals.get(1).copied().unwrap_or_default()];
+    command.args(["-Urm", "sh", "-c", script, "sh"]).args(copied).arg(program).args(arguments);
+    for (key, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    let server = Server::started(command.current_dir(&lab.folder))?;
+    let inside = format!("/proc/{}/root{}/small", server.pid(), lab.folder.display());
+    Some((server, inside.into()))
+}
+
+/// Nothing new fits into this folder any more, until the file that is returned is gone.
+fn fill(folder: &Path) -> PathBuf {
+    use std::io::Write;
+    let filler = folder.join("filler");
+    let mut left = 64;
+    while left > 0
+        && std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&filler)
+            .is_ok_and(|mut file| file.write_all(&vec![7; 1 << 20]).is_ok())
+    {
+        left -= 1;
+    }
+    filler
+}
+
+#[test]
+fn a_device_that_was_dropped_comes_back_by_itself_while_hosts_write() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-rejoin");
+    lab.line("journal create --size 16M j0 sparse").expect(0);
+    lab.line(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
+    )
+    .expect(0);
+    let Some((server, inside)) = serve_with_small_disk(&lab, &["sparse"], &["--journal", "j0"]) else {
+        return support::skipped("no namespace with a file system of its own");
+    };
+    wait_for_devices(&lab, true);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let filler = fill(&inside);
+    for at in 0..40 {
+        assert!(io(&lab, &[&format!("write -P {} {}k 64k", 10 + at, 8192 + at * 64)]));
+    }
+    let shown = wait_for_devices(&lab, false);
+    assert_eq!(shown["state"], "live");
+    lab.line("journal show").expect(1);
+    assert_eq!(lab.show("data")["journal"]["protected"], true);
+    std::fs::remove_file(&filler).expect("the filler goes");
+    wait_for_devices(&lab, true);
+    lab.line("journal show").expect(0);
+    lab.line("journal attach").refused(64, &["all devices of the journal"]);
+    assert!(io(&lab, &["write -P 77 12M 4k", "read -P 10 8192k 64k"]));
+    holds_everything(&lab);
+    // It has everything: the other one is not needed.
+    let back = std::fs::read(inside.join("j")).expect("it is there");
+    server.kill();
+    std::fs::write(lab.path("back"), &back).expect("room");
+    let server = restarted(&lab, &["--journal", "back", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 77 12M 4k", "read -P 49 10688k 64k"]));
+    server.stop();
+}
+
+#[test]
+fn another_device_takes_the_place_of_one_that_is_gone() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-attach", 16, "j0 j1", "16M");
+    lab.line("journal attach j1").refused(4, &["no running server has a journal"]);
+    let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let file = |name: &str, mib: u64| {
+        let file = std::fs::File::create(lab.path(name)).expect("room");
+        file.set_len(mib << 20).expect("room");
+    };
+    file("short", 12);
+    file("new", 16);
+    lab.line("journal attach nothing").refused(2, &["nothing"]);
+    lab.line("journal attach short").refused(2, &["the same size"]);
+    lab.line("journal attach d0").refused(2, &["d0"]);
+    // The one that it was made with is known again, and so is what may hold more.
+    lab.line("journal attach j1").expect(0);
+    wait_for_devices(&lab, true);
+    lab.line("journal attach new").refused(2, &["both devices of the journal work"]);
+    server.kill();
+    let second = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["write -P 4 9M 4k"]));
+    lab.line("journal attach new").expect(0);
+    let shown = wait_for_devices(&lab, true);
+    assert!(shown["joining"].is_null(), "{shown:#}");
+    assert!(io(&lab, &["write -P 5 10M 4k"]));
+    second.kill();
+    std::fs::remove_file(lab.path("j1")).expect("gone");
+    let server = restarted(&lab, &["--journal", "new", "--journal-alone"]);
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 4 9M 4k", "read -P 5 10M 4k"]));
+    server.stop();
+}
+
+#[test]
+fn a_journal_that_was_lost_comes_back_by_itself() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-back");
+    lab.line("journal create --size 16M sparse").expect(0);
+    // A journal full of holes on a file system that is full takes no new bytes.
+    lab.line(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
+    )
+    .expect(0);
+    let Some((server, inside)) = serve_with_small_disk(&lab, &["sparse"], &[]) else {
+        return support::skipped("no namespace with a file system of its own");
+    };
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let filler = fill(&inside);
+    // More than what is there in the ring: the journal is lost, and nothing else.
+    for at in 0..40 {
+        assert!(io(&lab, &[&format!("write -P {} {}k 64k", 10 + at, 8192 + at * 64)]));
+    }
+    holds_everything(&lab);
+    let state = lab.wait_for("data", |array| array["journal"]["protected"] == false);
+    assert_eq!(state["health"], "optimal");
+    assert!(state["journal"]["reason"].as_str().is_some_and(|why| why.contains("no journal")), "{state:#}");
+    std::fs::remove_file(&filler).expect("the filler goes");
+    lab.wait_for("data", |array| array["journal"]["protected"] == true);
+    assert!(io(&lab, &["write -P 77 12M 4k", "read -P 77 12M 4k", "read -P 10 8192k 64k"]));
+    holds_everything(&lab);
+    let news = server.stop();
+    for event in ["JournalLost", "JournalBack"] {
+        assert!(news.iter().any(|line| line["news"]["event"] == event), "{event}: {news:?}");
+    }
+    let out = lab.line("copy-out data").expect(0).out;
+    assert!(out[12 << 20..][..4096].iter().all(|byte| *byte == 77));
+    assert!(out[5 << 20..][..12 << 10].iter().all(|byte| *byte == 3));
+}
+
+/// Write until a device that has no room for it is dropped.
+fn write_on(lab: &Lab, from: u8) {
+    for at in 0..40 {
+        assert!(io(lab, &[&format!("write -P {} {}k 64k", from + at, 8192 + u32::from(at) * 64)]));
+    }
+}
+
+fn told(news: &[serde_json::Value], event: &str) -> Vec<String> {
+    let own = news.iter().filter(|line| line["news"]["event"] == event);
+    own.filter_map(|line| Some(line["news"]["text"].as_str()?.to_owned())).collect()
+}
+
+#[test]
+fn a_journal_that_one_device_carries_alone_comes_back_beside_a_dead_one() {
+    if !has_tools() {
+        return;
+    }
+    let lab = Lab::new("journal-alone");
+    lab.line("journal create --size 16M sparse other").expect(0);
+    lab.line(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size 16M d0 d1 d2 d3",
+    )
+    .expect(0);
+    let Some((server, inside)) = serve_with_small_disk(&lab, &["sparse", "other"], &[]) else {
+        return support::skipped("no namespace with a file system of its own");
+    };
+    wait_for_devices(&lab, true);
+    assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    let stays_full = fill(&inside.join("other"));
+    write_on(&lab, 10);
+    assert_eq!(wait_for_devices(&lab, false)["state"], "live");
+    // The other one has a hiccup while this one can be read, and not be written; then while it is gone.
+    for (round, from) in [(0, 50), (1, 90)] {
+        let filler = fill(&inside);
+        for more in 0..2 {
+            write_on(&lab, from + more);
+        }
+        lab.wait_for("data", |array| array["journal"]["protected"] == false);
+        if round == 1 {
+            std::fs::remove_file(inside.join("other/j")).expect("it was there");
+        }
+        std::fs::remove_file(&filler).expect("the filler goes");
+        lab.wait_for("data", |array| array["journal"]["protected"] == true);
+        holds_everything(&lab);
+    }
+    assert!(stays_full.exists());
+    assert!(io(&lab, &["write -P 77 12M 4k"]));
+    let back = std::fs::read(inside.join("j")).expect("it is there");
+    server.signal("-KILL");
+    let (_, news) = server.end();
+    let back_again = told(&news, "JournalBack");
+    assert!(back_again.iter().any(|text| text.contains("is behind, and")), "{back_again:?}");
+    assert!(back_again.iter().any(|text| text.contains("has carried it alone")), "{back_again:?}");
+    // So it is at a start with both.
+    std::fs::write(lab.path("back"), &back).expect("room");
+    let socket = lab.path("nbd.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let said = std::fs::File::create(lab.path("said")).expect("room");
+    let mut command =
+        lab.command(&["serve", "--json", "--nbd-unix", socket, "data", "--journal", "gone", "--journal", "back"]);
+    let server = Server::started(command.stderr(said)).expect("it starts");
+    let warned = std::fs::read_to_string(lab.path("said")).expect("UTF-8");
+    assert!(
+        warned.contains("gone: there is no such file") && warned.contains("back, has carried it alone"),
+        "{warned}"
+    );
+    holds_everything(&lab);
+    assert!(io(&lab, &["read -P 77 12M 4k"]));
+    server.stop();
+}
+
+#[test]
+fn a_device_that_was_dropped_is_refused_beside_a_dead_one_that_went_on() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-stale", 16, "j0 j1", "16M");
+    killed(&lab, &["j0", "j1"]);
+    let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
+    assert!(io(&lab, &["write -P 7 8M 4k"]));
+    server.kill();
+    let both = "serve --nbd 127.0.0.1:0 data --journal j0 --journal j1";
+    std::fs::rename(lab.path("j0"), lab.path("away")).expect("moved");
+    lab.line(both).refused(2, &["j0: there is no such file", "j1, is whole", "--journal-alone"]);
+    // Used by somebody else it is not dead.
+    std::fs::rename(lab.path("away"), lab.path("j0")).expect("moved");
+    std::fs::copy(lab.path("j0"), lab.path("same")).expect("room");
+    let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal same").refused(2, &["locked"]);
+    server.stop();
+    std::fs::remove_file(lab.path("j1")).expect("it was there");
+    let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
+    assert!(io(&lab, &["read -P 7 8M 4k"]));
+    server.stop();
+}

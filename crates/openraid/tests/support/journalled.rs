@@ -1,0 +1,78 @@
+//! An array whose writes a journal promises, and what a server of it is told.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{Lab, Server};
+
+/// The journal of the running server.
+pub fn journal(lab: &Lab) -> Value {
+    lab.line("journal show --json").json()["journal"].clone()
+}
+
+/// RAID 5 on sparse files of this size, and a journal on each of these devices.
+pub fn made(name: &str, mib: u64, journals: &str, size: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line(&format!("journal create --size {size} {journals}")).expect(0);
+    lab.line(&format!(
+        "create data --level 5 --chunk 64K --assume-clean --consistency-policy controller-journal --file-size {mib}M d0 d1 d2 d3"
+    ))
+    .expect(0);
+    lab
+}
+
+/// Let qemu-io do this; did all of it go well?
+pub fn io(lab: &Lab, words: &[&str]) -> bool {
+    let mut command = Command::new("qemu-io");
+    command.args(["-f", "raw", "-t", "writeback"]);
+    for word in words {
+        command.args(["-c", word]);
+    }
+    let ran = command.arg(format!("nbd+unix:///data?socket={}", lab.path("nbd.sock").display())).output();
+    let ran = ran.expect("qemu-io runs");
+    ran.status.success() && !String::from_utf8_lossy(&ran.stdout).contains("failed")
+}
+
+/// A server that was killed with promises in its journal.
+pub fn killed(lab: &Lab, journals: &[&str]) {
+    let arguments: Vec<&str> =
+        ["data"].into_iter().chain(journals.iter().flat_map(|own| ["--journal", *own])).collect();
+    let server = lab.serve(&arguments);
+    assert!(io(lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
+    server.kill();
+}
+
+/// Is qemu-io there? If not, that is said.
+pub fn has_tools() -> bool {
+    let qemu = Command::new("qemu-io").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if qemu.is_err() {
+        super::missing("qemu-io is not installed (package qemu-utils)");
+    }
+    qemu.is_ok()
+}
+
+/// Is everything there that [`killed`] wrote?
+#[track_caller]
+pub fn holds_everything(lab: &Lab) {
+    assert!(io(lab, &["read -P 1 0 1004k", "read -P 2 1004k 4k", "read -P 1 1008k 16k", "read -P 3 5M 12k"]));
+}
+
+/// A server of the array, with these arguments.
+pub fn restarted(lab: &Lab, arguments: &[&str]) -> Server {
+    lab.serve(&[&["data"], arguments].concat())
+}
+
+/// Until all devices of the journal work, or one does not.
+#[track_caller]
+pub fn wait_for_devices(lab: &Lab, works: bool) -> Value {
+    for _ in 0..400 {
+        let shown = journal(lab);
+        let devices = shown["devices"].as_array().expect("a list");
+        if devices.len() == 2 && devices.iter().all(|device| device["works"] == true) == works {
+            return shown;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{:#}", journal(lab));
+}
