@@ -430,6 +430,9 @@ pub struct JournalModel {
     pub state: String,
     /// Why it, or its other device, is not back, where that is lost.
     pub trouble: Option<String>,
+    /// What is damaged of its log, so that it cannot be used: what is told of the log stands before that.
+    #[serde(default)]
+    pub damage: Option<String>,
     /// Its identity; none where it is lost and was not found again.
     pub uuid: Option<String>,
     /// The controller that it belongs to, where that was read.
@@ -470,6 +473,9 @@ pub struct LossModel {
     pub data_bytes: Option<u64>,
     /// Writes to members that were under way.
     pub member_writes: Option<u64>,
+    /// What is damaged of the log: more may have stood behind that, which nobody can count.
+    #[serde(default)]
+    pub damage: Option<String>,
     /// All of it in words.
     pub text: String,
 }

@@ -56,6 +56,20 @@ pub trait ReadDevice {
     fn crc(&self, register: u32, bytes: &[u8]) -> u32;
 }
 
+/// What becomes of a log that is damaged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OnDamage {
+    /// It is refused.
+    Refuse,
+    /// It is taken as empty.
+    GiveUp,
+    /// What stands before the damage is told.
+    Tell,
+}
+
+/// What was found, and what is damaged of it.
+type Found = (FoundJournal, Option<JournalError>);
+
 struct Log {
     outcome: ScanOutcome,
     entries: Vec<(u64, FoundEntry)>,
@@ -92,6 +106,23 @@ pub fn find_journal(
     give_up: bool,
     reader: &mut impl ReadDevice,
 ) -> Result<FoundJournal, FindError> {
+    let on_damage = if give_up { OnDamage::GiveUp } else { OnDamage::Refuse };
+    find(devices, on_damage, reader).map(|(found, _)| found)
+}
+
+/// Look at the devices of a journal that is not to be used now. Of a damaged log that is what stands before the damage, with
+/// the error that says where that is.
+///
+/// # Errors
+/// Nothing can be told of them.
+pub fn inspect_journal(
+    devices: &[JournalDevice],
+    reader: &mut impl ReadDevice,
+) -> Result<(FoundJournal, Option<JournalError>), FindError> {
+    find(devices, OnDamage::Tell, reader)
+}
+
+fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDevice) -> Result<Found, FindError> {
     if devices.is_empty() || devices.len() > 2 {
         return Err(FindError::Count(devices.len()));
     }
@@ -104,8 +135,8 @@ pub fn find_journal(
     }
     match whole[..] {
         [] => Err(FindError::Journal(devices[0].drive, JournalError::Unfinished)),
-        [number] => find_among(&devices[number..=number], give_up, &mut Only { reader, number }),
-        _ => find_among(devices, give_up, reader),
+        [number] => find_among(&devices[number..=number], on_damage, &mut Only { reader, number }),
+        _ => find_among(devices, on_damage, reader),
     }
 }
 
@@ -127,33 +158,25 @@ impl<R: ReadDevice> ReadDevice for Only<'_, R> {
 /// Look at devices that are whole, as far as they say.
 fn find_among(
     devices: &[JournalDevice],
-    give_up: bool,
+    on_damage: OnDamage,
     reader: &mut impl ReadDevice,
-) -> Result<FoundJournal, FindError> {
+) -> Result<Found, FindError> {
     let mut found = Vec::new();
     for (number, device) in devices.iter().enumerate() {
         let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
         let log = follow(number, &superblock, reader);
         found.push((superblock, log));
     }
-    let best = match &found[..] {
-        [one, other] => match choose_journal_mirror([(&one.0, &one.1.outcome), (&other.0, &other.1.outcome)]) {
-            Ok(best) => best,
-            Err(JournalError::Damaged { .. }) if give_up => 0,
-            Err(error) => return Err(FindError::Mirrors(error)),
-        },
-        [one] => {
-            if let (Err(error), false) = (one.1.outcome.verdict(), give_up) {
-                return Err(FindError::Journal(devices[0].drive, error));
-            }
-            0
-        }
-        _ => unreachable!("one or two"),
-    };
-    let damaged = found.iter().all(|(_, log)| log.outcome.verdict().is_err());
+    let (best, mut damage) = choose(devices, &found, on_damage)?;
+    let given_up = damage.is_some() && on_damage == OnDamage::GiveUp;
     let highest = found.iter().map(|(_, log)| log.outcome.highest).max().unwrap_or(0);
     let epoch = found.iter().map(|(_, log)| log.outcome.epoch).max().unwrap_or(0);
-    let kept = find_kept(&found, best, give_up, reader).map_err(|e| FindError::Journal(devices[best].drive, e))?;
+    let (mut kept, kept_damage) = find_kept(&found, best, reader);
+    match (kept_damage, on_damage) {
+        (Some(error), OnDamage::Refuse) => return Err(FindError::Journal(devices[best].drive, error)),
+        (Some(_), OnDamage::GiveUp) => kept = Vec::new(),
+        (found, _) => damage = damage.or(found),
+    }
     let (mut superblock, log) = found.swap_remove(best);
     if kept.is_empty() {
         superblock.kept = Sectors::ZERO;
@@ -170,44 +193,67 @@ fn find_among(
         order.extend(others.zip(&found).map(|((_, device), (superblock, _))| (device.drive, superblock.mirror)));
     }
     let mut head = outcome.head;
-    let entries = if damaged && give_up {
+    let entries = if given_up {
         head.sequence = highest + 1;
         Vec::new()
     } else {
         log.entries.into_iter().filter(|(sequence, _)| *sequence >= outcome.tail.sequence).map(|(_, e)| e).collect()
     };
-    let tail = if damaged && give_up { head } else { outcome.tail };
-    Ok(FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept })
+    let tail = if given_up { head } else { outcome.tail };
+    Ok((FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept }, damage))
+}
+
+/// The device that counts, and what is damaged on it and not to be had from the other one.
+fn choose(
+    devices: &[JournalDevice],
+    found: &[(JournalSuperblock, Log)],
+    on_damage: OnDamage,
+) -> Result<(usize, Option<JournalError>), FindError> {
+    match found {
+        [one, other] => match choose_journal_mirror([(&one.0, &one.1.outcome), (&other.0, &other.1.outcome)]) {
+            Ok(best) => Ok((best, None)),
+            Err(error @ JournalError::Damaged { .. }) if on_damage != OnDamage::Refuse => {
+                let rank = |own: &(JournalSuperblock, Log)| (own.0.epoch, own.1.outcome.head.sequence);
+                Ok((usize::from(rank(other) > rank(one)), Some(error)))
+            }
+            Err(error) => Err(FindError::Mirrors(error)),
+        },
+        [one] => match one.1.outcome.verdict() {
+            Err(error) if on_damage == OnDamage::Refuse => Err(FindError::Journal(devices[0].drive, error)),
+            verdict => Ok((0, verdict.err())),
+        },
+        _ => unreachable!("one or two"),
+    }
 }
 
 /// The entries that were copied out of the ring, from the device that counts, or from the other one if that has the
-/// same.
+/// same; as far as they can be read, and what is damaged of them.
 fn find_kept(
     found: &[(JournalSuperblock, Log)],
     best: usize,
-    give_up: bool,
     reader: &mut impl ReadDevice,
-) -> Result<Vec<KeptEntry>, JournalError> {
+) -> (Vec<KeptEntry>, Option<JournalError>) {
     let own = &found[best].0;
-    let mut kept = read_kept(best, own, reader);
+    let mut kept = Vec::new();
+    let mut read = read_kept(best, own, reader, &mut kept);
     let other = found.iter().position(|(other, _)| other.mirror != own.mirror && other.generation == own.generation);
-    if let (Err(_), Some(other)) = (&kept, other) {
-        kept = read_kept(other, own, reader).or(kept);
+    if let (Err(_), Some(other)) = (read, other) {
+        let mut mirrored = Vec::new();
+        if read_kept(other, own, reader, &mut mirrored).is_ok() {
+            (kept, read) = (mirrored, Ok(()));
+        }
     }
-    if give_up {
-        kept = Ok(kept.unwrap_or_default());
-    }
-    kept
+    (kept, read.err())
 }
 
 fn read_kept(
     number: usize,
     superblock: &JournalSuperblock,
     reader: &mut impl ReadDevice,
-) -> Result<Vec<KeptEntry>, JournalError> {
+    kept: &mut Vec<KeptEntry>,
+) -> Result<(), JournalError> {
     let ring = superblock.ring();
     let (start, _) = superblock.keep_area();
-    let mut kept: Vec<KeptEntry> = Vec::new();
     let mut buffer = Vec::new();
     let mut done = Sectors::ZERO;
     while done < superblock.kept {
@@ -239,7 +285,7 @@ fn read_kept(
         kept.push(KeptEntry { sequence: entry.header.sequence, at, entry: found });
         done += sectors;
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// Follow the log of one device.

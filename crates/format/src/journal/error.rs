@@ -328,8 +328,9 @@ impl JournalError {
                     write!(f, "Entries up to {promised} hold promised data. ")?;
                 }
                 f.write_str(
-                    "If the journal is mirrored, attach the other device. Otherwise see: openraid journal show, and \
-                     give up what is lost with: openraid journal discard ARRAY --lost",
+                    "If the journal is mirrored, attach the other device. Otherwise see: openraid journal show DEVICE, \
+                     and give up what is lost, for each array that is named there, with: openraid journal discard ARRAY \
+                     --on DEVICE --lost",
                 )
             }
             Self::TableFull => write!(

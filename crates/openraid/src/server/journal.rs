@@ -92,6 +92,7 @@ impl Server {
             (None, Some(own)) => Some(JournalModel {
                 state: "lost".into(),
                 trouble,
+                damage: None,
                 uuid: None,
                 controller: Some(own.keeper.request().controller.to_string()),
                 devices: own
@@ -148,6 +149,7 @@ impl Server {
         JournalModel {
             state: state_word(journal.state).into(),
             trouble: trouble.filter(|_| !whole || matches!(journal.state, JournalState::Lost(_))),
+            damage: None,
             uuid: Some(journal.uuid.to_string()),
             controller: self.journal.get().map(|own| own.keeper.request().controller.to_string()),
             devices,

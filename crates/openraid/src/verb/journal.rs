@@ -1,6 +1,6 @@
 //! `openraid journal`: made, shown, adopted, given up.
 
-use openraid_format::Uuid;
+use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
 use openraid_runtime::service::journal::{
     adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, LookFor, Tally,
@@ -129,6 +129,7 @@ fn show(arguments: &JournalShowArguments, context: &Context) -> Outcome {
     };
     let exit = match journal.state.as_str() {
         "lost" | "full" => Exit::Failed,
+        _ if journal.damage.is_some() => Exit::Degraded,
         _ if journal.other_missing || journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
         _ => Exit::Fine,
     };
@@ -172,7 +173,9 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
 pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
     let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
     let holder = specs.iter().find_map(locked);
-    let found = look(specs, options(Use::Examine), &LookFor::default()).map_err(|error| match &holder {
+    // Of one that is being written, what looks like damage is none.
+    let wanted = LookFor { damaged: holder.is_none(), ..LookFor::default() };
+    let found = look(specs, options(Use::Examine), &wanted).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
         None => Failure::failed(error),
     })?;
@@ -238,6 +241,7 @@ fn model_of(found: &FoundDevices) -> JournalModel {
     JournalModel {
         state: "unused".into(),
         trouble: None,
+        damage: found.damage.map(|error| error.to_string()),
         uuid: Some(superblock.journal.to_string()),
         controller: Some(superblock.controller.to_string()),
         devices: devices
@@ -276,6 +280,10 @@ pub fn text(journal: &JournalModel) -> String {
     facts.row(["state", state]);
     if let Some(trouble) = &journal.trouble {
         facts.row(["not back", trouble]);
+    }
+    if let Some(damage) = &journal.damage {
+        facts.row(["DAMAGED", damage]);
+        facts.row(["readable", "what follows: how many entries each array has behind the damage nobody can tell"]);
     }
     for device in &journal.devices {
         let joins = journal.joining.as_ref().filter(|join| join.device == device.device);
@@ -380,7 +388,8 @@ fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
 
 fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
     let usage = if arguments.lost { Use::Exclusive } else { Use::ReadExclusive };
-    let mut found = look(&specs(&arguments.on)?, options(usage), &LookFor::default()).map_err(Failure::failed)?;
+    let wanted = LookFor { damaged: true, ..LookFor::default() };
+    let mut found = look(&specs(&arguments.on)?, options(usage), &wanted).map_err(Failure::failed)?;
     if found.is_half() && !arguments.alone {
         return Err(half(&found, "name both with --on"));
     }
@@ -393,18 +402,37 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
         )));
     }
     let loss = sum(&found.journal, &uuids);
-    let what = loss_text(&loss);
+    let damage = found.damage.map(|error| error.to_string());
+    let behind = if damage.is_some() { " before the damage, and behind it what nobody can count" } else { "" };
+    let what = format!("{}{behind}", loss_text(&loss));
+    let model = |given_up, text| LossModel { damage: damage.clone(), ..loss_model(Some(&loss), given_up, text) };
     if !arguments.lost {
-        let text = format!(
-            "the journal holds {what} for {}; start the array with it to get them, or add --lost to give them up for good",
-            arguments.array
-        );
-        return Ok(tell_loss(context, &loss_model(Some(&loss), false, text)));
+        let remedy = match &damage {
+            Some(damage) => format!("add --lost to give up all of it for good: {damage}"),
+            None => "start the array with it to get them, or add --lost to give them up for good".into(),
+        };
+        let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
+        return Ok(tell_loss(context, &model(false, text)));
     }
     for own in &known {
         discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
     }
-    Ok(tell_loss(context, &loss_model(Some(&loss), true, format!("given up and lost: {what}"))))
+    let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
+    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
+}
+
+/// A damaged log is used again when nobody has anything in it: who still has.
+fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> String {
+    let mut journal = model_of(found);
+    name_arrays(&mut journal, &context.registry);
+    let discarded = array_state_word(ArrayState::Discarded);
+    let is_given_up = |own: &JournalArrayModel| given_up.iter().any(|uuid| uuid.to_string() == own.uuid);
+    let others = journal.arrays.iter().filter(|own| own.state != discarded && !is_given_up(own));
+    let names: Vec<&str> = others.map(|own| own.name.as_ref().unwrap_or(&own.uuid).as_str()).collect();
+    if names.is_empty() {
+        return "; the journal can be used again".into();
+    }
+    format!("; the journal can be used again when {} is given up, too", names.join(" and "))
 }
 
 /// What is lost, as documents and the control socket have it.
@@ -415,6 +443,7 @@ pub fn loss_model(loss: Option<&Tally>, given_up: bool, text: String) -> LossMod
         data_sectors: loss.map(|loss| loss.data.get()),
         data_bytes: loss.map(|loss| loss.data.bytes().get()),
         member_writes: loss.map(|loss| loss.redos),
+        damage: None,
         text,
     }
 }

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
+use openraid_core::journal::find::{
+    find_journal, inspect_journal, superblock_of, FindError, JournalDevice, ReadDevice,
+};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
 use openraid_units::{DriveId, DriveLba, Sectors};
@@ -26,6 +28,9 @@ pub struct FoundDevices {
     /// What an administrator should know: a device that is dead and not needed; a log that could not be followed and was
     /// void, because it says nothing of arrays that are not running.
     pub notes: Vec<String>,
+    /// The log is damaged, and only what stands before that was found: it is not to be used. Only who looks for
+    /// [`LookFor::damaged`] is told.
+    pub damage: Option<JournalError>,
 }
 
 impl FoundDevices {
@@ -124,6 +129,8 @@ pub struct LookFor {
     /// When journals were used last. Of two devices the one that has carried its journal alone since then needs no other
     /// one, dead as that may be.
     pub last_uses: Vec<LastUse>,
+    /// Of a damaged log, what can be read of it: to be shown, or given up.
+    pub damaged: bool,
 }
 
 impl LookFor {
@@ -187,19 +194,26 @@ fn read(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !wanted.void.contains(&array.set_uuid))
     };
-    let mut found = find_journal(&numbered, false, &mut reader);
-    if found.is_err() && superblocks.iter().all(|own| !of_others(own)) {
-        found = find_journal(&numbered, true, &mut reader);
+    let mut found = if wanted.damaged {
+        inspect_journal(&numbered, &mut reader)
+    } else {
+        find_journal(&numbered, false, &mut reader).map(|found| (found, None))
+    };
+    // One that was left behind knows nothing of what was given up since.
+    let epoch = superblocks.iter().map(|own| own.epoch).max();
+    let mut newest = superblocks.iter().filter(|own| Some(own.epoch) == epoch);
+    if found.is_err() && newest.all(|own| !of_others(own)) {
+        found = find_journal(&numbered, true, &mut reader).map(|found| (found, None));
         notes.push("the journal's log was damaged; no array had anything in it, and it begins anew".into());
     }
-    let journal = found.map_err(|error| match error {
+    let (journal, damage) = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
         FindError::Journal(drive, error) => device_error(&devices[drive.index()].spec, error),
         FindError::Mirrors(error) => {
             JournalStartError::Mirrors { devices: names(devices.iter().map(|own| &own.spec)), error }
         }
     })?;
-    Ok(FoundDevices { devices, superblocks, journal, notes })
+    Ok(FoundDevices { devices, superblocks, journal, notes, damage })
 }
 
 fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {

@@ -92,6 +92,7 @@ impl ServiceHandle {
             controller: Some(request.controller),
             void: void_arrays(&status),
             last_uses: request.last_uses.clone(),
+            damaged: false,
         };
         let mut found = look(&request.devices, request.open, &wanted)?;
         let mut notes = std::mem::take(&mut found.notes);
