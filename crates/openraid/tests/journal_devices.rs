@@ -265,3 +265,22 @@ fn a_device_that_was_dropped_is_refused_beside_a_dead_one_that_went_on() {
     assert!(io(&lab, &["read -P 7 8M 4k"]));
     server.stop();
 }
+
+#[test]
+fn what_only_the_current_of_two_devices_knows_can_be_given_up() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-behind", 16, "j0 j1", "16M");
+    std::fs::copy(lab.path("j1"), lab.path("early")).expect("room");
+    killed(&lab, &["j0", "j1"]);
+    std::fs::rename(lab.path("early"), lab.path("j1")).expect("moved");
+    let both = "journal discard data --on j0 --on j1";
+    lab.line(both).refused(64, &["sectors of host data", "--lost"]);
+    let done = lab.line(&format!("{both} --lost")).expect(0).text();
+    assert!(done.contains("given up and lost"), "{done}");
+    let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
+    assert!(lab.show("data")["forced"].is_string());
+    wait_for_devices(&lab, true);
+    server.stop();
+}

@@ -46,31 +46,35 @@ pub fn make(
 /// # Errors
 /// A device cannot be written.
 pub fn adopt(found: &mut FoundDevices, controller: Uuid) -> Result<(), JournalStartError> {
-    change(found, |superblock| superblock.controller = controller)
+    change(found, |superblock| {
+        superblock.controller = controller;
+        true
+    })
 }
 
-/// Give up what a journal that is not in use holds for an array.
+/// Give up what a journal that is not in use holds for an array. A device that is behind may know nothing of it, and gets
+/// everything from the other one.
 ///
 /// # Errors
 /// It holds nothing for it, or a device cannot be written.
 pub fn discard(found: &mut FoundDevices, set_uuid: Uuid) -> Result<(), JournalStartError> {
-    let known = found.superblocks.iter().all(|superblock| superblock.index_of(set_uuid).is_some());
-    if !known {
+    if found.journal.superblock.index_of(set_uuid).is_none() {
         return Err(JournalStartError::NothingFor(set_uuid.to_string()));
     }
     change(found, |superblock| {
         let index = superblock.index_of(set_uuid).map(usize::from);
-        if let Some(array) = index.and_then(|index| superblock.arrays[index].as_mut()) {
-            array.state = ArrayState::Discarded;
-        }
+        let array = index.and_then(|index| superblock.arrays[index].as_mut());
+        array.map(|array| array.state = ArrayState::Discarded).is_some()
     })
 }
 
-fn change(found: &mut FoundDevices, change: impl Fn(&mut JournalSuperblock)) -> Result<(), JournalStartError> {
+/// Change the superblocks, and write those that say true.
+fn change(found: &mut FoundDevices, change: impl Fn(&mut JournalSuperblock) -> bool) -> Result<(), JournalStartError> {
     for (device, superblock) in found.devices.iter().zip(&mut found.superblocks) {
-        change(superblock);
-        superblock.generation += 1;
-        write_superblock(device, superblock)?;
+        if change(superblock) {
+            superblock.generation += 1;
+            write_superblock(device, superblock)?;
+        }
     }
     Ok(())
 }
