@@ -83,8 +83,9 @@ pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
 pub const OVERLAY_BYTES_MAX: usize = 64 << 20;
 /// Memory for the content of one paced member that has no file.
 pub const PACED_MEMORY_MAX: u64 = 1 << 30;
-/// Reading a journal's superblocks and log may take this long: a gigabyte from a slow disk.
-pub const JOURNAL_READ_TIME_MAX: Nanos = Nanos::from_secs(60);
+/// A device of a journal that answers nothing for this long while it is opened and read is silent. How long all of it takes
+/// is a matter of the journal's size.
+pub const JOURNAL_SILENCE_MAX: Nanos = Nanos::from_secs(30);
 /// A journal that is lost is looked for again this often.
 pub const JOURNAL_RETRY_PAUSE: Nanos = Nanos::from_secs(3);
 /// A device of it that comes and goes is asked again after so many of these pauses at the most: three minutes.

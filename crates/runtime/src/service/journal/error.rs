@@ -61,7 +61,7 @@ pub enum JournalStartError {
     },
     /// The journal was used later without these devices.
     LeftBehind(String),
-    /// A device did not answer in this time.
+    /// A device did not answer for this long.
     Silent(String, Nanos),
     /// A device joins a journal that works.
     NotLive,
@@ -118,7 +118,7 @@ impl fmt::Display for JournalStartError {
             ),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
             Self::Silent(device, limit) => {
-                write!(f, "journal {device}: it was not read within {} seconds; check the drive", limit.as_secs())
+                write!(f, "journal {device}: no answer for {} seconds; check the drive", limit.as_secs())
             }
             Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
             Self::Joining => f.write_str(

@@ -1,9 +1,5 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
 use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_core::journal::find::{
     find_journal, inspect_journal, superblock_of, FindError, JournalDevice, ReadDevice,
@@ -12,8 +8,9 @@ use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock
 use openraid_parity::Kernels;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
+use super::patience::{ask, ask_while, Asked, Pulse, Unanswered};
 use super::{JournalStartError, LastUse};
-use crate::limits::JOURNAL_READ_TIME_MAX;
+use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
 
 /// The devices of a journal, and what was found on them. Drives are numbered by their place in the list.
@@ -145,18 +142,22 @@ impl LookFor {
 pub(super) struct Reader<'a> {
     pub devices: &'a mut [OpenedMember],
     pub kernels: Kernels,
+    /// Who waits sees that devices answer.
+    pub pulse: Pulse,
 }
 
 impl ReadDevice for Reader<'_> {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        self.devices[device].read_at(at, bytes).is_ok()
+        let read = self.devices[device].read_at(at, bytes).is_ok();
+        self.pulse.beat();
+        read
     }
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
         !self.kernels.crc32c(!register, bytes)
     }
 }
 
-/// Open the devices and read what they hold, with a time limit.
+/// Open the devices and read what they hold, for as long as they answer.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -167,29 +168,36 @@ pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Res
     if let Some(other) = specs.iter().find(|spec| !matches!(spec.place, Place::Path(_))) {
         return Err(JournalStartError::NotLocal(other.text.clone()));
     }
-    let (sender, answer) = mpsc::channel();
-    let (own, own_wanted) = (specs.to_vec(), wanted.clone());
-    let spawned = thread::Builder::new().name("journal-read".into()).spawn(move || {
-        // Who asked may have given up.
-        let _ = sender.send(read(&own, options, &own_wanted));
-    });
-    let names = names(specs.iter());
-    if let Err(error) = spawned {
-        return Err(JournalStartError::Io { device: names, why: format!("cannot be read just now: {error}") });
+    let mut notes = Vec::new();
+    let (devices, superblocks) = open_each(specs, options, wanted, &mut notes)?;
+    let (names, wanted) = (names(devices.iter().map(|own| &own.spec)), wanted.clone());
+    let answer =
+        ask_while("journal-read", JOURNAL_SILENCE_MAX, move |pulse| read(devices, superblocks, &wanted, notes, pulse));
+    answer.unwrap_or_else(|unanswered| Err(unanswered_by(names, unanswered)))
+}
+
+fn unanswered_by(device: String, unanswered: Unanswered) -> JournalStartError {
+    match unanswered {
+        Unanswered::Silent => JournalStartError::Silent(device, JOURNAL_SILENCE_MAX),
+        Unanswered::NoThread(error) => {
+            JournalStartError::Io { device, why: format!("cannot be read just now: {error}") }
+        }
     }
-    let time = Duration::from_nanos(JOURNAL_READ_TIME_MAX.get());
-    answer.recv_timeout(time).unwrap_or(Err(JournalStartError::Silent(names, JOURNAL_READ_TIME_MAX)))
 }
 
 fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
     specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-fn read(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<FoundDevices, JournalStartError> {
-    let mut notes = Vec::new();
-    let (mut devices, superblocks) = open_each(specs, options, wanted, &mut notes)?;
+fn read(
+    mut devices: Vec<OpenedMember>,
+    superblocks: Vec<JournalSuperblock>,
+    wanted: &LookFor,
+    mut notes: Vec<String>,
+    pulse: Pulse,
+) -> Result<FoundDevices, JournalStartError> {
     let numbered: Vec<JournalDevice> = (0..).zip(&devices).map(|(n, device)| numbered(n, device)).collect();
-    let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect() };
+    let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect(), pulse };
     let of_others = |own: &JournalSuperblock| {
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !wanted.void.contains(&array.set_uuid))
@@ -220,6 +228,9 @@ fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
     JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
 }
 
+/// A device, open, and its superblock.
+type Opening = Result<(OpenedMember, JournalSuperblock), JournalStartError>;
+
 /// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
 /// it may have missed something, that it is whole is said too.
 fn open_each(
@@ -229,8 +240,10 @@ fn open_each(
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
-    for spec in specs {
-        match open_one(spec, options, wanted.controller) {
+    let asked: Vec<_> = specs.iter().map(|spec| (spec, open_one(spec, options, wanted.controller))).collect();
+    for (spec, asked) in asked {
+        let answer = asked.and_then(|asked| asked.wait(JOURNAL_SILENCE_MAX));
+        match answer.unwrap_or_else(|unanswered| Err(unanswered_by(spec.text.clone(), unanswered))) {
             Ok(own) => whole.push(own),
             Err(error) => failed = failed.or(Some((spec, error))),
         }
@@ -248,19 +261,20 @@ fn open_each(
     }
 }
 
-fn open_one(
-    spec: &MemberSpec,
-    options: OpenOptions,
-    controller: Option<Uuid>,
-) -> Result<(OpenedMember, JournalSuperblock), JournalStartError> {
-    let mut device = [open(spec, options)?];
-    let own = numbered(0, &device[0]);
-    let mut reader = Reader { devices: &mut device, kernels: Kernels::detect() };
-    let superblock = superblock_of(0, &own, &mut reader);
-    let superblock = superblock.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
-    let superblock = superblock.map_err(|error| device_error(spec, error))?;
-    let [device] = device;
-    Ok((device, superblock))
+/// All are asked at once: one that is silent costs the time of one.
+fn open_one(spec: &MemberSpec, options: OpenOptions, controller: Option<Uuid>) -> Result<Asked<Opening>, Unanswered> {
+    let spec = spec.clone();
+    ask("journal-look", move |pulse| {
+        let mut device = [open(&spec, options)?];
+        let own = numbered(0, &device[0]);
+        let mut reader = Reader { devices: &mut device, kernels: Kernels::detect(), pulse };
+        let superblock = superblock_of(0, &own, &mut reader);
+        let superblock =
+            superblock.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+        let superblock = superblock.map_err(|error| device_error(&spec, error))?;
+        let [device] = device;
+        Ok((device, superblock))
+    })
 }
 
 fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  make    superblocks on one or two devices
-//!  find    superblocks and log are read, on a thread of its own with a time limit; nothing is written
+//!  find    superblocks and log are read, on threads that may be silent for so long; nothing is written
 //!  heal    of two devices, the one that is behind gets what the other one has
 //!  attach  the devices go to the shard, the log to the engine
 //!  rejoin  a device comes (back) to a journal that is in use
@@ -17,6 +17,7 @@ mod find;
 mod heal;
 mod keeper;
 mod make;
+mod patience;
 mod rejoin;
 
 pub use error::JournalStartError;

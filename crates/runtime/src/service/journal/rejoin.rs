@@ -3,10 +3,6 @@
 //! What it is is read first, with a time limit, so that a device that hangs keeps nobody waiting; the engine then brings it
 //! up to date. One that may have carried the journal alone is refused: it may hold promises that the other one has not.
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_core::journal::find::{superblock_of, JournalDevice};
 use openraid_format::{JournalError, JournalSuperblock, Uuid};
@@ -14,6 +10,7 @@ use openraid_parity::Kernels;
 use openraid_units::DriveId;
 
 use super::find::Reader;
+use super::patience::{ask_while, Unanswered};
 use super::JournalStartError;
 use crate::limits::PROBE_TIME_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
@@ -89,27 +86,24 @@ type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// Open a device and read its superblock.
 fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalStartError> {
-    let (sender, answer) = mpsc::channel();
     let own = spec.clone();
-    let spawned = thread::Builder::new().name("journal-look".into()).spawn(move || {
-        let looked = open(&own, options).map(|opened| {
+    let answer = ask_while("journal-look", PROBE_TIME_MAX, move |pulse| {
+        open(&own, options).map(|opened| {
             let info = opened.info;
             let device = JournalDevice { drive: DriveId(0), capacity: info.capacity, block: info.block };
             let mut devices = [opened];
-            let found = superblock_of(0, &device, &mut Reader { devices: &mut devices, kernels: Kernels::detect() });
+            let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect(), pulse };
+            let found = superblock_of(0, &device, &mut reader);
             let [opened] = devices;
             (opened, found)
-        });
-        // Who asked may have given up.
-        let _ = sender.send(looked);
+        })
     });
-    if let Err(error) = spawned {
-        let why = format!("cannot be read just now: {error}");
-        return Err(JournalStartError::Io { device: spec.text.clone(), why });
-    }
-    let limit = Duration::from_nanos(PROBE_TIME_MAX.get());
-    match answer.recv_timeout(limit) {
+    match answer {
         Ok(looked) => Ok(looked?),
-        Err(_) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
+        Err(Unanswered::Silent) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
+        Err(Unanswered::NoThread(error)) => {
+            let why = format!("cannot be read just now: {error}");
+            Err(JournalStartError::Io { device: spec.text.clone(), why })
+        }
     }
 }

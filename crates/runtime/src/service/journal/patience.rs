@@ -1,0 +1,131 @@
+//! Waiting for what a thread does with devices that may never answer. It may take as long as it likes while they do answer;
+//! who waits gives up when nothing has been heard for a while, and the thread ends by itself whenever that may be.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use openraid_units::Nanos;
+
+/// How a thread says that a device has answered.
+#[derive(Clone, Default, Debug)]
+pub struct Pulse(Arc<AtomicU64>);
+
+impl Pulse {
+    /// A device has answered.
+    pub fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn beats(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unanswered {
+    /// Nothing was heard for too long.
+    Silent,
+    /// The system has no room for another thread.
+    NoThread(String),
+}
+
+/// What a thread was asked.
+#[derive(Debug)]
+pub struct Asked<T> {
+    answer: mpsc::Receiver<T>,
+    pulse: Pulse,
+}
+
+/// Have a thread of this name do something.
+///
+/// # Errors
+/// There is no room for it.
+pub fn ask<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce(Pulse) -> T + Send + 'static,
+) -> Result<Asked<T>, Unanswered> {
+    let (sender, answer) = mpsc::channel();
+    let pulse = Pulse::default();
+    let own = pulse.clone();
+    let spawned = thread::Builder::new().name(name.into()).spawn(move || {
+        // Who asked may have given up.
+        let _ = sender.send(work(own));
+    });
+    spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;
+    Ok(Asked { answer, pulse })
+}
+
+/// The same, and wait for it.
+///
+/// # Errors
+/// See [`Unanswered`].
+pub fn ask_while<T: Send + 'static>(
+    name: &str,
+    silence_max: Nanos,
+    work: impl FnOnce(Pulse) -> T + Send + 'static,
+) -> Result<T, Unanswered> {
+    ask(name, work)?.wait(silence_max)
+}
+
+impl<T> Asked<T> {
+    /// Wait for the answer while the thread's pulse beats.
+    ///
+    /// # Errors
+    /// It did not for so long.
+    pub fn wait(self, silence_max: Nanos) -> Result<T, Unanswered> {
+        let limit = Duration::from_nanos(silence_max.get());
+        wait_with(&self.pulse, || self.answer.recv_timeout(limit))
+    }
+}
+
+/// Wait as often as something was heard meanwhile.
+fn wait_with<T>(pulse: &Pulse, mut wait: impl FnMut() -> Result<T, RecvTimeoutError>) -> Result<T, Unanswered> {
+    loop {
+        let heard = pulse.beats();
+        match wait() {
+            Ok(answer) => return Ok(answer),
+            Err(RecvTimeoutError::Timeout) if pulse.beats() != heard => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Unanswered::Silent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that answers once in each of so many waits, and then has all of it.
+    fn read(answers: u32, is_whole: bool) -> Result<&'static str, Unanswered> {
+        let (pulse, mut waits) = (Pulse::default(), 0);
+        wait_with(&pulse, || {
+            waits += 1;
+            match waits {
+                _ if waits <= answers => pulse.beat(),
+                _ if is_whole => return Ok("read"),
+                _ => assert_eq!(waits, answers + 1, "nothing was heard, and it is waited on"),
+            }
+            Err(RecvTimeoutError::Timeout)
+        })
+    }
+
+    #[test]
+    fn a_slow_device_is_waited_for_and_a_silent_one_is_not() {
+        assert_eq!(read(0, true), Ok("read"));
+        assert_eq!(read(100_000, true), Ok("read"));
+        assert_eq!(read(0, false), Err(Unanswered::Silent));
+        assert_eq!(read(3, false), Err(Unanswered::Silent));
+    }
+
+    #[test]
+    fn a_thread_that_ends_without_an_answer_is_not_waited_for() {
+        let (sender, answer) = mpsc::channel::<()>();
+        drop(sender);
+        let asked = Asked { answer, pulse: Pulse::default() };
+        assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Silent));
+        assert_eq!(ask_while("answers", Nanos::from_secs(3600), |pulse| pulse.beat()), Ok(()));
+    }
+}
