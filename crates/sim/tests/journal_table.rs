@@ -5,6 +5,7 @@ mod support;
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
+use openraid_core::events::DriveError;
 use openraid_format::{
     journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_ARRAYS_MAX,
     JOURNAL_BLOCK_BYTES,
@@ -78,4 +79,34 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     rig.session.look_at_all(&mut rig.world);
     rig.rest();
     rig.judge();
+}
+
+/// Whoever is told that something was given up finds it so after a crash in that moment; while nothing can be written down,
+/// nothing is given up.
+#[test]
+fn what_is_given_up_is_written_down_before_that_is_said() {
+    let mut options = RigOptions { cuts: false, ..RigOptions::new(2) };
+    options.world.limits = limits_with_journal(Bytes::mib(1));
+    let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
+    rig.rest();
+    let devices = rig.world.make_journal(1, CAPACITY);
+    fill_table(&mut rig, devices[0]);
+    attach_journal(&mut rig.world, &devices);
+    let state = |rig: &mut Rig, number| {
+        let superblock = rig.world.find_journal(&devices).expect("it is whole").superblock;
+        superblock.arrays.iter().flatten().find(|own| own.set_uuid == stranger(number)).expect("it is known").state
+    };
+    assert_eq!(state(&mut rig, 103), ArrayState::Live);
+    rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(103) }).expect("it is not here");
+    assert_eq!(state(&mut rig, 103), ArrayState::Discarded);
+    // It is written down by nobody any more: that is found out by the first who tries, and known to the second.
+    rig.world.drive_mut(devices[0]).faults.writes = Some(DriveError::ReadOnly);
+    for number in [104, 105] {
+        let refused = rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) });
+        let refused = refused.expect_err("the journal is lost").to_string();
+        assert!(refused.contains("the journal is lost"), "{refused}");
+    }
+    rig.world.drive_mut(devices[0]).faults.writes = None;
+    // What a write that failed has left is not known; the other one was not tried.
+    assert_eq!(state(&mut rig, 105), ArrayState::Live);
 }

@@ -34,6 +34,8 @@ pub(crate) enum Waiting {
     Stop(ArrayId),
     /// Until the journal's superblocks say their last word.
     DetachJournal,
+    /// Until this generation of them, which gives something up, is durable.
+    Discard(u64),
 }
 
 impl Controller {
@@ -80,7 +82,13 @@ impl Controller {
             },
             AdminCommand::JoinJournal { drive, generation, epoch } => self.join_journal(drive, (generation, epoch)),
             AdminCommand::ReleaseJournalDevice => self.release_journal_device(),
-            AdminCommand::DiscardJournalled { set_uuid } => self.discard_journalled(set_uuid),
+            AdminCommand::DiscardJournalled { set_uuid } => match self.begin_discard(set_uuid) {
+                Ok(generation) => {
+                    self.admin_waiting.push((token, Waiting::Discard(generation)));
+                    return;
+                }
+                Err(error) => Err(error),
+            },
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
             {
@@ -161,6 +169,7 @@ impl Controller {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
                 Waiting::DetachJournal => self.check_detached(),
+                Waiting::Discard(generation) => self.check_discarded(generation),
             };
             match result {
                 Some(result) => {

@@ -14,6 +14,11 @@ use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 
+/// Why nothing can be given up now.
+const LOST: &str =
+    "the journal is lost, and what is given up cannot be written down: put its device right first, or stop the \
+                    server and use --on DEVICE";
+
 /// The mark of a drive that is used by the journal, where others have their set.
 pub(super) const JOURNAL_SET: SetId = SetId(u16::MAX);
 
@@ -268,13 +273,16 @@ impl Controller {
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// Give up what the journal holds for an array that is not running.
-    pub(crate) fn discard_journalled(&mut self, set_uuid: Uuid) -> Result<AdminOutcome, AdminError> {
+    /// Give up what the journal holds for an array that is not running. The generation of its superblocks that says so.
+    pub(crate) fn begin_discard(&mut self, set_uuid: Uuid) -> Result<u64, AdminError> {
         let runs = |set: &crate::array::set::Set| {
             set.metadata.as_ref().is_some_and(|m| m.common.set_uuid == set_uuid) && set.life != Life::Failed
         };
         if self.sets.iter().flatten().any(runs) {
             return Err(AdminError::NotPossible("the array is running: nothing has to be given up"));
+        }
+        if matches!(self.journal.state, JournalState::Lost(_)) {
+            return Err(AdminError::NotPossible(LOST));
         }
         let superblock =
             self.journal.superblock.as_mut().ok_or(AdminError::NotPossible("the server has no journal"))?;
@@ -284,9 +292,16 @@ impl Controller {
         let array = superblock.arrays[usize::from(index)].as_mut().expect("just found");
         array.state = ArrayState::Discarded;
         self.journal.log.settle_array(index);
-        self.journal.request_superblock();
         self.set_changed = true;
-        Ok(AdminOutcome::Done)
+        Ok(self.journal.request_superblock())
+    }
+
+    /// Is it written down that something was given up? Until then it would be back after a crash.
+    pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
+        match self.journal.state {
+            JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
+            _ => (self.journal.writing.durable >= generation).then_some(Ok(AdminOutcome::Done)),
+        }
     }
 
     /// What there is to tell of the journal, if there is one.
