@@ -8,8 +8,8 @@ use openraid_core::admin::{JournalState, Unprotected};
 use openraid_core::limits::Limits;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{Bytes, Sectors};
-use support::journalled::{attach_journal, Journalled, JOURNAL};
+use openraid_units::{Bytes, Nanos, Sectors};
+use support::journalled::{attach_journal, limits_with_journal, Journalled, JOURNAL};
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(32);
@@ -75,4 +75,25 @@ fn an_entry_has_records_for_the_widest_stripes() {
     attach_journal(&mut rig.world, &devices);
     rig.rest();
     assert_eq!(rig.world.controller().journal_protection(rig.array), Err(Unprotected::Shape));
+}
+
+/// One write after the other, each an entry of its own: before the table of entries is full the oldest are brought to the
+/// members, whatever their age, although ring and cache have room.
+#[test]
+fn a_table_of_entries_that_fills_up_presses_destage() {
+    let limits = Limits { journal_entries_max: 128, ..limits_with_journal(Bytes::mib(2)) };
+    let mut machine = Journalled::with_limits(Shape::raid5(4, CHUNK), RigOptions::new(1), 1, limits);
+    let load = Workload { len_max: 4096, align: 4096, depth: 1, mix: [0, 1, 0, 0, 0], ..Workload::mixed(4 << 20) };
+    machine.rig.session.run_on(&mut machine.rig.world, &load, 120);
+    let world = &mut machine.rig.world;
+    let written = world.journal().expect("it is there");
+    assert!(written.counters.entries > 100, "each write is an entry: {written:?}");
+    let delay = world.controller().limits().destage_delay;
+    world.run_for(Nanos(delay.get() / 4));
+    let known = world.journal().expect("it is there");
+    assert!(known.entries <= 96 && known.counters.rounds > 0, "{known:?}");
+    is_never_full(&mut machine);
+    machine.rig.session.look_at_all(&mut machine.rig.world);
+    machine.rig.rest();
+    machine.rig.judge();
 }

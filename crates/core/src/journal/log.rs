@@ -78,6 +78,11 @@ impl Log {
         self.entries.len() + count <= self.capacity
     }
 
+    /// Are more than so many parts of the table taken?
+    pub(crate) fn is_taken_to(&self, (part, whole): (u64, u64)) -> bool {
+        self.entries.len() as u64 * whole > self.capacity as u64 * part
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -18,7 +18,7 @@ const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 /// A round that nobody waits for takes away at least this share of the log.
 const ROUND_SHARE: u64 = 4;
 
-/// While more than so much of the ring, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
+/// While more than so much of the ring, of the table of entries, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
 /// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
 
@@ -159,7 +159,8 @@ impl Controller {
         }
         let (part, whole) = PRESSED_SHARE;
         let lines = u64::from(log.lines) * whole > u64::from(self.cache.lines.len()) * part;
-        if self.is_ring_pressed() || lines || journal.short {
+        let many = log.is_taken_to(PRESSED_SHARE);
+        if self.is_ring_pressed() || many || lines || journal.short {
             log.first + log.len() as u64 / ROUND_SHARE + 1
         } else {
             0
