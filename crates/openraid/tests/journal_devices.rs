@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::journalled::{has_tools, holds_everything, io, journal, killed, made, restarted, wait_for_devices};
+use support::journalled::{has_tools, holds_everything, io, killed, made, restarted, wait_for_devices};
 use support::{Lab, Server};
 
 /// Folders on small file systems of their own, in a namespace that ends with the server: `small` with a copy of the first
