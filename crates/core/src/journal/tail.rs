@@ -18,8 +18,9 @@ const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 /// A round that nobody waits for takes away at least this share of the log.
 const ROUND_SHARE: u64 = 4;
 
-/// While more than so much of the ring, of the table of entries, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
-/// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
+/// While more than so much of the ring, of the table of entries, or of the cache's lines in the log, is taken, dirty data
+/// that keeps the tail is written whatever its age: three of four parts, so that a round can end before anybody has to wait
+/// for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
 
 /// How far a round is.

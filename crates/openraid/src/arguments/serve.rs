@@ -55,6 +55,12 @@ pub struct ServeArguments {
     /// 64M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub cache: Option<Bytes>,
+    /// Commands that one drive is given at once, at the most; the others wait in the controller, in order
+    #[arg(long, value_name = "COUNT", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub drive_depth: u32,
+    /// What has waited so long for its drive goes before all others at every fourth turn
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(1..=30))]
+    pub queue_age: u64,
     /// The device of this controller's journal; given twice where it is mirrored
     #[arg(long, value_name = "DEVICE")]
     pub journal: Vec<String>,

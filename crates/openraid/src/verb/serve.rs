@@ -15,7 +15,7 @@ use openraid_runtime::service::{Listen, Nesting, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::memory::MemoryBound;
 use openraid_sys::{Signals, Use};
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::Context;
@@ -72,7 +72,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let wanted = wanted(arguments, context)?;
     let listen = listens(arguments)?;
     check_journal_options(arguments)?;
-    let limits = limits(arguments)?;
+    let limits = limits_of(arguments)?;
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
     let service = Service::start(config).map_err(Failure::failed)?;
     let server = Server::new(ServerOptions {
@@ -221,7 +221,7 @@ fn check_journal_options(arguments: &ServeArguments) -> Result<(), Failure> {
     }
 }
 
-fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
+fn limits_of(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !arguments.journal.is_empty();
     let default = if journalled { JOURNAL_CACHE } else { Bytes(0) };
@@ -232,7 +232,9 @@ fn limits(arguments: &ServeArguments) -> Result<Limits, Failure> {
     let with = |memory: Bytes| {
         let pool = memory.round_down(frame);
         let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
-        Limits { pool: pool + cache + journal, work, cache, journal, ..Limits::default() }
+        let (drive_depth_max, queue_age_max) = (arguments.drive_depth, Nanos::from_secs(arguments.queue_age));
+        let own = Limits { drive_depth_max, queue_age_max, ..Limits::default() };
+        Limits { pool: pool + cache + journal, work, cache, journal, ..own }
     };
     let limits = with(memory);
     check_sizes(&limits, memory)?;
@@ -514,6 +516,8 @@ fn tell_news(context: &Context, live: Option<&mut Live>, news: &News) {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, FromArgMatches};
+
     use super::*;
 
     fn limits(cache: Bytes) -> Limits {
@@ -534,6 +538,24 @@ mod tests {
         let text = check_memory(&limits(Bytes(0)), &bound(100)).unwrap_err();
         assert!(text.contains("give less to --memory (160 MiB now)"), "{text}");
         check_memory(&limits(Bytes::mib(64)), &bound(256)).unwrap();
+    }
+
+    #[test]
+    fn how_many_commands_a_drive_gets_and_how_long_others_wait_is_as_asked() {
+        let asked = |words: &[&str]| {
+            let words = ["serve"].iter().chain(words);
+            let command = ServeArguments::augment_args(clap::Command::new("serve"));
+            let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+            let arguments = ServeArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+            limits_of(&arguments).map_err(|failure| failure.text)
+        };
+        let usual = asked(&[]).unwrap();
+        assert_eq!((usual.drive_depth_max, usual.queue_age_max), (128, Nanos::from_secs(2)));
+        let own = asked(&["--drive-depth", "16", "--queue-age", "5"]).unwrap();
+        assert_eq!((own.drive_depth_max, own.queue_age_max), (16, Nanos::from_secs(5)));
+        for words in [["--drive-depth", "0"], ["--drive-depth", "129"], ["--queue-age", "0"], ["--queue-age", "31"]] {
+            assert!(asked(&words).unwrap_err().contains("is not in"), "{words:?}");
+        }
     }
 
     #[test]
