@@ -307,3 +307,41 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
     }
     assert!(inside > 20, "the tail moved only {inside} times");
 }
+
+/// Who keeps the epoch that is told for later refuses a device of a lower one: so no device may be of a lower one than was
+/// told while it worked, whatever fails in between.
+#[test]
+fn no_epoch_is_told_that_no_device_has() {
+    let mut between = 0;
+    for seed in seeds(2, 20) {
+        for shape in shapes() {
+            for step in 0..40 {
+                let _case = Case::new(seed, shape);
+                let own = Journalled::new(shape, seed, false, 2);
+                let mut machine = Machine { stays: own.devices[0], joins: own.devices[1], own };
+                machine.run(40);
+                let before = machine.journal().epoch;
+                machine.own.rig.world.pull(machine.joins);
+                let load = machine.load();
+                for _ in 0..step {
+                    while machine.own.rig.session.outstanding() < 4 {
+                        machine.own.rig.session.ask_random(&mut machine.own.rig.world, &load);
+                    }
+                    machine.own.rig.session.step(&mut machine.own.rig.world);
+                }
+                machine.own.rig.world.pull(machine.stays);
+                machine.run(40);
+                assert!(matches!(machine.journal().state, JournalState::Lost(_)));
+                let told = machine.journal().epoch;
+                for drive in [machine.stays, machine.joins] {
+                    machine.own.rig.world.drive_mut(drive).put_back();
+                }
+                let found =
+                    machine.own.rig.world.find_journal(&[machine.stays, machine.joins]).expect("both are there");
+                assert!(told <= found.superblock.epoch, "{told} was told after {before}, step {step}");
+                between += u32::from(told == before);
+            }
+        }
+    }
+    assert!(between > 0, "the first one is never gone for long enough");
+}

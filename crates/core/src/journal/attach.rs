@@ -83,7 +83,7 @@ pub struct JournalStatus {
     pub state: JournalState,
     /// Its identity.
     pub uuid: Uuid,
-    /// Its epoch: a device of a lower one is behind.
+    /// Its epoch, as far as it is durable: a device of a lower one is behind.
     pub epoch: u64,
     /// Its devices, and whether each works.
     pub devices: Vec<(DriveId, bool)>,
@@ -170,6 +170,7 @@ impl Controller {
         journal.keep.used = journal.superblock.as_ref().expect("just put").kept;
         journal.replay.load(found);
         journal.state = JournalState::Opening;
+        journal.writing.epoch = found.superblock.epoch;
         journal.request_superblock();
         self.settle_running_sets();
         self.set_changed = true;
@@ -320,7 +321,7 @@ impl Controller {
         Some(JournalStatus {
             state: journal.state,
             uuid: superblock.journal,
-            epoch: superblock.epoch,
+            epoch: journal.writing.epoch,
             devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
             joining: self.join_status(),
             ring: superblock.ring_sectors,

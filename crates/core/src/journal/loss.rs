@@ -190,6 +190,7 @@ impl Controller {
         }
         let journal = &mut self.journal;
         journal.writing.durable = journal.writing.writing;
+        journal.writing.epoch = journal.snapshot.as_ref().expect("it was written").epoch;
         if journal.state == JournalState::Opening {
             journal.state = JournalState::Live;
         }

@@ -195,6 +195,8 @@ pub(crate) struct SuperblockWrite {
     pub wanted: u64,
     pub writing: u64,
     pub durable: u64,
+    /// The epoch that is durable with it.
+    pub epoch: u64,
     pub last_copy: bool,
     pub pending: u32,
 }

@@ -66,10 +66,23 @@ pub fn restarted(lab: &Lab, arguments: &[&str]) -> Server {
 /// Until all devices of the journal work, or one does not.
 #[track_caller]
 pub fn wait_for_devices(lab: &Lab, works: bool) -> Value {
+    wait_for_journal(lab, |shown| {
+        let devices = shown["devices"].as_array().expect("a list");
+        devices.len() == 2 && devices.iter().all(|device| device["works"] == true) == works
+    })
+}
+
+/// Until the journal says this of what cannot be brought back.
+#[track_caller]
+pub fn wait_for_trouble(lab: &Lab, text: &str) -> Value {
+    wait_for_journal(lab, |shown| shown["trouble"].as_str().is_some_and(|trouble| trouble.contains(text)))
+}
+
+#[track_caller]
+fn wait_for_journal(lab: &Lab, wanted: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..400 {
         let shown = journal(lab);
-        let devices = shown["devices"].as_array().expect("a list");
-        if devices.len() == 2 && devices.iter().all(|device| device["works"] == true) == works {
+        if wanted(&shown) {
             return shown;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -8,8 +8,9 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{channel, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -158,14 +159,7 @@ impl Lab {
         let socket = self.path("nbd.sock");
         let socket = socket.to_str().expect("UTF-8");
         let all = [&["serve", "--json", "--nbd-unix", socket], arguments].concat();
-        let mut child =
-            self.command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
-        let mut out = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        out.read_line(&mut line).expect("a line");
-        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        assert_eq!(ready["event"], "ready", "{line}");
-        Server { child, out: Some(out), ready }
+        Server::started(&mut self.command(&all)).unwrap_or_else(|line| panic!("not ready: {line:?}"))
     }
 
     /// The state of a served array.
@@ -245,26 +239,53 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
+fn parsed(line: &str) -> Value {
+    serde_json::from_str(line).expect("JSON on each line")
+}
+
 /// A server at work.
 pub struct Server {
     child: Child,
-    out: Option<BufReader<ChildStdout>>,
+    /// The lines it writes, as they come.
+    lines: Receiver<String>,
+    /// Those that have been looked at already.
+    seen: Vec<Value>,
     pub ready: Value,
 }
 
 impl Server {
-    /// The server that this command starts; nothing if it does not get so far.
-    pub fn started(command: &mut Command) -> Option<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
+    /// The server that this command starts.
+    ///
+    /// # Errors
+    /// Its first line, if that does not say that it is ready.
+    pub fn started(command: &mut Command) -> Result<Self, String> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("a line");
-        let ready: Option<Value> = serde_json::from_str(&line).ok().filter(|ready: &Value| ready["event"] == "ready");
-        if ready.is_none() {
+        let Some(ready) = serde_json::from_str(&line).ok().filter(|ready: &Value| ready["event"] == "ready") else {
             let _ = child.kill();
             let _ = child.wait();
+            return Err(line);
+        };
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            // Who no longer listens ends it.
+            let _ = out.lines().try_for_each(|line| sender.send(line.expect("UTF-8")));
+        });
+        Ok(Self { child, lines, seen: Vec::new(), ready })
+    }
+
+    /// Wait until it has told of this event so many times: what it knows is told at its next tick only.
+    #[track_caller]
+    pub fn wait_for_news(&mut self, event: &str, times: usize) {
+        let until = Instant::now() + PATIENCE;
+        while self.seen.iter().filter(|line| line["news"]["event"] == event).count() < times {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("{event} not told {times} times: {:?}", self.seen));
+            self.seen.push(parsed(&line));
         }
-        Some(Self { child, out: Some(out), ready: ready? })
     }
 
     pub fn pid(&self) -> String {
@@ -278,7 +299,6 @@ impl Server {
 
     /// Wait for its end: exit code and the lines it wrote.
     pub fn end(mut self) -> (i32, Vec<Value>) {
-        let mut out = self.out.take().expect("taken once");
         let until = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("the server can be waited for") {
@@ -287,9 +307,8 @@ impl Server {
             assert!(Instant::now() < until, "the server does not end");
             thread::sleep(Duration::from_millis(10));
         };
-        let mut text = String::new();
-        out.read_to_string(&mut text).expect("UTF-8");
-        let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON on each line")).collect();
+        let mut lines = std::mem::take(&mut self.seen);
+        lines.extend(self.lines.iter().map(|line| parsed(&line)));
         (status.code().unwrap_or(-1), lines)
     }
 

@@ -307,6 +307,18 @@ impl Set {
         }
     }
 
+    /// Rows that hold a sector of the set join those that are suspect.
+    pub fn suspect_sector(&mut self, at: SetLba) {
+        let Some(sector) = self.outside(at) else { return };
+        for slot in (0..self.geometry.members()).map(Slot) {
+            for row in (0..self.extent.get()).map(MemberLba) {
+                if self.of_row(slot, row).contains(&sector) {
+                    self.suspect.insert(row, Sectors(1));
+                }
+            }
+        }
+    }
+
     /// If a resync has gone over everything since the last cut, nothing is in doubt any more.
     pub fn settle(&mut self, world: &mut World) {
         if !self.dirty || self.unfit {

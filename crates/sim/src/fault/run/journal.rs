@@ -44,6 +44,8 @@ pub(super) struct Journal {
     pub(super) ends_early: VersionId,
     /// Writes have failed that it may hold: they may be on the members after a replay.
     pub(super) holds_failed: bool,
+    /// Bits have flipped in what a controller had checked, and reads again.
+    pub(super) read_wrong: bool,
 }
 
 /// Damage to a device.
@@ -194,19 +196,28 @@ impl Run<'_> {
     /// that was cut short, so that what its last entry promised is not promised any more.
     fn compare_with_whole(&mut self, devices: &[DriveId], head: u64) {
         let [device] = *devices else { return };
+        if self.lasting_wounds(device).is_empty() {
+            return;
+        }
+        if self.find_whole(device).is_some_and(|whole| whole.head.sequence > head) {
+            self.journal.ends_early = self.session.versions_mut().next_id();
+        }
+    }
+
+    fn lasting_wounds(&self, device: DriveId) -> Vec<Wound> {
         let faults = &self.world.drive(device).faults;
         let lasts = |wound: &Wound| wound.flipped.is_some() || faults.first_defect(wound.lba, WOUND).is_some();
         let wounds = self.journal.wounds.iter().filter(|wound| wound.drive == device && lasts(wound));
-        let wounds: Vec<Wound> = wounds.copied().collect();
-        if wounds.is_empty() {
-            return;
-        }
+        wounds.copied().collect()
+    }
+
+    /// The log of a device as it was without its damage, if it can be told.
+    fn find_whole(&mut self, device: DriveId) -> Option<FoundJournal> {
+        let wounds = self.lasting_wounds(device);
         wounds.iter().for_each(|wound| self.undo(wound));
-        let whole = self.world.find_journal(devices);
+        let whole = self.world.find_journal(&[device]);
         wounds.iter().for_each(|wound| self.hurt_again(wound));
-        if whole.is_ok_and(|whole| whole.head.sequence > head) {
-            self.journal.ends_early = self.session.versions_mut().next_id();
-        }
+        whole.ok()
     }
 
     fn undo(&mut self, wound: &Wound) {
@@ -298,7 +309,8 @@ impl Run<'_> {
         // Entries are checked when a controller begins. What it reads of them again has no checksum of its own.
         let read_again =
             self.world.journal().is_some_and(|own| own.owed > 0 || own.arrays.iter().any(|a| a.waiting > 0));
-        if self.journal.devices.is_empty() || self.bounded() && (!whole || silent && read_again) {
+        let read_wrong = silent && read_again;
+        if self.journal.devices.is_empty() || self.bounded() && (!whole || read_wrong) {
             return Ok(());
         }
         let drive = *self.random.pick(&self.journal.devices);
@@ -307,6 +319,13 @@ impl Run<'_> {
         let places = [0, ring + self.random.below(used), ring + self.random.below(Sectors::mib(4).get())];
         let lba = DriveLba(*self.random.pick(&places) / 8 * 8);
         self.tell(|| format!("  {}, sector {}", self.name(drive), lba.get()));
+        if read_wrong {
+            let Some(log) = self.find_whole(drive) else {
+                self.tell(|| "    its log does not say any more what stands there: left as it is".to_owned());
+                return Ok(());
+            };
+            self.suspect_what_is_read_again(&log, lba);
+        }
         self.count(Fault::JournalHurt);
         self.journal.hurt = true;
         let bits = silent.then(|| (self.random.index(512), self.random.between(1, 255)));

@@ -5,6 +5,7 @@ mod journal;
 mod media;
 mod members;
 mod power;
+mod read_again;
 mod tell;
 
 use std::cell::RefCell;
@@ -337,7 +338,8 @@ impl<'a> Run<'a> {
     }
 
     fn something_silent(&self) -> bool {
-        (0..self.world.drives_len()).any(|drive| !self.world.drive(drive_id(drive)).faults.wrong.is_empty())
+        self.journal.read_wrong
+            || (0..self.world.drives_len()).any(|drive| !self.world.drive(drive_id(drive)).faults.wrong.is_empty())
     }
 
     fn excuse(&mut self, excuse: Excuse) {

@@ -1,0 +1,58 @@
+//! What a controller reads of its journal a second time: entries are checked when it begins, and what they hold is read
+//! again when it goes to the members, without a checksum of its own. Bits that flip in between are the same fault as bits
+//! that flip on those members.
+
+use openraid_core::admin::{FoundEntry, FoundJournal};
+use openraid_format::{JournalRecord, JOURNAL_ALIGN};
+use openraid_units::{DriveLba, Sectors};
+
+use super::Run;
+
+/// Where the bytes of an entry are: its own place, and the one that it was copied to.
+struct Placed<'a> {
+    entry: &'a FoundEntry,
+    at: DriveLba,
+}
+
+/// How far inside a range on a device this sector is, if it is.
+fn inside(lba: DriveLba, from: DriveLba, sectors: Sectors) -> Option<Sectors> {
+    (from <= lba && lba < from + sectors).then(|| lba - from)
+}
+
+impl Run<'_> {
+    /// Rows that get what stands in this sector of a device are suspect from now on.
+    pub(super) fn suspect_what_is_read_again(&mut self, log: &FoundJournal, lba: DriveLba) {
+        self.journal.read_wrong = true;
+        let ring = log.superblock.ring();
+        let kept = log.kept.iter().map(|kept| Placed { entry: &kept.entry, at: kept.at });
+        let own = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
+        let placed: Vec<Placed> = kept.chain(own).collect();
+        // Where in the ring this sector was before it was copied, too: older entries are referred to by that.
+        let mut places = vec![lba];
+        places.extend(placed.iter().filter_map(|own| {
+            let within = inside(lba, own.at, own.entry.sectors)?;
+            Some(ring.drive_lba(own.entry.position) + within)
+        }));
+        for set in &mut self.sets {
+            let Some(index) = set.uuid.and_then(|uuid| log.superblock.index_of(uuid)) else { continue };
+            let records = placed.iter().flat_map(|own| own.entry.records.iter().map(|record| (own.at, *record)));
+            for (at, record) in records.filter(|(_, record)| record.array() == index) {
+                match record {
+                    JournalRecord::Redo { member_lba, sectors, payload_at, .. } => {
+                        let within = inside(lba, at + JOURNAL_ALIGN + payload_at, sectors);
+                        within.into_iter().for_each(|own| set.suspect.insert(member_lba + own, Sectors(1)));
+                    }
+                    JournalRecord::RedoRef { member_lba, sectors, at, .. } => {
+                        let within = places.iter().filter_map(|lba| inside(*lba, ring.drive_lba(at), sectors));
+                        within.for_each(|own| set.suspect.insert(member_lba + own, Sectors(1)));
+                    }
+                    JournalRecord::Data { set_lba, sectors, payload_at, .. } => {
+                        let within = inside(lba, at + JOURNAL_ALIGN + payload_at, sectors);
+                        within.into_iter().for_each(|own| set.suspect_sector(set_lba + own));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
