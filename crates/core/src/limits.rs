@@ -212,7 +212,12 @@ impl Limits {
             "a buffer of the journal must have 64 KiB to 1 MiB",
         )?;
         ensure(buffer.is_zero() || !self.cache.is_zero(), "a journal needs a cache")?;
-        ensure(buffer.is_zero() || self.journal_entries_max >= 64, "a journal needs at least 64 entries")?;
+        let entries = self.journal_entries_max;
+        let least = 64.max(self.destage_units_max.saturating_mul(4));
+        ensure(
+            buffer.is_zero() || entries >= least,
+            "a journal needs at least 64 entries, and four for each dirty unit in work",
+        )?;
         ensure(
             self.dirty_low_percent <= self.dirty_high_percent
                 && self.dirty_high_percent <= self.dirty_max_percent

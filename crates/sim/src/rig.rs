@@ -6,7 +6,7 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{MinorVersion, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
 
-use crate::drive::{DriveSpec, Fresh};
+use crate::drive::{DriveSpec, Fresh, Latency};
 use crate::oracle::{Content, Members, Session};
 use crate::random::Random;
 use crate::shape::Shape;
@@ -40,6 +40,8 @@ pub struct RigOptions {
     pub write_cache: WriteCache,
     /// Do its drives spin?
     pub rotational: bool,
+    /// How long its drives take.
+    pub latency: Latency,
     /// Does what its drives discard read as zeroes? Otherwise it may be anything.
     pub discard_zeroes: bool,
 }
@@ -60,6 +62,7 @@ impl RigOptions {
             metadata: MinorVersion::V1_2,
             write_cache: WriteCache::Through,
             rotational: false,
+            latency: Latency::FLASH,
             discard_zeroes: true,
         }
     }
@@ -126,8 +129,8 @@ impl Rig {
             .map(|number| {
                 let spec = Self::drive_spec(&shape, number, options.junk, seed);
                 let spec = DriveSpec { capacity: spec.capacity + log_room(&options), ..spec };
-                let RigOptions { rotational, discard_zeroes, .. } = options;
-                world.add_drive(DriveSpec { rotational, discard_zeroes, ..spec })
+                let RigOptions { rotational, latency, discard_zeroes, .. } = options;
+                world.add_drive(DriveSpec { rotational, latency, discard_zeroes, ..spec })
             })
             .collect();
         let array = world.create(&shape, &drives, &options);

@@ -126,7 +126,7 @@ impl Controller {
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
         self.claim(&drives, JOURNAL_SET)?;
-        if !self.journal.log.has_room(found.entries.len() + 2) || found.kept.len() > KEPT_MAX {
+        if !self.journal.log.has_room(found.entries.len()) || found.kept.len() > KEPT_MAX {
             self.release_drives(&drives);
             return Err(AdminError::Full("journal entry"));
         }
@@ -301,7 +301,11 @@ impl Controller {
     pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
         match self.journal.state {
             JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
-            _ => (self.journal.writing.durable >= generation).then_some(Ok(AdminOutcome::Done)),
+            // While one that was dropped is not overruled yet it may count at the next start, with its old table.
+            _ => {
+                let durable = self.journal.writing.durable;
+                (durable >= generation.max(self.journal.epoch_raised)).then_some(Ok(AdminOutcome::Done))
+            }
         }
     }
 

@@ -99,7 +99,7 @@ impl Group {
 
 impl Controller {
     /// Is there, or can there be, an open group that takes so many records and sectors more? If not, what has to be waited
-    /// for. `spare` sectors of the ring are to stay free behind it.
+    /// for. `spare` sectors of the ring are to stay free behind what hosts send; nothing behind a redo.
     pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> Result<(), Reason> {
         if !self.journal.is_live() {
             return Err(Reason::WaitedForJournal);
@@ -114,10 +114,11 @@ impl Controller {
         fits.then_some(()).ok_or(Reason::WaitedForJournalWrite)
     }
 
-    /// Is there room for a group in the ring? Where there is none a round is asked for.
+    /// Is there room for a group in the ring, and in the table of entries? Where there is none a round is asked for.
     pub(crate) fn ring_takes_group(&mut self, spare: u64) -> Result<(), Reason> {
         let journal = &mut self.journal;
-        let takes = journal.free() >= journal.group_room() + spare;
+        let fits = journal.free() >= journal.group_room() + spare;
+        let takes = fits && (journal.open.is_used() || journal.log.takes_group(spare > 0));
         journal.short |= !takes;
         takes.then_some(()).ok_or(Reason::WaitedForJournal)
     }
@@ -129,10 +130,6 @@ impl Controller {
         let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else {
             return Err(Reason::WaitedForJournalWrite);
         };
-        if !journal.log.has_room(2) {
-            journal.short = true;
-            return Err(Reason::WaitedForJournal);
-        }
         let ring = journal.ring();
         let (mut position, mut wrap) = (journal.head, None);
         if ring.to_end(position).get() < journal.entry_max() {

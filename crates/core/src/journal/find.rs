@@ -213,7 +213,8 @@ fn choose(
         [one, other] => match choose_journal_mirror([(&one.0, &one.1.outcome), (&other.0, &other.1.outcome)]) {
             Ok(best) => Ok((best, None)),
             Err(error @ JournalError::Damaged { .. }) if on_damage != OnDamage::Refuse => {
-                let rank = |own: &(JournalSuperblock, Log)| (own.0.epoch, own.1.outcome.head.sequence);
+                let rank =
+                    |own: &(JournalSuperblock, Log)| (own.0.epoch, own.1.outcome.head.sequence, own.0.generation);
                 Ok((usize::from(rank(other) > rank(one)), Some(error)))
             }
             Err(error) => Err(FindError::Mirrors(error)),

@@ -6,6 +6,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::tail::ROUND_SHARE;
+
 /// Entries that are kept outside of the ring at the most.
 pub(crate) const KEPT_MAX: usize = 4096;
 
@@ -48,13 +50,27 @@ pub(crate) struct Log {
     /// Nobody needs entries before this one.
     needed: u64,
     capacity: usize,
+    /// Places that host data leave for redo.
+    kept_for_redo: usize,
 }
 
 impl Log {
-    pub(crate) fn new(capacity: u32) -> Self {
+    /// For so many entries. Until the tail moves what was pressed (one in [`ROUND_SHARE`] entries) is logged once more on its
+    /// way to the members, and what was in work before that; each maybe in an entry of its own.
+    pub(crate) fn new(capacity: u32, in_work: u32) -> Self {
         let capacity = capacity as usize;
+        let kept_for_redo = capacity / ROUND_SHARE as usize + 2 * in_work as usize;
         let kept = Vec::with_capacity(if capacity == 0 { 0 } else { KEPT_MAX });
-        Self { entries: VecDeque::with_capacity(capacity), kept, first: 1, used: 0, lines: 0, needed: 1, capacity }
+        Self {
+            entries: VecDeque::with_capacity(capacity),
+            kept,
+            first: 1,
+            used: 0,
+            lines: 0,
+            needed: 1,
+            capacity,
+            kept_for_redo,
+        }
     }
 
     /// Forget everything; the next entry is number `next`.
@@ -76,6 +92,12 @@ impl Log {
     /// Is there room in the table for so many more?
     pub(crate) fn has_room(&self, count: usize) -> bool {
         self.entries.len() + count <= self.capacity
+    }
+
+    /// Is there room in it for a group (a filler, and the entry behind it) of host data, or of redo records?
+    pub(crate) fn takes_group(&self, is_of_hosts: bool) -> bool {
+        let kept = if is_of_hosts { self.kept_for_redo } else { 0 };
+        self.has_room(2 + kept)
     }
 
     /// Are more than so many parts of the table taken?

@@ -219,7 +219,7 @@ impl Journal {
             reserved: 0,
             asked: 0,
             presses: 0,
-            log: Log::new(if on { limits.journal_entries_max } else { 0 }),
+            log: Log::new(if on { limits.journal_entries_max } else { 0 }, limits.destage_units_max),
             open: Group::new(pieces, ops),
             flying: Group::new(pieces, ops),
             header: alloc::vec![0; if on { JOURNAL_BLOCK_BYTES } else { 0 }],

@@ -11,6 +11,8 @@
 //!    take this              before they hold a range   takes this                open group
 //! ```
 //!
+//! The table of entries is divided in the same way: its last places are for redo.
+//!
 //! A write past the cache reserves its part before it holds its range: if it waited for room with a range in its hands,
 //! destage that would make room might wait for that range.
 
@@ -64,7 +66,7 @@ impl Controller {
         let need = self.logs_at_most(op).min(self.journal.ring().sectors.get() / RESERVED_SHARE);
         let kept = self.room_kept(0);
         let journal = &mut self.journal;
-        if journal.free() < journal.group_room() + kept + need {
+        if journal.free() < journal.group_room() + kept + need || !journal.log.takes_group(true) {
             // Promised writes wait for it, too: else they would take what comes free.
             (journal.short, journal.asked) = (true, journal.asked.max(need));
             return false;

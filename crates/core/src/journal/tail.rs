@@ -15,13 +15,15 @@ use crate::slab::NONE;
 /// After a flush has failed the next one is tried this much later.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
-/// A round that nobody waits for takes away at least this share of the log.
-const ROUND_SHARE: u64 = 4;
+/// A round that nobody waits for takes away at least this share of the log; as much is pressed to the members for it.
+pub(super) const ROUND_SHARE: u64 = 4;
 
-/// While more than so much of the ring, of the table of entries, or of the cache's lines in the log, is taken, dirty data
-/// that keeps the tail is written whatever its age: three of four parts, so that a round can end before anybody has to wait
-/// for it.
+/// While more than so much of the ring, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
+/// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
+
+/// The same of the table of entries, of which hosts leave more than a quarter.
+const TABLE_PRESSED_SHARE: (u64, u64) = (1, 2);
 
 /// How far a round is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -95,7 +97,7 @@ impl Controller {
         let journal = &self.journal;
         journal.log.used * 2 > journal.ring().sectors.get()
             || journal.log.lines > self.cache.lines.len() / 2
-            || !journal.log.has_room(journal.log.len() / 2)
+            || journal.log.is_taken_to(TABLE_PRESSED_SHARE)
     }
 
     fn idle_round_at(&self) -> Instant {
@@ -160,7 +162,7 @@ impl Controller {
         }
         let (part, whole) = PRESSED_SHARE;
         let lines = u64::from(log.lines) * whole > u64::from(self.cache.lines.len()) * part;
-        let many = log.is_taken_to(PRESSED_SHARE);
+        let many = log.is_taken_to(TABLE_PRESSED_SHARE);
         if self.is_ring_pressed() || many || lines || journal.short {
             log.first + log.len() as u64 / ROUND_SHARE + 1
         } else {

@@ -198,19 +198,12 @@ fn read(
 ) -> Result<FoundDevices, JournalStartError> {
     let numbered: Vec<JournalDevice> = (0..).zip(&devices).map(|(n, device)| numbered(n, device)).collect();
     let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect(), pulse };
-    let of_others = |own: &JournalSuperblock| {
-        let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
-        arrays.into_iter().any(|array| !wanted.void.contains(&array.set_uuid))
-    };
     let mut found = if wanted.damaged {
         inspect_journal(&numbered, &mut reader)
     } else {
         find_journal(&numbered, false, &mut reader).map(|found| (found, None))
     };
-    // One that was left behind knows nothing of what was given up since.
-    let epoch = superblocks.iter().map(|own| own.epoch).max();
-    let mut newest = superblocks.iter().filter(|own| Some(own.epoch) == epoch);
-    if found.is_err() && newest.all(|own| !of_others(own)) {
+    if found.is_err() && !may_know_of_others(&superblocks, &wanted.void) {
         found = find_journal(&numbered, true, &mut reader).map(|found| (found, None));
         notes.push("the journal's log was damaged; no array had anything in it, and it begins anew".into());
     }
@@ -222,6 +215,19 @@ fn read(
         }
     })?;
     Ok(FoundDevices { devices, superblocks, journal, notes, damage })
+}
+
+/// May a log say something of arrays that are not among those of which nothing in it counts?
+fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool {
+    let knows = |own: &JournalSuperblock| {
+        let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
+        arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
+    };
+    // One that was left behind knows nothing of what was given up since, and an unfinished one, whatever its epoch, nothing
+    // of what was promised since it began to join.
+    let finished = || superblocks.iter().filter(|own| !own.unfinished);
+    let epoch = finished().map(|own| own.epoch).max();
+    epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
 }
 
 fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
@@ -279,4 +285,40 @@ fn open_one(spec: &MemberSpec, options: OpenOptions, controller: Option<Uuid>) -
 
 fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
     JournalStartError::Device { device: spec.text.clone(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_format::JournalArray;
+    use openraid_units::BlockSize;
+
+    use super::*;
+
+    const ARRAY: Uuid = Uuid([7; 16]);
+
+    fn superblock(epoch: u64, array: Option<ArrayState>, unfinished: bool) -> JournalSuperblock {
+        let (journal, controller) = (Uuid([1; 16]), Uuid([2; 16]));
+        let block = BlockSize::new(512).expect("a size");
+        let made = JournalSuperblock::new(journal, controller, Sectors::mib(16), block, (0, 2));
+        let mut own = JournalSuperblock { epoch, unfinished, ..made.expect("large enough") };
+        own.arrays[0] = array.map(|state| JournalArray { set_uuid: ARRAY, state, first_sequence: 1 });
+        own
+    }
+
+    #[test]
+    fn a_damaged_log_is_thrown_away_only_if_the_newest_whole_device_knows_of_nobody() {
+        let (knows, empty) = (superblock(5, Some(ArrayState::Live), false), superblock(6, None, false));
+        assert!(may_know_of_others(std::slice::from_ref(&knows), &[]));
+        assert!(!may_know_of_others(std::slice::from_ref(&knows), &[ARRAY]));
+        assert!(!may_know_of_others(&[superblock(5, Some(ArrayState::Discarded), false)], &[]));
+        assert!(!may_know_of_others(&[knows.clone(), empty.clone()], &[]), "the older one was left behind");
+        assert!(may_know_of_others(
+            &[superblock(6, Some(ArrayState::Preserved), false), superblock(5, None, false)],
+            &[]
+        ));
+        let unfinished = superblock(6, None, true);
+        assert!(may_know_of_others(&[knows.clone(), unfinished.clone()], &[]), "it was joining, and never did");
+        assert!(!may_know_of_others(&[knows, unfinished.clone()], &[ARRAY]));
+        assert!(may_know_of_others(&[unfinished], &[]), "nobody knows");
+    }
 }

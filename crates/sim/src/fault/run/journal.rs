@@ -259,7 +259,8 @@ impl Run<'_> {
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
             Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
-            Loss::FlushFails => self.world.drive_mut(drive).faults.flushes = true,
+            // It is never flushed: what it is given is to be durable when it answers.
+            Loss::FlushFails => self.world.drive_mut(drive).faults.writes = Some(DriveError::FlushFailed),
             Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
         self.note_journal();
@@ -280,7 +281,6 @@ impl Run<'_> {
             let drive = self.world.drive_mut(drive);
             drive.put_back();
             drive.faults.writes = None;
-            drive.faults.flushes = false;
         }
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {
