@@ -67,6 +67,8 @@ pub enum JournalStartError {
     NotLive,
     /// One is on its way in.
     Joining,
+    /// That the journal goes on without a device is not written down yet.
+    EpochPending,
     /// It may have carried the journal alone.
     MayHoldMore(String),
     /// The journal holds nothing for this array.
@@ -123,6 +125,10 @@ impl fmt::Display for JournalStartError {
             Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
             Self::Joining => f.write_str(
                 "a device of the journal is being brought up to date already; `openraid journal show` says how far it is",
+            ),
+            Self::EpochPending => f.write_str(
+                "the journal has just begun to go on with other devices than before, and that is not written down yet; try \
+                 again in a moment",
             ),
             Self::MayHoldMore(device) => write!(
                 f,

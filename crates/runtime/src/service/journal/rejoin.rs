@@ -38,9 +38,7 @@ impl ServiceHandle {
     pub fn join_journal(&self, request: &JoinRequest) -> Result<(), JournalStartError> {
         let status = self.status()?.journal.filter(|journal| journal.state == JournalState::Live);
         let status = status.ok_or(JournalStartError::NotLive)?;
-        if status.joining.is_some() {
-            return Err(JournalStartError::Joining);
-        }
+        check_time(&status)?;
         if let Some((dropped, _)) = status.devices.iter().find(|(_, works)| !works) {
             self.admin(AdminCommand::ReleaseJournalDevice)?;
             self.detach(*dropped)?;
@@ -54,6 +52,18 @@ impl ServiceHandle {
         }
         Ok(())
     }
+}
+
+/// May a device join now, whichever it is?
+fn check_time(status: &JournalStatus) -> Result<(), JournalStartError> {
+    if status.joining.is_some() {
+        return Err(JournalStartError::Joining);
+    }
+    // Until then one that was just dropped seems to be as new as the one that goes on.
+    if status.epoch_pending {
+        return Err(JournalStartError::EpochPending);
+    }
+    Ok(())
 }
 
 /// May it join, and which generation and epoch does it know?
@@ -105,5 +115,40 @@ fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalSta
             let why = format!("cannot be read just now: {error}");
             Err(JournalStartError::Io { device: spec.text.clone(), why })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_core::journal::JournalCounters;
+    use openraid_units::Sectors;
+
+    use super::*;
+
+    fn status(epoch_pending: bool) -> JournalStatus {
+        JournalStatus {
+            state: JournalState::Live,
+            uuid: Uuid([2; 16]),
+            epoch: 5,
+            epoch_pending,
+            devices: vec![(DriveId(0), true), (DriveId(1), false)],
+            joining: None,
+            ring: Sectors::ZERO,
+            used: Sectors::ZERO,
+            entries: 0,
+            kept: Sectors::ZERO,
+            keep_room: Sectors::ZERO,
+            durable: 0,
+            arrays: Vec::new(),
+            owed: 0,
+            counters: JournalCounters::default(),
+        }
+    }
+
+    #[test]
+    fn while_a_higher_epoch_is_not_durable_a_device_is_asked_to_come_again() {
+        assert_eq!(check_time(&status(true)), Err(JournalStartError::EpochPending));
+        assert_eq!(check_time(&status(false)), Ok(()));
+        assert!(JournalStartError::EpochPending.to_string().contains("try again in a moment"));
     }
 }
