@@ -63,6 +63,8 @@ pub enum JournalStartError {
     LeftBehind(String),
     /// A device did not answer for this long.
     Silent(String, Nanos),
+    /// A device is still open here, because it has not answered what was asked of it before.
+    Hangs(String),
     /// A device joins a journal that works.
     NotLive,
     /// One is on its way in.
@@ -122,6 +124,11 @@ impl fmt::Display for JournalStartError {
             Self::Silent(device, limit) => {
                 write!(f, "journal {device}: no answer for {} seconds; check the drive", limit.as_secs())
             }
+            Self::Hangs(device) => write!(
+                f,
+                "journal {device}: no answer: this server still waits for what it asked of the drive before; check it, and it is \
+                 used again when it answers; a server that is started anew does not wait for that"
+            ),
             Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
             Self::Joining => f.write_str(
                 "a device of the journal is being brought up to date already; `openraid journal show` says how far it is",
@@ -152,7 +159,7 @@ impl JournalStartError {
             Self::Open(OpenError::Local(error)) => {
                 matches!(error, Missing { .. } | Empty { .. } | ReadOnly { .. } | Failed { .. })
             }
-            Self::Open(OpenError::Probe { .. }) | Self::Silent(..) => true,
+            Self::Open(OpenError::Probe { .. }) | Self::Silent(..) | Self::Hangs(_) => true,
             Self::Device { error, .. } => matches!(
                 error,
                 JournalError::Truncated(_)

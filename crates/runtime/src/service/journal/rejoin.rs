@@ -10,7 +10,8 @@ use openraid_parity::Kernels;
 use openraid_units::DriveId;
 
 use super::find::Reader;
-use super::patience::{ask_while, Unanswered};
+use super::hanging::Held;
+use super::patience::{ask, Unanswered};
 use super::JournalStartError;
 use crate::limits::PROBE_TIME_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
@@ -41,13 +42,13 @@ impl ServiceHandle {
         check_time(&status)?;
         if let Some((dropped, _)) = status.devices.iter().find(|(_, works)| !works) {
             self.admin(AdminCommand::ReleaseJournalDevice)?;
-            self.detach(*dropped)?;
+            self.detach_all(&[*dropped])?;
         }
-        let (opened, found) = look_at(&request.device, request.open)?;
+        let (opened, found) = look_at(&request.device, request.open, &self.held()?)?;
         let (generation, epoch) = check(&found, &status, request)?;
         let drive = self.attach(opened)?;
         if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {
-            self.detach(drive)?;
+            self.detach_all(&[drive])?;
             return Err(JournalStartError::Io { device: request.device.text.clone(), why: error.to_string() });
         }
         Ok(())
@@ -95,9 +96,9 @@ fn check(
 type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// Open a device and read its superblock.
-fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalStartError> {
+fn look_at(spec: &MemberSpec, options: OpenOptions, held: &Held) -> Result<Looked, JournalStartError> {
     let own = spec.clone();
-    let answer = ask_while("journal-look", PROBE_TIME_MAX, move |pulse| {
+    let asked = ask("journal-look", move |pulse| {
         open(&own, options).map(|opened| {
             let info = opened.info;
             let device = JournalDevice { drive: DriveId(0), capacity: info.capacity, block: info.block };
@@ -108,8 +109,8 @@ fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalSta
             (opened, found)
         })
     });
-    match answer {
-        Ok(looked) => Ok(looked?),
+    match asked.and_then(|asked| held.wait(asked, PROBE_TIME_MAX, std::iter::once(spec))) {
+        Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
         Err(Unanswered::Silent) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
         Err(Unanswered::NoThread(error)) => {
             let why = format!("cannot be read just now: {error}");
