@@ -135,6 +135,35 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
 }
 
 #[test]
+fn that_a_higher_epoch_was_asked_for_is_told_until_it_is_durable() {
+    for seed in seeds(2, 40) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let own = Journalled::new(shape, seed, false, 2);
+            let mut machine = Machine { stays: own.devices[0], joins: own.devices[1], own };
+            machine.run(40);
+            let before = machine.journal();
+            assert!(!before.epoch_pending, "{shape}");
+            machine.own.rig.world.pull(machine.joins);
+            let load = machine.load();
+            let mut pending = 0;
+            while machine.journal().epoch == before.epoch {
+                let is_alone = machine.works() == [true];
+                assert_eq!(machine.journal().epoch_pending, is_alone, "{shape}");
+                pending += u64::from(is_alone);
+                while machine.own.rig.session.outstanding() < 4 {
+                    machine.own.rig.session.ask_random(&mut machine.own.rig.world, &load);
+                }
+                machine.own.rig.session.step(&mut machine.own.rig.world);
+            }
+            assert!(pending > 0, "{shape}: it was durable at once");
+            assert!(!machine.journal().epoch_pending, "{shape}");
+            machine.finish();
+        }
+    }
+}
+
+#[test]
 fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
     let (mut unfinished, mut whole) = (0, 0);
     for at in steps() {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{pattern, run, Loop, TempDir};
+use common::{pattern, run, Frozen, Loop, TempDir};
 use openraid_sys::{
     clock, Completed, Direct, EngineKind, EngineOptions, Epoll, Errno, Events, FaultKind, FramePool, HugePages,
     Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, PoolOptions, PoolRange, Prefer, PushError,
@@ -454,52 +454,18 @@ fn block_devices_do_all_of_it() {
     }
 }
 
-/// A file system that stands still, as a dead file server or a suspended device mapping does.
-struct Frozen {
-    target: String,
-    _device: Loop,
-}
-
-impl Frozen {
-    fn make(dir: &TempDir, members: &[&str]) -> Option<Self> {
-        let image = dir.path("image");
-        std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
-        run("mkfs.ext4", &["-q", "-F", image.to_str()?])?;
-        let device = Loop::over(&image, &[])?;
-        let place = dir.path("mounted");
-        std::fs::create_dir(&place).expect("folder");
-        let target = place.to_str()?.to_string();
-        run("mount", &[device.0.to_str()?, &target])?;
-        for name in members {
-            std::fs::write(place.join(name), pattern(0, 1 << 20)).expect("member");
-        }
-        Some(Self { target, _device: device })
-    }
-
-    fn thaw(&self) {
-        assert!(run("fsfreeze", &["-u", &self.target]).is_some());
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        let _ = run("fsfreeze", &["-u", &self.target]);
-        let _ = run("umount", &["-l", &self.target]);
-    }
-}
-
 #[test]
 fn a_member_that_hangs_keeps_its_frames_and_holds_nobody_up() {
     for prefer in [Prefer::Best, Prefer::Threads] {
         let dir = TempDir::on_disk();
-        let Some(frozen) = Frozen::make(&dir, &["hung"]) else {
+        let Some(frozen) = Frozen::make(&dir) else {
             println!("skipped: mounting and freezing a file system needs root");
             return;
         };
         let mut rig = Rig::new(prefer, true);
-        let hung = rig.attach(&Path::new(&frozen.target).join("hung"), Use::Exclusive, Direct::Try);
+        let hung = rig.attach(&frozen.file("hung", &pattern(0, 1 << 20)), Use::Exclusive, Direct::Try);
         let well = rig.attach(&dir.file("well", 1 << 20), Use::Exclusive, Direct::Try);
-        assert!(run("fsfreeze", &["-f", &frozen.target]).is_some(), "freeze");
+        frozen.freeze();
         // As many as the core ever sends to one drive.
         for nth in 0..128 {
             rig.push(hung, nth, Verb::Write { at: DriveLba(nth * 8), from: frames(nth * 4096, 4096), fua: true });

@@ -85,6 +85,8 @@ pub struct JournalStatus {
     pub uuid: Uuid,
     /// Its epoch, as far as it is durable: a device of a lower one is behind.
     pub epoch: u64,
+    /// A higher epoch was asked for and is not durable yet.
+    pub epoch_pending: bool,
     /// Its devices, and whether each works.
     pub devices: Vec<(DriveId, bool)>,
     /// The one of them that is being brought up to date.
@@ -326,6 +328,7 @@ impl Controller {
             state: journal.state,
             uuid: superblock.journal,
             epoch: journal.writing.epoch,
+            epoch_pending: journal.epoch_raised > journal.writing.durable,
             devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
             joining: self.join_status(),
             ring: superblock.ring_sectors,

@@ -100,6 +100,7 @@ pub struct ServiceHandle {
     orders: mpsc::Sender<Order>,
     waker: Waker,
     limits_pool: Bytes,
+    hanging: journal::Hanging,
 }
 
 impl Service {
@@ -120,7 +121,8 @@ impl Service {
         let (news, events) = mpsc::sync_channel(NOTICES_KEPT_MAX);
         let (ready, is_ready) = mpsc::channel();
         let waker = Waker::new().map_err(|error| ServiceError::Shard(ShardError::System(error)))?;
-        let handle = ServiceHandle { orders, waker: waker.clone(), limits_pool: config.limits.pool };
+        let hanging = journal::Hanging::default();
+        let handle = ServiceHandle { orders, waker: waker.clone(), limits_pool: config.limits.pool, hanging };
         let shard = ShardConfig {
             pool: PoolOptions { len: config.limits.pool, huge: config.huge, touch: config.touch },
             limits: config.limits,

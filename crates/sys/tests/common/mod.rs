@@ -85,3 +85,48 @@ impl Drop for Loop {
         let _ = run("losetup", &["-d", self.0.to_str().expect("ASCII")]);
     }
 }
+
+/// A file system that can stand still, as a dead file server or a suspended device mapping does.
+pub struct Frozen {
+    target: String,
+    _device: Loop,
+}
+
+impl Frozen {
+    /// One of 64 MiB in this folder; `None` where none can be mounted.
+    pub fn make(dir: &TempDir) -> Option<Self> {
+        let image = dir.path("image");
+        std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
+        run("mkfs.ext4", &["-q", "-F", image.to_str()?])?;
+        let device = Loop::over(&image, &[])?;
+        let place = dir.path("mounted");
+        std::fs::create_dir(&place).expect("folder");
+        let target = place.to_str()?.to_string();
+        run("mount", &[device.0.to_str()?, &target])?;
+        Some(Self { target, _device: device })
+    }
+
+    /// A file on it.
+    pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = Path::new(&self.target).join(name);
+        std::fs::write(&path, content).expect("file");
+        path
+    }
+
+    /// Whoever writes waits from now on.
+    pub fn freeze(&self) {
+        assert!(run("fsfreeze", &["-f", &self.target]).is_some(), "freeze");
+    }
+
+    /// Until now.
+    pub fn thaw(&self) {
+        assert!(run("fsfreeze", &["-u", &self.target]).is_some(), "thaw");
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = run("fsfreeze", &["-u", &self.target]);
+        let _ = run("umount", &["-l", &self.target]);
+    }
+}

@@ -63,10 +63,14 @@ pub enum JournalStartError {
     LeftBehind(String),
     /// A device did not answer for this long.
     Silent(String, Nanos),
+    /// A device is still open here, because it has not answered what was asked of it before.
+    Hangs(String),
     /// A device joins a journal that works.
     NotLive,
     /// One is on its way in.
     Joining,
+    /// That the journal goes on without a device is not written down yet.
+    EpochPending,
     /// It may have carried the journal alone.
     MayHoldMore(String),
     /// The journal holds nothing for this array.
@@ -120,9 +124,18 @@ impl fmt::Display for JournalStartError {
             Self::Silent(device, limit) => {
                 write!(f, "journal {device}: no answer for {} seconds; check the drive", limit.as_secs())
             }
+            Self::Hangs(device) => write!(
+                f,
+                "journal {device}: no answer: this server still waits for what it asked of the drive before; check it, and it is \
+                 used again when it answers; a server that is started anew does not wait for that"
+            ),
             Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
             Self::Joining => f.write_str(
                 "a device of the journal is being brought up to date already; `openraid journal show` says how far it is",
+            ),
+            Self::EpochPending => f.write_str(
+                "the journal has just begun to go on with other devices than before, and that is not written down yet; try \
+                 again in a moment",
             ),
             Self::MayHoldMore(device) => write!(
                 f,
@@ -146,7 +159,7 @@ impl JournalStartError {
             Self::Open(OpenError::Local(error)) => {
                 matches!(error, Missing { .. } | Empty { .. } | ReadOnly { .. } | Failed { .. })
             }
-            Self::Open(OpenError::Probe { .. }) | Self::Silent(..) => true,
+            Self::Open(OpenError::Probe { .. }) | Self::Silent(..) | Self::Hangs(_) => true,
             Self::Device { error, .. } => matches!(
                 error,
                 JournalError::Truncated(_)

@@ -1,5 +1,7 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_core::journal::find::{
     find_journal, inspect_journal, superblock_of, FindError, JournalDevice, ReadDevice,
@@ -8,7 +10,8 @@ use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock
 use openraid_parity::Kernels;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::patience::{ask, ask_while, Asked, Pulse, Unanswered};
+use super::hanging::Held;
+use super::patience::{ask, Asked, Pulse, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
@@ -162,6 +165,16 @@ impl ReadDevice for Reader<'_> {
 /// # Errors
 /// Why it cannot be used.
 pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<FoundDevices, JournalStartError> {
+    look_beside(specs, options, wanted, &Held::default())
+}
+
+/// The same where devices may hang.
+pub(super) fn look_beside(
+    specs: &[MemberSpec],
+    options: OpenOptions,
+    wanted: &LookFor,
+    held: &Held,
+) -> Result<FoundDevices, JournalStartError> {
     if specs.is_empty() || specs.len() > 2 {
         return Err(JournalStartError::Count(specs.len()));
     }
@@ -169,11 +182,16 @@ pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Res
         return Err(JournalStartError::NotLocal(other.text.clone()));
     }
     let mut notes = Vec::new();
-    let (devices, superblocks) = open_each(specs, options, wanted, &mut notes)?;
-    let (names, wanted) = (names(devices.iter().map(|own| &own.spec)), wanted.clone());
-    let answer =
-        ask_while("journal-read", JOURNAL_SILENCE_MAX, move |pulse| read(devices, superblocks, &wanted, notes, pulse));
-    answer.unwrap_or_else(|unanswered| Err(unanswered_by(names, unanswered)))
+    let (devices, superblocks) = open_each(specs, options, wanted, held, &mut notes)?;
+    let (lent, wanted) = (Lent::new(devices), wanted.clone());
+    let own = lent.clone();
+    let asked = ask("journal-read", move |pulse| read(&own, superblocks, &wanted, notes, pulse));
+    let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, lent.specs.iter()));
+    answer.unwrap_or_else(|unanswered| {
+        // The one that is read hangs; the others are free.
+        drop(lent.take_back());
+        Err(unanswered_by(names(lent.specs.iter()), unanswered))
+    })
 }
 
 fn unanswered_by(device: String, unanswered: Unanswered) -> JournalStartError {
@@ -189,32 +207,68 @@ fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
     specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
+/// Devices that are lent to a thread. Who gives it up takes those back that it does not read from just then.
+#[derive(Clone, Debug)]
+struct Lent {
+    devices: Arc<[Mutex<Option<OpenedMember>>]>,
+    specs: Vec<MemberSpec>,
+    numbered: Vec<JournalDevice>,
+}
+
+impl Lent {
+    fn new(devices: Vec<OpenedMember>) -> Self {
+        let specs = devices.iter().map(|device| device.spec.clone()).collect();
+        let numbered = (0..).zip(&devices).map(|(number, device)| numbered(number, device)).collect();
+        Self { devices: devices.into_iter().map(|device| Mutex::new(Some(device))).collect(), specs, numbered }
+    }
+
+    fn take_back(&self) -> Vec<OpenedMember> {
+        self.devices.iter().filter_map(|device| device.try_lock().ok()?.take()).collect()
+    }
+}
+
+/// Reads from devices that are lent, as long as they are.
+struct LentReader<'a> {
+    lent: &'a Lent,
+    kernels: Kernels,
+    pulse: Pulse,
+}
+
+impl ReadDevice for LentReader<'_> {
+    fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
+        let mut device = self.lent.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
+        let read = device.as_mut().is_some_and(|device| device.read_at(at, bytes).is_ok());
+        self.pulse.beat();
+        read
+    }
+    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
+        !self.kernels.crc32c(!register, bytes)
+    }
+}
+
 fn read(
-    mut devices: Vec<OpenedMember>,
+    lent: &Lent,
     superblocks: Vec<JournalSuperblock>,
     wanted: &LookFor,
     mut notes: Vec<String>,
     pulse: Pulse,
 ) -> Result<FoundDevices, JournalStartError> {
-    let numbered: Vec<JournalDevice> = (0..).zip(&devices).map(|(n, device)| numbered(n, device)).collect();
-    let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect(), pulse };
+    let mut reader = LentReader { lent, kernels: Kernels::detect(), pulse };
     let mut found = if wanted.damaged {
-        inspect_journal(&numbered, &mut reader)
+        inspect_journal(&lent.numbered, &mut reader)
     } else {
-        find_journal(&numbered, false, &mut reader).map(|found| (found, None))
+        find_journal(&lent.numbered, false, &mut reader).map(|found| (found, None))
     };
     if found.is_err() && !may_know_of_others(&superblocks, &wanted.void) {
-        found = find_journal(&numbered, true, &mut reader).map(|found| (found, None));
+        found = find_journal(&lent.numbered, true, &mut reader).map(|found| (found, None));
         notes.push("the journal's log was damaged; no array had anything in it, and it begins anew".into());
     }
     let (journal, damage) = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
-        FindError::Journal(drive, error) => device_error(&devices[drive.index()].spec, error),
-        FindError::Mirrors(error) => {
-            JournalStartError::Mirrors { devices: names(devices.iter().map(|own| &own.spec)), error }
-        }
+        FindError::Journal(drive, error) => device_error(&lent.specs[drive.index()], error),
+        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(lent.specs.iter()), error },
     })?;
-    Ok(FoundDevices { devices, superblocks, journal, notes, damage })
+    Ok(FoundDevices { devices: lent.take_back(), superblocks, journal, notes, damage })
 }
 
 /// May a log say something of arrays that are not among those of which nothing in it counts?
@@ -243,15 +297,16 @@ fn open_each(
     specs: &[MemberSpec],
     options: OpenOptions,
     wanted: &LookFor,
+    held: &Held,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
     let asked: Vec<_> = specs.iter().map(|spec| (spec, open_one(spec, options, wanted.controller))).collect();
     for (spec, asked) in asked {
-        let answer = asked.and_then(|asked| asked.wait(JOURNAL_SILENCE_MAX));
+        let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, std::iter::once(spec)));
         match answer.unwrap_or_else(|unanswered| Err(unanswered_by(spec.text.clone(), unanswered))) {
             Ok(own) => whole.push(own),
-            Err(error) => failed = failed.or(Some((spec, error))),
+            Err(error) => failed = failed.or(Some((spec, held.told(error, spec)))),
         }
     }
     let Some((spec, error)) = failed else { return Ok(whole.into_iter().unzip()) };
@@ -289,10 +344,15 @@ fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use openraid_format::JournalArray;
+    use openraid_sys::{Direct, Member, MemberError, Use};
     use openraid_units::BlockSize;
 
+    use super::super::make::{make, write_superblock};
     use super::*;
+    use crate::member::OpenError;
 
     const ARRAY: Uuid = Uuid([7; 16]);
 
@@ -320,5 +380,94 @@ mod tests {
         assert!(may_know_of_others(&[knows.clone(), unfinished.clone()], &[]), "it was joining, and never did");
         assert!(!may_know_of_others(&[knows, unfinished.clone()], &[ARRAY]));
         assert!(may_know_of_others(&[unfinished], &[]), "nobody knows");
+    }
+
+    const JOURNAL: Uuid = Uuid([2; 16]);
+    const EPOCH: u64 = 5;
+
+    /// Two devices of a journal, of which the second has carried it alone.
+    struct Pair {
+        folder: PathBuf,
+        specs: Vec<MemberSpec>,
+    }
+
+    impl Pair {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("openraid-find-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let name = |own| folder.join(own).to_str().expect("UTF-8").to_owned();
+            let specs: Vec<MemberSpec> = ["j0", "j1"].map(|own| name(own).parse().expect("a name")).into();
+            for spec in &specs {
+                std::fs::File::create(&spec.text).and_then(|file| file.set_len(16 << 20)).expect("a file");
+            }
+            let pair = Self { folder, specs };
+            let opened = pair.open();
+            let superblocks = make(&opened, JOURNAL, Uuid([1; 16])).expect("a journal");
+            let alone = JournalSuperblock { mirrors: 1, mirror: 0, epoch: EPOCH, ..superblocks[1].clone() };
+            write_superblock(&opened[1], &alone).expect("written");
+            pair
+        }
+
+        fn open(&self) -> Vec<OpenedMember> {
+            self.specs.iter().map(|spec| open(spec, options()).expect("it opens")).collect()
+        }
+
+        fn look(&self, held: &Held) -> Result<FoundDevices, JournalStartError> {
+            let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2 }];
+            look_beside(&self.specs, options(), &LookFor { last_uses, ..LookFor::default() }, held)
+        }
+
+        fn path(&self, device: usize) -> PathBuf {
+            PathBuf::from(&self.specs[device].text)
+        }
+    }
+
+    impl Drop for Pair {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    fn options() -> OpenOptions {
+        OpenOptions::new(Use::Exclusive)
+    }
+
+    #[test]
+    fn a_device_that_hangs_here_is_not_needed_and_one_that_is_in_use_here_is_refused() {
+        let pair = Pair::new("hangs");
+        let _open = Member::open(&pair.path(0), Use::Exclusive, Direct::Never).expect("it opens");
+        for held in [Held::default(), Held::of(vec![pair.path(1)])] {
+            let refused = pair.look(&held).expect_err("it is in use");
+            let in_use = matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. })));
+            assert!(in_use, "{refused:?}");
+        }
+        let found = pair.look(&Held::of(vec![pair.path(0)])).expect("the other one has everything");
+        assert_eq!(found.devices[0].spec, pair.specs[1]);
+        assert!(found.notes[0].contains("still waits for") && found.notes[0].contains("alone"), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn one_file_that_is_named_twice_is_refused() {
+        let mut pair = Pair::new("twice");
+        pair.specs[0] = pair.specs[1].clone();
+        let refused = pair.look(&Held::default()).expect_err("it is one");
+        assert!(matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. }))));
+    }
+
+    #[test]
+    fn who_gives_up_a_thread_takes_back_what_it_does_not_read_from() {
+        let pair = Pair::new("lent");
+        let lent = Lent::new(pair.open());
+        let reads = lent.devices[0].lock().expect("nobody else reads");
+        let back = lent.take_back();
+        assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
+        drop(back);
+        let own = lent.clone();
+        let mut reader = LentReader { lent: &own, kernels: Kernels::detect(), pulse: Pulse::default() };
+        assert!(!reader.read(1, DriveLba(0), &mut [0; 512]), "it was taken back");
+        assert!(open(&pair.specs[0], options()).is_err());
+        open(&pair.specs[1], options()).expect("it is free");
+        drop(reads);
+        assert!(reader.read(0, DriveLba(0), &mut [0; 512]), "it answers");
     }
 }

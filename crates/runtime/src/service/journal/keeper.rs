@@ -139,7 +139,8 @@ impl Keeping {
     fn look_at_devices(&mut self, status: &ServiceStatus) {
         let request = self.shared.request();
         let away = missing(status, &request);
-        let joins = status.journal.as_ref().is_some_and(|journal| journal.joining.is_some());
+        // Also for the moment until it is written down that one was dropped.
+        let joins = status.journal.as_ref().is_some_and(|journal| journal.joining.is_some() || journal.epoch_pending);
         if away.is_empty() || joins {
             // It has to stay for as long as it was waited for, before it is asked as often as at first.
             self.wait = self.wait.saturating_sub(1);

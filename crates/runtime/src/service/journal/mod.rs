@@ -7,6 +7,7 @@
 //!  attach  the devices go to the shard, the log to the engine
 //!  rejoin  a device comes (back) to a journal that is in use
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
+//!  hanging devices that are still open because they do not answer
 //! ```
 //!
 //! It must never take the journal of another controller, or one of two devices alone that may have missed what the
@@ -14,6 +15,7 @@
 
 mod error;
 mod find;
+mod hanging;
 mod heal;
 mod keeper;
 mod make;
@@ -22,6 +24,7 @@ mod rejoin;
 
 pub use error::JournalStartError;
 pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
+pub(crate) use hanging::Hanging;
 pub use keeper::{missing, JournalKeeper, JournalNews};
 pub use make::{adopt, discard, make};
 pub use rejoin::JoinRequest;
@@ -32,6 +35,7 @@ use openraid_units::DriveId;
 
 use super::{ServiceHandle, ServiceStatus};
 use crate::member::{MemberSpec, OpenOptions, OpenedMember};
+use find::look_beside;
 use openraid_core::journal::session::Session;
 
 /// Which journal is to be used, and how.
@@ -95,7 +99,7 @@ impl ServiceHandle {
             last_uses: request.last_uses.clone(),
             damaged: false,
         };
-        let mut found = look(&request.devices, request.open, &wanted)?;
+        let mut found = look_beside(&request.devices, request.open, &wanted, &self.held()?)?;
         let mut notes = std::mem::take(&mut found.notes);
         if found.is_half() && !request.alone {
             return Err(found.other_missing());
@@ -141,14 +145,10 @@ impl ServiceHandle {
         Ok(numbers)
     }
 
-    fn detach_all(&self, drives: &[DriveId]) -> Result<(), JournalStartError> {
-        drives.iter().try_for_each(|drive| self.detach(*drive)).map_err(JournalStartError::from)
-    }
-
-    /// Let go of the journal and its devices.
+    /// Let go of the journal and its devices. One that has commands which it never answered stays attached until it does.
     ///
     /// # Errors
-    /// Arrays use it, or a device has commands that it never answered.
+    /// Arrays use it.
     pub fn release_journal(&self) -> Result<(), JournalStartError> {
         let Some(journal) = self.status()?.journal else { return Ok(()) };
         self.admin(AdminCommand::DetachJournal)?;

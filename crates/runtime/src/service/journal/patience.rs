@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +21,17 @@ impl Pulse {
 
     fn beats(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells of a thread that was given up.
+#[derive(Clone, Debug)]
+pub struct Watch(Weak<AtomicU64>);
+
+impl Watch {
+    /// Is it still at what it was asked? If not, it has let go of everything.
+    pub fn goes_on(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }
 
@@ -52,6 +63,7 @@ pub fn ask<T: Send + 'static>(
     let pulse = Pulse::default();
     let own = pulse.clone();
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
+        let _watched = own.clone();
         // Who asked may have given up.
         let _ = sender.send(work(own));
     });
@@ -59,19 +71,12 @@ pub fn ask<T: Send + 'static>(
     Ok(Asked { answer, pulse })
 }
 
-/// The same, and wait for it.
-///
-/// # Errors
-/// See [`Unanswered`].
-pub fn ask_while<T: Send + 'static>(
-    name: &str,
-    silence_max: Nanos,
-    work: impl FnOnce(Pulse) -> T + Send + 'static,
-) -> Result<T, Unanswered> {
-    ask(name, work)?.wait(silence_max)
-}
-
 impl<T> Asked<T> {
+    /// How to know later whether the thread goes on.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::downgrade(&self.pulse.0))
+    }
+
     /// Wait for the answer while the thread's pulse beats.
     ///
     /// # Errors
@@ -126,6 +131,32 @@ mod tests {
         drop(sender);
         let asked = Asked { answer, pulse: Pulse::default() };
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Silent));
-        assert_eq!(ask_while("answers", Nanos::from_secs(3600), |pulse| pulse.beat()), Ok(()));
+        let asked = ask("answers", |pulse| pulse.beat()).expect("room for a thread");
+        assert_eq!(asked.wait(Nanos::from_secs(3600)), Ok(()));
+    }
+
+    /// What a thread has, which tells when it is let go of whether the thread goes on.
+    struct Opened(Watch, mpsc::Sender<bool>);
+
+    impl Drop for Opened {
+        fn drop(&mut self) {
+            self.1.send(self.0.goes_on()).expect("it is heard");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_was_given_up_goes_on_until_it_has_let_go_of_everything() {
+        let (answers, hangs) = mpsc::channel();
+        let (let_go, was_let_go) = mpsc::channel();
+        let asked = ask("hangs", move |_| Opened(hangs.recv().expect("it answers"), let_go));
+        let asked = asked.expect("room for a thread");
+        let watch = asked.watch();
+        assert!(asked.wait(Nanos::ZERO).is_err());
+        assert!(watch.goes_on());
+        answers.send(watch.clone()).expect("it waits for that");
+        assert_eq!(was_let_go.recv(), Ok(true));
+        while watch.goes_on() {
+            thread::yield_now();
+        }
     }
 }

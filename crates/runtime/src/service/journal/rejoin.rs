@@ -10,7 +10,8 @@ use openraid_parity::Kernels;
 use openraid_units::DriveId;
 
 use super::find::Reader;
-use super::patience::{ask_while, Unanswered};
+use super::hanging::Held;
+use super::patience::{ask, Unanswered};
 use super::JournalStartError;
 use crate::limits::PROBE_TIME_MAX;
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
@@ -38,22 +39,32 @@ impl ServiceHandle {
     pub fn join_journal(&self, request: &JoinRequest) -> Result<(), JournalStartError> {
         let status = self.status()?.journal.filter(|journal| journal.state == JournalState::Live);
         let status = status.ok_or(JournalStartError::NotLive)?;
-        if status.joining.is_some() {
-            return Err(JournalStartError::Joining);
-        }
+        check_time(&status)?;
         if let Some((dropped, _)) = status.devices.iter().find(|(_, works)| !works) {
             self.admin(AdminCommand::ReleaseJournalDevice)?;
-            self.detach(*dropped)?;
+            self.detach_all(&[*dropped])?;
         }
-        let (opened, found) = look_at(&request.device, request.open)?;
+        let (opened, found) = look_at(&request.device, request.open, &self.held()?)?;
         let (generation, epoch) = check(&found, &status, request)?;
         let drive = self.attach(opened)?;
         if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {
-            self.detach(drive)?;
+            self.detach_all(&[drive])?;
             return Err(JournalStartError::Io { device: request.device.text.clone(), why: error.to_string() });
         }
         Ok(())
     }
+}
+
+/// May a device join now, whichever it is?
+fn check_time(status: &JournalStatus) -> Result<(), JournalStartError> {
+    if status.joining.is_some() {
+        return Err(JournalStartError::Joining);
+    }
+    // Until then one that was just dropped seems to be as new as the one that goes on.
+    if status.epoch_pending {
+        return Err(JournalStartError::EpochPending);
+    }
+    Ok(())
 }
 
 /// May it join, and which generation and epoch does it know?
@@ -85,9 +96,9 @@ fn check(
 type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// Open a device and read its superblock.
-fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalStartError> {
+fn look_at(spec: &MemberSpec, options: OpenOptions, held: &Held) -> Result<Looked, JournalStartError> {
     let own = spec.clone();
-    let answer = ask_while("journal-look", PROBE_TIME_MAX, move |pulse| {
+    let asked = ask("journal-look", move |pulse| {
         open(&own, options).map(|opened| {
             let info = opened.info;
             let device = JournalDevice { drive: DriveId(0), capacity: info.capacity, block: info.block };
@@ -98,12 +109,47 @@ fn look_at(spec: &MemberSpec, options: OpenOptions) -> Result<Looked, JournalSta
             (opened, found)
         })
     });
-    match answer {
-        Ok(looked) => Ok(looked?),
+    match asked.and_then(|asked| held.wait(asked, PROBE_TIME_MAX, std::iter::once(spec))) {
+        Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
         Err(Unanswered::Silent) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
         Err(Unanswered::NoThread(error)) => {
             let why = format!("cannot be read just now: {error}");
             Err(JournalStartError::Io { device: spec.text.clone(), why })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_core::journal::JournalCounters;
+    use openraid_units::Sectors;
+
+    use super::*;
+
+    fn status(epoch_pending: bool) -> JournalStatus {
+        JournalStatus {
+            state: JournalState::Live,
+            uuid: Uuid([2; 16]),
+            epoch: 5,
+            epoch_pending,
+            devices: vec![(DriveId(0), true), (DriveId(1), false)],
+            joining: None,
+            ring: Sectors::ZERO,
+            used: Sectors::ZERO,
+            entries: 0,
+            kept: Sectors::ZERO,
+            keep_room: Sectors::ZERO,
+            durable: 0,
+            arrays: Vec::new(),
+            owed: 0,
+            counters: JournalCounters::default(),
+        }
+    }
+
+    #[test]
+    fn while_a_higher_epoch_is_not_durable_a_device_is_asked_to_come_again() {
+        assert_eq!(check_time(&status(true)), Err(JournalStartError::EpochPending));
+        assert_eq!(check_time(&status(false)), Ok(()));
+        assert!(JournalStartError::EpochPending.to_string().contains("try again in a moment"));
     }
 }

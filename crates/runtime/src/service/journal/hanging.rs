@@ -1,0 +1,186 @@
+//! Devices of the journal that this process still has open although nobody uses them, because they do not answer: commands
+//! that were never answered keep a drive attached, and a look that was given up keeps what it opened.
+//!
+//! Such a device counts as silent until it answers. One that is open for any other reason never does.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use openraid_core::admin::AdminError;
+use openraid_sys::MemberError;
+use openraid_units::{DriveId, Nanos};
+
+use super::patience::{Asked, Unanswered, Watch};
+use super::JournalStartError;
+use crate::member::{MemberSpec, OpenError, Place};
+use crate::service::{DriveView, OrderError, ServiceError, ServiceHandle};
+
+/// What a service knows of them.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Hanging(Arc<Mutex<Known>>);
+
+#[derive(Default, Debug)]
+struct Known {
+    /// Drives that could not be detached, with their names.
+    drives: Vec<(DriveId, String)>,
+    /// Looks that were given up, by the paths of what they opened.
+    looks: Vec<(PathBuf, Watch)>,
+}
+
+impl Hanging {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gave_up<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>, watch: &Watch) {
+        let paths = specs.filter_map(|spec| match &spec.place {
+            Place::Path(path) => Some((path.clone(), watch.clone())),
+            Place::Ram(_) | Place::Model(_) | Place::Remote(_) => None,
+        });
+        self.known().looks.extend(paths);
+    }
+
+    /// By which paths devices hang. What another drive is called by is in use, whoever hung there before.
+    fn paths(&self, attached: &[DriveView]) -> Vec<PathBuf> {
+        let mut known = self.known();
+        known.looks.retain(|(_, watch)| watch.goes_on());
+        let drives = known.drives.iter().map(|(_, name)| name.into());
+        let looks = known.looks.iter().map(|(path, _)| path.clone());
+        let is_hanging = |drive| known.drives.iter().any(|(own, _)| *own == drive);
+        let in_use = |path: &PathBuf| {
+            let mut others = attached.iter().filter(|view| !is_hanging(view.drive));
+            others.any(|view| Path::new(&view.member) == path)
+        };
+        drives.chain(looks).filter(|path| !in_use(path)).collect()
+    }
+}
+
+/// What a look has to know of devices that hang, and where it notes those that do.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Held {
+    paths: Vec<PathBuf>,
+    hanging: Hanging,
+}
+
+impl Held {
+    /// Devices hang by these paths.
+    #[cfg(test)]
+    pub(super) fn of(paths: Vec<PathBuf>) -> Self {
+        Self { paths, hanging: Hanging::default() }
+    }
+
+    /// Wait for what a thread does with these devices. If they are silent that is remembered for as long as it goes on.
+    pub(super) fn wait<'a, T>(
+        &self,
+        asked: Asked<T>,
+        silence_max: Nanos,
+        specs: impl Iterator<Item = &'a MemberSpec>,
+    ) -> Result<T, Unanswered> {
+        let watch = asked.watch();
+        let answer = asked.wait(silence_max);
+        if answer.is_err() {
+            self.hanging.gave_up(specs, &watch);
+        }
+        answer
+    }
+
+    /// The same error, but a device that is open because it hangs is silent.
+    pub(super) fn told(&self, error: JournalStartError, spec: &MemberSpec) -> JournalStartError {
+        match &error {
+            JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { open_as, .. }))
+                if self.paths.contains(open_as) =>
+            {
+                JournalStartError::Hangs(spec.text.clone())
+            }
+            _ => error,
+        }
+    }
+}
+
+impl ServiceHandle {
+    /// Detach drives of the journal that nobody uses any more. One that does not answer stays attached, and is tried again
+    /// before devices of the journal are opened the next time.
+    ///
+    /// # Errors
+    /// The first one; all are tried.
+    pub(super) fn detach_all(&self, drives: &[DriveId]) -> Result<(), JournalStartError> {
+        let mut result = Ok(());
+        for drive in drives {
+            match self.detach(*drive) {
+                Err(error) if is_outstanding(&error) => {
+                    let status = self.status()?;
+                    let own = status.drives.into_iter().find(|view| view.drive == *drive);
+                    self.hanging.known().drives.extend(own.map(|view| (*drive, view.member)));
+                }
+                detached => result = result.and(detached.map_err(JournalStartError::from)),
+            }
+        }
+        result
+    }
+
+    /// Detach drives that hung, if they have answered meanwhile. What hangs now.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub(super) fn held(&self) -> Result<Held, JournalStartError> {
+        let status = self.status()?;
+        let known = self.hanging.known().drives.clone();
+        for (drive, name) in known {
+            let is_there = status.drives.iter().any(|view| view.drive == drive && view.member == name);
+            if is_there && self.detach(drive).is_err_and(|error| is_outstanding(&error)) {
+                continue;
+            }
+            self.hanging.known().drives.retain(|(own, _)| *own != drive);
+        }
+        Ok(Held { paths: self.hanging.paths(&self.status()?.drives), hanging: self.hanging.clone() })
+    }
+}
+
+fn is_outstanding(error: &ServiceError) -> bool {
+    matches!(error, ServiceError::Order(OrderError::Refused(AdminError::CommandsOutstanding(_))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use openraid_core::events::DriveInfo;
+    use openraid_core::occupancy::DriveLoad;
+    use openraid_units::{BlockSize, Sectors};
+
+    use super::super::patience::ask;
+    use super::*;
+
+    fn drive(number: u16, name: &str) -> DriveView {
+        let info = DriveInfo {
+            capacity: Sectors::mib(16),
+            block: BlockSize::B512,
+            rotational: false,
+            discard: false,
+            discard_zeroes: false,
+            write_zeroes: false,
+        };
+        let load = DriveLoad::default();
+        DriveView { drive: DriveId(number), member: name.into(), info, notes: Vec::new(), trouble: None, load }
+    }
+
+    #[test]
+    fn what_hangs_is_known_until_it_answers_and_what_others_use_does_not_hang() {
+        let hanging = Hanging::default();
+        hanging.known().drives.push((DriveId(0), "j0".into()));
+        let (answers, hangs) = mpsc::channel::<()>();
+        let asked = ask("hangs", move |_| hangs.recv().is_ok()).expect("room for a thread");
+        let watch = asked.watch();
+        let held = Held { paths: Vec::new(), hanging: hanging.clone() };
+        let spec = "j1".parse().expect("a name");
+        held.wait(asked, Nanos::ZERO, std::iter::once(&spec)).expect_err("it hangs");
+        let paths = |attached: &[DriveView]| hanging.paths(attached);
+        assert_eq!(paths(&[drive(0, "j0")]), [PathBuf::from("j0"), PathBuf::from("j1")]);
+        assert_eq!(paths(&[drive(0, "j0"), drive(1, "j1")]), [PathBuf::from("j0")], "j1 is used by others");
+        drop(answers);
+        while watch.goes_on() {
+            std::thread::yield_now();
+        }
+        assert_eq!(paths(&[drive(0, "j0")]), [PathBuf::from("j0")]);
+    }
+}

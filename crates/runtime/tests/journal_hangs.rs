@@ -1,0 +1,212 @@
+//! A device of the journal hangs while an array serves, and answers again.
+
+#[path = "../../sys/tests/common/mod.rs"]
+mod common;
+mod support;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use common::{run, Frozen, TempDir};
+use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
+use openraid_core::limits::Limits;
+use openraid_format::{MdLevel, Uuid};
+use openraid_runtime::member::{MemberSpec, OpenOptions};
+use openraid_runtime::service::journal::{make, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse};
+use openraid_runtime::service::ServiceStatus;
+use openraid_runtime::ServiceConfig;
+use openraid_sys::Use;
+use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
+use support::{noise, open_members, request, small_limits, Server};
+
+const CONTROLLER: Uuid = Uuid([1; 16]);
+const JOURNAL_BYTES: usize = 16 << 20;
+/// What does not come within this never does.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Commands that are not answered are given up after a second.
+fn impatient(config: ServiceConfig) -> ServiceConfig {
+    let base = small_limits();
+    let (cache, journal) = (Bytes::mib(8), Bytes::mib(4));
+    let pool = base.pool + cache + journal;
+    let limits = Limits { command_timeout: Nanos::from_secs(1), pool, cache, journal, ..base };
+    ServiceConfig { limits, ..config }
+}
+
+/// An array in memory whose writes the journal on these files promises, and the keeper of that journal.
+struct Rig {
+    server: Server,
+    keeper: JournalKeeper,
+    wanted: JournalRequest,
+    array: ArrayId,
+}
+
+impl Rig {
+    fn new(name: &str, files: &[PathBuf]) -> Self {
+        let names: Vec<String> = files.iter().map(|path| path.to_str().expect("UTF-8").into()).collect();
+        let opened: Vec<_> = open_members(&names).into_iter().map(|(opened, _)| opened).collect();
+        make(&opened, Uuid([2; 16]), CONTROLLER).expect("a journal");
+        drop(opened);
+        let server = Server::with(name, impatient);
+        let devices: Vec<MemberSpec> = names.iter().map(|name| name.parse().expect("a name")).collect();
+        let open = OpenOptions::new(Use::Exclusive);
+        let wanted = JournalRequest { devices, controller: CONTROLLER, alone: false, last_uses: Vec::new(), open };
+        server.handle.attach_journal(&wanted).expect("a journal");
+        server.handle.wait_for_journal().expect("it works");
+        let keeper = JournalKeeper::start(server.handle.clone(), wanted.clone()).expect("a thread");
+        let journal = server.handle.status().expect("it runs").journal.expect("just attached");
+        let devices = u8::try_from(files.len()).expect("few");
+        keeper.remember_use(LastUse { journal: journal.uuid, epoch: journal.epoch, devices });
+        let members = vec!["ram:32M".to_owned(), "ram:32M".to_owned()];
+        let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
+        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
+        server.handle.admin(AdminCommand::SetPolicy { array, policy }).expect("it may");
+        Self { server, keeper, wanted, array }
+    }
+
+    fn wait_for(&self, what: &str, is_so: impl Fn(&ServiceStatus) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let status = self.server.handle.status().expect("it runs");
+            if is_so(&status) {
+                return;
+            }
+            assert!(Instant::now() < end, "not {what}: {:#?}, {:?}", status.journal, self.keeper.trouble());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn wait_for_news(&self, what: &str, wanted: impl Fn(&JournalNews) -> bool) -> JournalNews {
+        let (end, mut told) = (Instant::now() + PATIENCE, Vec::new());
+        loop {
+            let news = self.keeper.news();
+            if let Some(found) = news.iter().find(|news| wanted(news)) {
+                return found.clone();
+            }
+            told.extend(news);
+            assert!(Instant::now() < end, "not told that it is {what}: {told:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn wait_for_protection(&self) {
+        self.wait_for("protected", |status| status.arrays.iter().all(|view| view.protection.is_ok()));
+    }
+
+    /// Write a MiB of its own in small pieces, and see what was written before.
+    fn write(&self, nth: u64) {
+        for (at, piece) in (0_u64..).zip(noise(nth, 1 << 20).chunks(64 << 10)) {
+            self.server.handle.write(self.array, (nth << 20) + (at << 16), piece, false).expect("it is written");
+        }
+        for nth in 0..=nth {
+            let mut read = vec![0; 1 << 20];
+            self.server.handle.read(self.array, nth << 20, &mut read).expect("it is read");
+            assert!(read == noise(nth, 1 << 20), "MiB {nth}");
+        }
+    }
+
+    /// Do these devices of the journal work, one by one?
+    fn wait_for_devices(&self, what: &str, wanted: &[bool]) {
+        self.wait_for(what, |status| {
+            let Some(journal) = status.journal.as_ref().filter(|journal| journal.state == JournalState::Live) else {
+                return false;
+            };
+            journal.devices.iter().map(|(_, works)| *works).eq(wanted.iter().copied())
+        });
+    }
+}
+
+fn is_lost(status: &ServiceStatus) -> bool {
+    status.journal.as_ref().is_none_or(|journal| matches!(journal.state, JournalState::Lost(_)))
+}
+
+/// A small file system of its own.
+struct Small(PathBuf);
+
+impl Small {
+    fn make(dir: &TempDir) -> Option<Self> {
+        let place = dir.path("small");
+        std::fs::create_dir(&place).expect("a folder");
+        run("mount", &["-t", "tmpfs", "-o", "size=20m", "none", place.to_str()?])?;
+        Some(Self(place))
+    }
+
+    /// A file full of holes.
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::File::create(&path).and_then(|file| file.set_len(JOURNAL_BYTES as u64)).expect("a file");
+        path
+    }
+
+    /// Nothing new fits into it any more, until the file that is returned is gone.
+    fn fill(&self) -> PathBuf {
+        let filler = self.0.join("filler");
+        let mut file = std::fs::File::create(&filler).expect("a file");
+        while std::io::Write::write_all(&mut file, &[7; 4096]).is_ok() {}
+        filler
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = run("umount", &["-l", self.0.to_str().expect("UTF-8")]);
+    }
+}
+
+fn skipped() {
+    println!("skipped: mounting and freezing a file system needs root");
+}
+
+#[test]
+fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
+    let dir = TempDir::on_disk();
+    let Some(frozen) = Frozen::make(&dir) else { return skipped() };
+    let rig = Rig::new("hang-only", &[frozen.file("j", &vec![0; JOURNAL_BYTES])]);
+    rig.wait_for_protection();
+    rig.write(0);
+    frozen.freeze();
+    rig.write(1);
+    rig.wait_for("lost", is_lost);
+    // It was tried while the device hangs.
+    let away = rig.wait_for_news("away", |news| matches!(news, JournalNews::StillAway(_)));
+    rig.write(2);
+    frozen.thaw();
+    rig.wait_for_news("back", |news| matches!(news, JournalNews::Back(_)));
+    rig.wait_for_protection();
+    rig.write(3);
+    assert!(matches!(&away, JournalNews::StillAway(why) if why.contains("still waits for")), "{away:?}");
+    let status = rig.server.handle.status().expect("it runs");
+    assert_eq!(status.drives.len(), 3, "nothing is left behind: {:#?}", status.drives);
+}
+
+#[test]
+fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other_one_hangs() {
+    let dir = TempDir::on_disk();
+    let (Some(frozen), Some(small)) = (Frozen::make(&dir), Small::make(&dir)) else { return skipped() };
+    let rig = Rig::new("hang-one", &[frozen.file("j", &vec![0; JOURNAL_BYTES]), small.file("j")]);
+    rig.wait_for_protection();
+    rig.write(0);
+    frozen.freeze();
+    rig.write(1);
+    rig.wait_for_devices("carried by one", &[false, true]);
+    let filler = small.fill();
+    (2..6).for_each(|nth| rig.write(nth));
+    rig.wait_for("lost", is_lost);
+    std::fs::remove_file(&filler).expect("it is there");
+    let back = rig.wait_for_news("back", |news| matches!(news, JournalNews::Back(_)));
+    let JournalNews::Back(notes) = back else { panic!("{back:?}") };
+    let alone = |note: &String| note.contains("still waits for") && note.contains("has carried it alone");
+    assert!(notes.iter().any(alone), "{notes:?}");
+    rig.wait_for_protection();
+    rig.wait_for_devices("on one", &[true]);
+    rig.write(6);
+    frozen.thaw();
+    // The keeper does so, too, when it looks next.
+    let device = rig.wanted.devices[0].clone();
+    let join = JoinRequest { device, controller: CONTROLLER, fresh: false, open: rig.wanted.open };
+    rig.wait_for("mirrored", |status| {
+        let _ = rig.server.handle.join_journal(&join);
+        status.journal.as_ref().is_some_and(|journal| journal.devices.iter().filter(|(_, works)| *works).count() == 2)
+    });
+    rig.write(7);
+}
