@@ -51,15 +51,15 @@ pub(crate) struct Log {
     needed: u64,
     capacity: usize,
     /// Places that host data leave for redo.
-    kept_for_redo: usize,
+    kept_for_redo: u64,
 }
 
 impl Log {
     /// For so many entries. Until the tail moves what was pressed (one in [`ROUND_SHARE`] entries) is logged once more on its
     /// way to the members, and what was in work before that; each maybe in an entry of its own.
     pub(crate) fn new(capacity: u32, in_work: u32) -> Self {
+        let kept_for_redo = u64::from(capacity) / ROUND_SHARE + 2 * u64::from(in_work);
         let capacity = capacity as usize;
-        let kept_for_redo = capacity / ROUND_SHARE as usize + 2 * in_work as usize;
         let kept = Vec::with_capacity(if capacity == 0 { 0 } else { KEPT_MAX });
         Self {
             entries: VecDeque::with_capacity(capacity),
@@ -97,7 +97,7 @@ impl Log {
     /// Is there room in it for a group (a filler, and the entry behind it) of host data, or of redo records?
     pub(crate) fn takes_group(&self, is_of_hosts: bool) -> bool {
         let kept = if is_of_hosts { self.kept_for_redo } else { 0 };
-        self.has_room(2 + kept)
+        self.entries.len() as u64 + 2 + kept <= self.capacity as u64
     }
 
     /// Are more than so many parts of the table taken?
