@@ -239,7 +239,7 @@ impl Run<'_> {
                 self.tell_in_doubt(|_| false);
                 self.world.kill();
                 self.session.forget();
-                if self.cached {
+                if self.cached || self.has_dropped_writes() {
                     self.session.versions_mut().cut_in_part();
                 } else {
                     self.session.versions_mut().kill();
@@ -249,6 +249,16 @@ impl Run<'_> {
         for set in 0..self.sets.len() {
             self.open_hole_of_defects(set);
         }
+    }
+
+    /// Has a flush failed, and taken what it was for with it? As long as the other members do not say so that drive is a
+    /// member like any other to the next controller, and without the writes that nobody has flushed.
+    fn has_dropped_writes(&self) -> bool {
+        let places = self.sets.iter().flat_map(|set| set.places());
+        places.into_iter().any(|place| {
+            let faults = &self.world.drive(place.drive).faults;
+            faults.flushes && !faults.torn.is_empty()
+        })
     }
 
     /// A new controller over what the drives hold.
