@@ -166,6 +166,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // The judge's own mistake: a flush failed and dropped what it was for, and the server was killed before the other members
     // said so.
     ("writes that were not flushed and stood on a drive whose flush failed", &[2_026_112_776_609]),
+    // A row was half written when its array went offline for want of the journal, and something else of it was recovered.
+    ("recovery from parity of an array that has failed", &[2_026_112_818_878]),
 ];
 
 #[test]

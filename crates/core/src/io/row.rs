@@ -306,6 +306,9 @@ impl Controller {
         let named = self.named_slots(op);
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
+        } else if self.set(self.ops[index].set).life == Life::Failed {
+            // Some of a row may have been written when that ended: parity says nothing any more.
+            return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
         } else if self.halve_rows(index) {
