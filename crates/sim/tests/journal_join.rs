@@ -69,6 +69,14 @@ impl Machine {
         self.own.rig.world.join_journal(self.joins).expect("it may");
     }
 
+    /// One step, while hosts write.
+    fn step(&mut self, load: &Workload) {
+        while self.own.rig.session.outstanding() < 4 {
+            self.own.rig.session.ask_random(&mut self.own.rig.world, load);
+        }
+        self.own.rig.session.step(&mut self.own.rig.world);
+    }
+
     /// Hosts write for so many steps, or until the device has joined; how many steps that took.
     fn step_on(&mut self, steps: u64) -> u64 {
         let load = self.load();
@@ -76,10 +84,7 @@ impl Machine {
             if self.journal().joining.is_none() {
                 return step;
             }
-            while self.own.rig.session.outstanding() < 4 {
-                self.own.rig.session.ask_random(&mut self.own.rig.world, &load);
-            }
-            self.own.rig.session.step(&mut self.own.rig.world);
+            self.step(&load);
         }
         steps
     }
@@ -151,10 +156,7 @@ fn that_a_higher_epoch_was_asked_for_is_told_until_it_is_durable() {
                 let is_alone = machine.works() == [true];
                 assert_eq!(machine.journal().epoch_pending, is_alone, "{shape}");
                 pending += u64::from(is_alone);
-                while machine.own.rig.session.outstanding() < 4 {
-                    machine.own.rig.session.ask_random(&mut machine.own.rig.world, &load);
-                }
-                machine.own.rig.session.step(&mut machine.own.rig.world);
+                machine.step(&load);
             }
             assert!(pending > 0, "{shape}: it was durable at once");
             assert!(!machine.journal().epoch_pending, "{shape}");
@@ -353,10 +355,7 @@ fn no_epoch_is_told_that_no_device_has() {
                 machine.own.rig.world.pull(machine.joins);
                 let load = machine.load();
                 for _ in 0..step {
-                    while machine.own.rig.session.outstanding() < 4 {
-                        machine.own.rig.session.ask_random(&mut machine.own.rig.world, &load);
-                    }
-                    machine.own.rig.session.step(&mut machine.own.rig.world);
+                    machine.step(&load);
                 }
                 machine.own.rig.world.pull(machine.stays);
                 machine.run(40);

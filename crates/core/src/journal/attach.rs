@@ -303,11 +303,9 @@ impl Controller {
     pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
         match self.journal.state {
             JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
-            // While one that was dropped is not overruled yet it may count at the next start, with its old table.
-            _ => {
-                let durable = self.journal.writing.durable;
-                (durable >= generation.max(self.journal.epoch_raised)).then_some(Ok(AdminOutcome::Done))
-            }
+            // With its old table one that was dropped would count.
+            _ if self.journal.is_epoch_pending() => None,
+            _ => (self.journal.writing.durable >= generation).then_some(Ok(AdminOutcome::Done)),
         }
     }
 
@@ -328,7 +326,7 @@ impl Controller {
             state: journal.state,
             uuid: superblock.journal,
             epoch: journal.writing.epoch,
-            epoch_pending: journal.epoch_raised > journal.writing.durable,
+            epoch_pending: journal.is_epoch_pending(),
             devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
             joining: self.join_status(),
             ring: superblock.ring_sectors,

@@ -437,7 +437,7 @@ impl Controller {
             return self.orphan_groups();
         }
         // A device was dropped, or joins: until the others say so on disk its log might be taken for the right one.
-        if !flying.header_out || self.journal.epoch_raised > self.journal.writing.durable {
+        if !flying.header_out || self.journal.is_epoch_pending() {
             return;
         }
         let journal = &mut self.journal;

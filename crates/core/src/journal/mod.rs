@@ -321,6 +321,12 @@ impl Journal {
         self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
     }
 
+    /// Is a higher epoch asked for that is not durable yet? Until it is, a device that was dropped may count at the next
+    /// start.
+    pub(crate) fn is_epoch_pending(&self) -> bool {
+        self.epoch_raised > self.writing.durable
+    }
+
     /// The superblock has changed: it is to be written. Returns the generation that will say so.
     pub(crate) fn request_superblock(&mut self) -> u64 {
         self.writing.wanted = self.writing.writing + 1;

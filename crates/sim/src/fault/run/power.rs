@@ -254,8 +254,8 @@ impl Run<'_> {
     /// Has a flush failed, and taken what it was for with it? As long as the other members do not say so that drive is a
     /// member like any other to the next controller, and without the writes that nobody has flushed.
     fn has_dropped_writes(&self) -> bool {
-        let places = self.sets.iter().flat_map(|set| set.places());
-        places.into_iter().any(|place| {
+        let mut places = self.sets.iter().flat_map(|set| set.places());
+        places.any(|place| {
             let faults = &self.world.drive(place.drive).faults;
             faults.flushes && !faults.torn.is_empty()
         })
