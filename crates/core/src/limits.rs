@@ -50,7 +50,8 @@ pub struct Limits {
     /// Part of the pool, before the cache, through which the journal is written: four parts of the same size, of
     /// 64 KiB to 1 MiB; none is no journal.
     pub journal: Bytes,
-    /// Entries of the journal that may be needed at once.
+    /// Entries of the journal with data of hosts that may be needed at once; those for redo come on top, one for each line of
+    /// the cache.
     pub journal_entries_max: u32,
     /// Of the cache so many percent may be dirty at the most.
     pub dirty_max_percent: u64,
@@ -212,12 +213,7 @@ impl Limits {
             "a buffer of the journal must have 64 KiB to 1 MiB",
         )?;
         ensure(buffer.is_zero() || !self.cache.is_zero(), "a journal needs a cache")?;
-        let entries = self.journal_entries_max;
-        let least = 64.max(self.destage_units_max.saturating_mul(4));
-        ensure(
-            buffer.is_zero() || entries >= least,
-            "a journal needs at least 64 entries, and four for each dirty unit in work",
-        )?;
+        ensure(buffer.is_zero() || self.journal_entries_max >= 64, "a journal needs at least 64 entries")?;
         ensure(
             self.dirty_low_percent <= self.dirty_high_percent
                 && self.dirty_high_percent <= self.dirty_max_percent

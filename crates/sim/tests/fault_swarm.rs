@@ -168,6 +168,9 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("writes that were not flushed and stood on a drive whose flush failed", &[2_026_112_776_609]),
     // A row was half written when its array went offline for want of the journal, and something else of it was recovered.
     ("recovery from parity of an array that has failed", &[2_026_112_818_878]),
+    // The journal was lost, its session ended, and the array was called clean with it: the flush for that had begun while rows
+    // were still being written past the journal.
+    ("a clean mark beside writes that no flush had covered", &[2_026_113_021_337]),
 ];
 
 #[test]

@@ -12,7 +12,7 @@ use openraid_format::{FeatureMap, Superblock};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
-use openraid_sim::{Loss, Shape};
+use openraid_sim::{Loss, Shape, World};
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
 use support::journalled::{Journalled, JOURNAL};
 use support::{seeds, two_arrays, Case};
@@ -61,6 +61,50 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
             }
             machine.rig.rest();
             machine.rig.judge();
+        }
+    }
+}
+
+/// An array that cannot do without any member loses one with what it had not flushed, just when its session is to end: the
+/// journal goes on to hold that, and has it when the member is back.
+#[test]
+fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
+    for seed in seeds(8, 100) {
+        for shape in [Shape::new(Level::Raid0, 0, 3, CHUNK), Shape::new(Level::Linear, 0, 2, CHUNK)] {
+            let _case = Case::new(seed, shape);
+            let mut machine = machine(shape, seed);
+            let load = Workload {
+                len_max: 16 << 10,
+                align: 4096,
+                mix: [0, 1, 0, 0, 0],
+                ..Workload::mixed(machine.rig.session.capacity())
+            };
+            machine.rig.session.run(&mut machine.rig.world, &load, 30);
+            // On the members, and not flushed.
+            let is_dirty =
+                |world: &World| world.controller().cache_status().is_some_and(|cache| cache.dirty > Bytes(0));
+            while is_dirty(&machine.rig.world) {
+                machine.rig.world.step();
+            }
+            machine.rig.world.vanish(machine.rig.drives[usize::try_from(seed % 2).expect("few")]);
+            let policy = Policy { write_cache: WriteCache::Through, ..Policy::default() };
+            machine.rig.world.admin(AdminCommand::SetPolicy { array: machine.rig.array, policy }).expect("it may");
+            machine.rig.session.tolerate_errors = true;
+            machine.rig.run_for(Nanos::from_secs(20));
+            assert_eq!(machine.rig.status().session, Session::On, "{shape}");
+            if seed.is_multiple_of(2) {
+                machine.rig.world.admin(AdminCommand::Stop { array: machine.rig.array }).expect("it stops");
+            }
+            for drive in machine.rig.drives.clone() {
+                machine.rig.world.drive_mut(drive).faults.gone = false;
+            }
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.boot();
+            machine.attach();
+            machine.rig.array = machine.rig.world.assemble(true).unwrap_or_else(|error| panic!("{shape}: {error}"));
+            machine.rig.session.array = machine.rig.array;
+            machine.rig.session.tolerate_errors = false;
+            machine.rig.session.look_at_all(&mut machine.rig.world);
         }
     }
 }

@@ -4,6 +4,8 @@ mod support;
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, Session as Protection};
+use openraid_format::Uuid;
+use openraid_sim::drive::Late;
 use openraid_sim::oracle::session::Workload;
 use openraid_units::{Nanos, Sectors};
 use support::two_arrays::{pairs, Machine};
@@ -132,4 +134,81 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
         machine.write_rings(2);
         machine.cut_and_judge();
     }
+}
+
+/// What is kept, and what counts for whom, is said by the superblock only: no entry may lead past what it says, or a cut
+/// between the two forgets what has just left the ring.
+#[test]
+fn no_entry_says_a_later_tail_than_the_superblock() {
+    let mut looks = 0;
+    for seed in seeds(4, 40) {
+        let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
+        let _case = Case::new(seed, failing);
+        let mut machine = Machine::new(failing, living, seed, 1);
+        let load = machine.load_of(machine.rig.session.capacity(), 8 << 10);
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
+        machine.fail();
+        let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
+        let (mut written, mut left) = (machine.journal().counters.superblocks, 0);
+        for _ in 0..8000 {
+            while machine.other.session.outstanding() < 8 {
+                machine.other.session.ask_random(&mut machine.rig.world, &load);
+            }
+            machine.other.session.step(&mut machine.rig.world);
+            let now = machine.journal().counters.superblocks;
+            if now != written {
+                (written, left) = (now, 12);
+            }
+            if left > 0 {
+                (left, looks) = (left - 1, looks + 1);
+                let found = machine.rig.world.find_journal(&machine.devices).unwrap_or_else(|fault| panic!("{fault}"));
+                let (said, durable) = (found.tail.sequence, found.superblock.tail.sequence);
+                assert_eq!(said, durable, "an entry says that the log begins at {said}, the superblock at {durable}");
+            }
+        }
+        assert!(!machine.journal().kept.is_zero(), "{:?}", machine.journal());
+    }
+    assert!(looks > 100, "{looks} looks");
+}
+
+/// What is kept is given up while a slow device that joins gets a copy of it, and its place is emptied before that piece has
+/// arrived: the rest of the log is copied all the same.
+#[test]
+fn what_is_given_up_while_a_device_joins_takes_nothing_else_along() {
+    let mut while_copied = 0;
+    for seed in seeds(8, 400) {
+        let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
+        let _case = Case::new(seed, failing);
+        let mut machine = Machine::new(failing, living, seed, 2);
+        let load = machine.load_of(machine.rig.session.capacity(), 4 << 10);
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 10);
+        machine.fail();
+        machine.write_rings(3);
+        assert!(!machine.journal().kept.is_zero(), "{:?}", machine.journal());
+        let joins = machine.devices[1];
+        machine.rig.world.pull(joins);
+        machine.write_rings(1);
+        machine.rig.world.drive_mut(joins).put_back();
+        machine.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+        machine.rig.world.join_journal(joins).expect("it may");
+        machine.other.session.drain(&mut machine.rig.world);
+        machine.rig.world.drive_mut(joins).faults.late = Some(Late { one_in: 1, most: Nanos::from_millis(300) });
+        machine.rig.run_for(Nanos::from_millis(50 * (seed % 20)));
+        let waiting = machine.journal().arrays.iter().find(|own| own.waiting > 0).map(|own| own.set_uuid);
+        let set_uuid: Uuid = waiting.expect("it is kept for somebody");
+        let kept = machine.journal().kept;
+        let copied = machine.journal().joining.is_some_and(|join| join.copied < kept);
+        machine.rig.world.admin(AdminCommand::DiscardJournalled { set_uuid }).expect("it does not run");
+        while machine.journal().joining.is_some() {
+            machine.rig.world.step();
+        }
+        while_copied += u32::from(copied && machine.journal().kept.is_zero());
+        let logs = [0, 1].map(|device| {
+            let found = machine.rig.world.find_journal(&machine.devices[device..=device]);
+            let found = found.unwrap_or_else(|fault| panic!("device {device}: {fault}"));
+            (found.tail, found.head, found.entries)
+        });
+        assert_eq!(logs[0], logs[1], "both have the same");
+    }
+    assert!(while_copied > 0, "nothing was given up while it was copied");
 }

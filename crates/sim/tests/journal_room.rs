@@ -99,6 +99,31 @@ fn a_table_of_entries_that_fills_up_presses_destage() {
     machine.rig.judge();
 }
 
+/// Each small write keeps many stripes of members that spin busy, which are written in the order of their places, each with an
+/// entry of its own for its redo: that is not what the journal is full of.
+#[test]
+fn redo_of_many_stripes_finds_room_whatever_their_order() {
+    let limits = Limits { journal_entries_max: 128, ..limits_with_journal(Bytes::mib(4)) };
+    for seed in seeds(3, 60) {
+        let _case = Case::new(seed, "spread");
+        let options = RigOptions { latency: Latency::SPINDLE, rotational: true, ..RigOptions::new(seed) };
+        let shape = Shape::raid5(4, Sectors::kib(4));
+        let mut machine = Journalled::with_limits(shape, options, 1, limits.clone());
+        let capacity = machine.rig.session.capacity();
+        let load =
+            Workload { len_max: 4096, align: 4096, depth: 32, mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
+        for _ in 0..8 {
+            machine.rig.session.run_on(&mut machine.rig.world, &load, 100);
+            is_never_full(&mut machine);
+        }
+        machine.cut();
+        is_never_full(&mut machine);
+        machine.rig.session.look_at_all(&mut machine.rig.world);
+        machine.rig.rest();
+        machine.rig.judge();
+    }
+}
+
 /// Hosts write faster than slow members take it: the last places of the table are for what destage logs, so that nobody is
 /// stuck, and a cut then leaves nothing that cannot be started with.
 #[test]

@@ -320,8 +320,9 @@ impl Controller {
         let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
         // A set in doubt stays marked active.
         let ended = set.journal.session == Session::Off;
-        // Nor does the session of a set end whose members do not take what it holds: it is replayed at the next start.
-        let stuck = set.journal.session == Session::On && set.journal.stuck;
+        // Nor does the session of a set end whose members do not take what it holds, or of which one is gone with what it had
+        // not flushed: it is replayed at the next start.
+        let stuck = set.journal.session == Session::On && (set.journal.stuck || set.is_lost());
         let marked = (set.intent == Intent::Clean && ended) || set.is_in_doubt() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;

@@ -158,12 +158,10 @@ impl Controller {
         }
         journal.head = found.head.position;
         journal.durable = found.head.sequence - 1;
-        journal.round.tail = found.tail.sequence;
         if journal.log.next() != found.head.sequence {
             // The log was given up: nothing of it counts, and numbers go on behind it.
             journal.log.clear(found.head.sequence);
             journal.superblock.as_mut().expect("just put").tail = found.head;
-            journal.round.tail = found.head.sequence;
         }
         for kept in &found.kept {
             let entry = found_entry(journal.superblock.as_ref().expect("just put"), kept.sequence, &kept.entry);
@@ -180,9 +178,11 @@ impl Controller {
     }
 
     /// A journal that comes back is told which arrays have nothing in it any more: those that run and do not say on
-    /// their members that it has.
+    /// their members that it has. One whose start was ended by the loss of the journal does.
     fn settle_running_sets(&mut self) {
-        let free = |set: &&crate::array::set::Set| set.life != Life::Failed && set.journal.session == Session::Off;
+        let free = |set: &&crate::array::set::Set| {
+            set.life != Life::Failed && set.journal.session == Session::Off && !set.journal.marked
+        };
         let uuids =
             self.sets.iter().flatten().filter(free).filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
         let superblock = self.journal.superblock.as_mut().expect("just put");

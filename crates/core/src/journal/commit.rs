@@ -302,9 +302,10 @@ impl Controller {
         self.journal.header = bytes;
     }
 
-    /// The first entry that is needed, as an entry says it that stands here.
+    /// The first entry that is needed, as an entry says it that stands here. Never more than the superblock says durably: what
+    /// is kept outside of the ring, and what counts for whom, is said there only, and goes with the tail.
     fn tail_place(&self, sequence: u64, position: RingSector) -> LogPlace {
-        let tail = self.journal.round.tail.max(self.journal.log.first);
+        let tail = self.journal.log.first;
         if tail >= sequence {
             return LogPlace { sequence, position };
         }

@@ -70,9 +70,10 @@ pub(crate) struct Join {
     done: Sectors,
     /// Entries from this one on are written to both.
     end: u64,
-    /// What is being copied now.
+    /// What is being copied now, and whether that is kept before the ring.
     at: DriveLba,
     len: Sectors,
+    is_kept: bool,
     /// Sectors that were copied, and all that were to be when it began.
     copied: Sectors,
     total: Sectors,
@@ -292,7 +293,8 @@ impl Controller {
         let (start, _) = journal.superblock.as_ref().expect("it is live").keep_area();
         let ring = journal.ring();
         let join = &mut journal.join;
-        if join.kept < journal.keep.used {
+        join.is_kept = join.kept < journal.keep.used;
+        if join.is_kept {
             (join.at, join.len) = (start + join.kept, (journal.keep.used - join.kept).min(window));
         } else if join.sequence < join.end {
             let first = journal.log.get(join.sequence);
@@ -377,7 +379,8 @@ impl Controller {
             JoinState::Marking(SuperblockCopy::First) => join.state = JoinState::Marking(SuperblockCopy::Last),
             // Its length says that both are there.
             JoinState::Marking(SuperblockCopy::Last) => join.len = openraid_format::JOURNAL_ALIGN,
-            JoinState::Copying if join.kept < journal.keep.used => {
+            // Nobody may need it any more meanwhile.
+            JoinState::Copying if join.is_kept => {
                 (join.kept, join.copied) = (join.kept + join.len, join.copied + join.len);
             }
             JoinState::Copying => {

@@ -6,8 +6,6 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::tail::ROUND_SHARE;
-
 /// Entries that are kept outside of the ring at the most.
 pub(crate) const KEPT_MAX: usize = 4096;
 
@@ -55,11 +53,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// For so many entries. Until the tail moves what was pressed (one in [`ROUND_SHARE`] entries) is logged once more on its
-    /// way to the members, and what was in work before that; each maybe in an entry of its own.
-    pub(crate) fn new(capacity: u32, in_work: u32) -> Self {
-        let kept_for_redo = u64::from(capacity) / ROUND_SHARE + 2 * u64::from(in_work);
-        let capacity = capacity as usize;
+    /// For so many entries of hosts. Whatever order it goes in, all that may be dirty finds room besides, for it is logged
+    /// once more on its way to the members: so many lines, each maybe in an entry of its own, with a filler now and then.
+    pub(crate) fn new(of_hosts: u32, lines: u32, in_work: u32) -> Self {
+        let kept_for_redo = u64::from(lines) + 2 * u64::from(in_work);
+        let capacity = of_hosts as usize + lines as usize + 2 * in_work as usize;
         let kept = Vec::with_capacity(if capacity == 0 { 0 } else { KEPT_MAX });
         Self {
             entries: VecDeque::with_capacity(capacity),
@@ -100,9 +98,9 @@ impl Log {
         self.entries.len() as u64 + 2 + kept <= self.capacity as u64
     }
 
-    /// Are more than so many parts of the table taken?
+    /// Is more than this share of what hosts may have of the table taken, by whomever?
     pub(crate) fn is_taken_to(&self, (part, whole): (u64, u64)) -> bool {
-        self.entries.len() as u64 * whole > self.capacity as u64 * part
+        self.entries.len() as u64 * whole > (self.capacity as u64 - self.kept_for_redo) * part
     }
 
     /// How many there are.

@@ -49,7 +49,7 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
-use crate::limits::{Limits, JOURNAL_BUFFERS};
+use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
 use commit::Group;
 use join::Join;
 use keep::Keep;
@@ -207,6 +207,9 @@ impl Journal {
         let buffer = limits.journal.get() / (JOURNAL_BUFFERS as u64 + 1);
         let on = !limits.journal.is_zero();
         let (pieces, ops) = if on { (limits.pieces_max, limits.ops_max) } else { (0, 0) };
+        let lines = u32::try_from(limits.cache.get() / FRAME_BYTES).expect("checked with the limits");
+        let entries = [limits.journal_entries_max, lines, limits.destage_units_max];
+        let [of_hosts, lines, in_work] = if on { entries } else { [0; 3] };
         Self {
             state: JournalState::None,
             devices: Vec::new(),
@@ -219,7 +222,7 @@ impl Journal {
             reserved: 0,
             asked: 0,
             presses: 0,
-            log: Log::new(if on { limits.journal_entries_max } else { 0 }, limits.destage_units_max),
+            log: Log::new(of_hosts, lines, in_work),
             open: Group::new(pieces, ops),
             flying: Group::new(pieces, ops),
             header: alloc::vec![0; if on { JOURNAL_BLOCK_BYTES } else { 0 }],

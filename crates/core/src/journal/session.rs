@@ -64,6 +64,8 @@ pub(crate) struct SetJournal {
     pub logged: u32,
     /// Flushes under way for a change of the session.
     pub flushes: u32,
+    /// Nobody was writing when those began that end it: they have everything.
+    pub settled: bool,
     /// Destage is in a hurry because the session is to end, or to begin.
     pub hurried: bool,
     /// It was told of that the journal's table has no place for it.
@@ -89,6 +91,7 @@ impl SetJournal {
         behind: None,
         logged: 0,
         flushes: 0,
+        settled: false,
         hurried: false,
         told_full: false,
         stuck: false,
@@ -213,7 +216,9 @@ impl Controller {
                 self.set_mut(id).last_write = now;
                 self.set_session(id, Session::On)
             }
-            Session::On if !self.wants_journal(id) && !set.is_in_doubt() => self.leave_session(id, actions),
+            Session::On if !self.wants_journal(id) && !set.is_in_doubt() && !set.is_lost() => {
+                self.leave_session(id, actions)
+            }
             Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id),
             Session::Unmarking(generation) if durable >= generation => self.end_session(id),
             _ => false,
@@ -302,16 +307,14 @@ impl Controller {
     }
 
     fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
-        if set.is_in_doubt() {
-            // Nothing says what its members have: the journal goes on to hold what is written.
-            return false;
-        }
-        if self.journal_holds(set) {
+        if self.journal_holds(self.set(id)) {
             return self.hurry_destage(id);
         }
+        // Those that go on without a journal that was lost may be writing still.
+        let settled = self.set(id).writers == 0;
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
-        self.set_mut(id).journal.flushes = issued;
+        let own = &mut self.set_mut(id).journal;
+        (own.flushes, own.settled) = (issued, settled);
         self.set_session(id, Session::Leaving)
     }
 
@@ -332,13 +335,15 @@ impl Controller {
     }
 
     fn unmark_session(&mut self, id: SetId) -> bool {
-        if self.set(id).is_in_doubt() {
+        let set = self.set(id);
+        // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
+        if set.is_in_doubt() || set.is_lost() {
             return self.set_session(id, Session::On);
         }
         let set = self.set_mut(id);
         set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
-        if set.intent == Intent::Active && set.writers == 0 {
+        if set.intent == Intent::Active && set.journal.settled && set.writers == 0 {
             // Writes past the session wait until it has ended, and everything before was flushed: it is clean as well. Else
             // a crash would ask for a resync, or for force where a member is missing, of what the journal had in full.
             set.intent = Intent::Unmarking(generation);

@@ -16,14 +16,16 @@ use crate::slab::NONE;
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
 /// A round that nobody waits for takes away at least this share of the log; as much is pressed to the members for it.
-pub(super) const ROUND_SHARE: u64 = 4;
+const ROUND_SHARE: u64 = 4;
 
 /// While more than so much of the ring, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
 /// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
 
-/// The same of the table of entries, of which hosts leave more than a quarter.
+/// The same of the table of entries, of what hosts may have of it. In whatever order lines are written, each takes an entry
+/// on its way: so when it is nearly full the oldest go first.
 const TABLE_PRESSED_SHARE: (u64, u64) = (1, 2);
+const TABLE_NEARLY_FULL_SHARE: (u64, u64) = (3, 4);
 
 /// How far a round is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -41,8 +43,6 @@ pub(crate) enum RoundState {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Round {
     pub state: RoundState,
-    /// Everything below this entry is not needed, and the members were flushed since.
-    pub tail: u64,
     /// What the tail will be after this round.
     pub target: u64,
     pub pending: u32,
@@ -157,7 +157,8 @@ impl Controller {
             return 0;
         }
         // What is being written already may be enough.
-        if journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id)) {
+        let stuck = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
+        if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || stuck() {
             return u64::MAX;
         }
         let (part, whole) = PRESSED_SHARE;
@@ -222,7 +223,6 @@ impl Controller {
             (round.state, round.retry_at) = (RoundState::Idle, now + RETRY_DELAY);
             return true;
         }
-        round.tail = round.target;
         let target = round.target;
         let journal = &mut self.journal;
         let position =
