@@ -8,13 +8,13 @@ use openraid_core::journal::find::{
 };
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
-use openraid_units::{DriveId, DriveLba, Sectors};
+use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
 use super::hanging::Held;
 use super::patience::{ask, Asked, Pulse, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
-use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
+use crate::member::{open, MemberSpec, OpenError, OpenOptions, OpenedMember, Place};
 
 /// The devices of a journal, and what was found on them. Drives are numbered by their place in the list.
 #[derive(Debug)]
@@ -142,16 +142,24 @@ impl LookFor {
     }
 }
 
-pub(super) struct Reader<'a> {
-    pub devices: &'a mut [OpenedMember],
-    pub kernels: Kernels,
+/// Reads the devices of a journal in whatever way their owner can get at them.
+struct Reader<F> {
+    read: F,
+    kernels: Kernels,
     /// Who waits sees that devices answer.
-    pub pulse: Pulse,
+    pulse: Pulse,
 }
 
-impl ReadDevice for Reader<'_> {
+impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> Reader<F> {
+    /// `read` fills the bytes from a device, and says whether it could.
+    fn new(pulse: Pulse, read: F) -> Self {
+        Self { read, kernels: Kernels::detect(), pulse }
+    }
+}
+
+impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> ReadDevice for Reader<F> {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        let read = self.devices[device].read_at(at, bytes).is_ok();
+        let read = (self.read)(device, at, bytes);
         self.pulse.beat();
         read
     }
@@ -190,13 +198,14 @@ pub(super) fn look_beside(
     answer.unwrap_or_else(|unanswered| {
         // The one that is read hangs; the others are free.
         drop(lent.take_back());
-        Err(unanswered_by(names(lent.specs.iter()), unanswered))
+        Err(unanswered_by(names(lent.specs.iter()), unanswered, JOURNAL_SILENCE_MAX))
     })
 }
 
-fn unanswered_by(device: String, unanswered: Unanswered) -> JournalStartError {
+/// The error of who has waited so long for a device.
+pub(super) fn unanswered_by(device: String, unanswered: Unanswered, silence_max: Nanos) -> JournalStartError {
     match unanswered {
-        Unanswered::Silent => JournalStartError::Silent(device, JOURNAL_SILENCE_MAX),
+        Unanswered::Silent => JournalStartError::Silent(device, silence_max),
         Unanswered::NoThread(error) => {
             JournalStartError::Io { device, why: format!("cannot be read just now: {error}") }
         }
@@ -222,27 +231,14 @@ impl Lent {
         Self { devices: devices.into_iter().map(|device| Mutex::new(Some(device))).collect(), specs, numbered }
     }
 
+    /// Reads from a device as long as it is lent.
+    fn read(&self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
+        let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
+        device.as_mut().is_some_and(|device| device.read_at(at, bytes).is_ok())
+    }
+
     fn take_back(&self) -> Vec<OpenedMember> {
         self.devices.iter().filter_map(|device| device.try_lock().ok()?.take()).collect()
-    }
-}
-
-/// Reads from devices that are lent, as long as they are.
-struct LentReader<'a> {
-    lent: &'a Lent,
-    kernels: Kernels,
-    pulse: Pulse,
-}
-
-impl ReadDevice for LentReader<'_> {
-    fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        let mut device = self.lent.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
-        let read = device.as_mut().is_some_and(|device| device.read_at(at, bytes).is_ok());
-        self.pulse.beat();
-        read
-    }
-    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
-        !self.kernels.crc32c(!register, bytes)
     }
 }
 
@@ -253,7 +249,7 @@ fn read(
     mut notes: Vec<String>,
     pulse: Pulse,
 ) -> Result<FoundDevices, JournalStartError> {
-    let mut reader = LentReader { lent, kernels: Kernels::detect(), pulse };
+    let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| lent.read(device, at, bytes));
     let mut found = if wanted.damaged {
         inspect_journal(&lent.numbered, &mut reader)
     } else {
@@ -288,9 +284,6 @@ fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
     JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
 }
 
-/// A device, open, and its superblock.
-type Opening = Result<(OpenedMember, JournalSuperblock), JournalStartError>;
-
 /// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
 /// it may have missed something, that it is whole is said too.
 fn open_each(
@@ -301,12 +294,18 @@ fn open_each(
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
-    let asked: Vec<_> = specs.iter().map(|spec| (spec, open_one(spec, options, wanted.controller))).collect();
-    for (spec, asked) in asked {
-        let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, std::iter::once(spec)));
-        match answer.unwrap_or_else(|unanswered| Err(unanswered_by(spec.text.clone(), unanswered))) {
+    // All are asked at once: one that is silent costs the time of one.
+    let looks: Vec<Look<'_>> = specs.iter().map(|spec| Look::begin(spec, options, held)).collect();
+    for look in looks {
+        let spec = look.spec;
+        let found = look.wait(JOURNAL_SILENCE_MAX).and_then(|(device, superblock)| {
+            let superblock = superblock
+                .and_then(|own| wanted.controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+            Ok((device, superblock.map_err(|error| device_error(spec, error))?))
+        });
+        match found {
             Ok(own) => whole.push(own),
-            Err(error) => failed = failed.or(Some((spec, held.told(error, spec)))),
+            Err(error) => failed = failed.or(Some((spec, error))),
         }
     }
     let Some((spec, error)) = failed else { return Ok(whole.into_iter().unzip()) };
@@ -322,20 +321,37 @@ fn open_each(
     }
 }
 
-/// All are asked at once: one that is silent costs the time of one.
-fn open_one(spec: &MemberSpec, options: OpenOptions, controller: Option<Uuid>) -> Result<Asked<Opening>, Unanswered> {
-    let spec = spec.clone();
-    ask("journal-look", move |pulse| {
-        let mut device = [open(&spec, options)?];
-        let own = numbered(0, &device[0]);
-        let mut reader = Reader { devices: &mut device, kernels: Kernels::detect(), pulse };
-        let superblock = superblock_of(0, &own, &mut reader);
-        let superblock =
-            superblock.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
-        let superblock = superblock.map_err(|error| device_error(&spec, error))?;
-        let [device] = device;
-        Ok((device, superblock))
-    })
+/// A device, open, and what stands in the place of its superblock.
+pub(super) type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
+
+/// A device that a thread opens, to read its superblock.
+pub(super) struct Look<'a> {
+    spec: &'a MemberSpec,
+    held: &'a Held,
+    asked: Result<Asked<Result<Looked, OpenError>>, Unanswered>,
+}
+
+impl<'a> Look<'a> {
+    pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a Held) -> Self {
+        let own = spec.clone();
+        let asked = ask("journal-look", move |pulse| {
+            let mut opened = open(&own, options)?;
+            let device = numbered(0, &opened);
+            let mut reader = Reader::new(pulse, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
+            let superblock = superblock_of(0, &device, &mut reader);
+            Ok((opened, superblock))
+        });
+        Self { spec, held, asked }
+    }
+
+    /// What was found, unless the device is silent for so long.
+    pub fn wait(self, silence_max: Nanos) -> Result<Looked, JournalStartError> {
+        let Self { spec, held, asked } = self;
+        match asked.and_then(|asked| held.wait(asked, silence_max, std::iter::once(spec))) {
+            Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
+            Err(unanswered) => Err(unanswered_by(spec.text.clone(), unanswered, silence_max)),
+        }
+    }
 }
 
 fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
@@ -352,7 +368,6 @@ mod tests {
 
     use super::super::make::{make, write_superblock};
     use super::*;
-    use crate::member::OpenError;
 
     const ARRAY: Uuid = Uuid([7; 16]);
 
@@ -462,12 +477,10 @@ mod tests {
         let back = lent.take_back();
         assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
         drop(back);
-        let own = lent.clone();
-        let mut reader = LentReader { lent: &own, kernels: Kernels::detect(), pulse: Pulse::default() };
-        assert!(!reader.read(1, DriveLba(0), &mut [0; 512]), "it was taken back");
+        assert!(!lent.read(1, DriveLba(0), &mut [0; 512]), "it was taken back");
         assert!(open(&pair.specs[0], options()).is_err());
         open(&pair.specs[1], options()).expect("it is free");
         drop(reads);
-        assert!(reader.read(0, DriveLba(0), &mut [0; 512]), "it answers");
+        assert!(lent.read(0, DriveLba(0), &mut [0; 512]), "it answers");
     }
 }
