@@ -328,30 +328,35 @@ pub(super) type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>)
 pub(super) struct Look<'a> {
     spec: &'a MemberSpec,
     held: &'a Held,
-    asked: Result<Asked<Result<Looked, OpenError>>, Unanswered>,
+    asked: Result<Asking, JournalStartError>,
 }
+
+type Asking = Result<Asked<Result<Looked, OpenError>>, Unanswered>;
 
 impl<'a> Look<'a> {
     pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a Held) -> Self {
-        let own = spec.clone();
-        let asked = ask("journal-look", move |pulse| {
-            let mut opened = open(&own, options)?;
-            let device = numbered(0, &opened);
-            let mut reader = Reader::new(pulse, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
-            let superblock = superblock_of(0, &device, &mut reader);
-            Ok((opened, superblock))
-        });
-        Self { spec, held, asked }
+        Self { spec, held, asked: held.check(spec).map(|()| send(spec.clone(), options)) }
     }
 
     /// What was found, unless the device is silent for so long.
     pub fn wait(self, silence_max: Nanos) -> Result<Looked, JournalStartError> {
         let Self { spec, held, asked } = self;
-        match asked.and_then(|asked| held.wait(asked, silence_max, std::iter::once(spec))) {
+        match asked?.and_then(|asked| held.wait_for_opening(asked, silence_max, spec)) {
             Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
             Err(unanswered) => Err(unanswered_by(spec.text.clone(), unanswered, silence_max)),
         }
     }
+}
+
+fn send(spec: MemberSpec, options: OpenOptions) -> Asking {
+    ask("journal-look", move |pulse| {
+        let mut opened = open(&spec, options)?;
+        pulse.beat();
+        let device = numbered(0, &opened);
+        let mut reader = Reader::new(pulse, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
+        let superblock = superblock_of(0, &device, &mut reader);
+        Ok((opened, superblock))
+    })
 }
 
 fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {

@@ -33,6 +33,11 @@ impl Watch {
     pub fn goes_on(&self) -> bool {
         self.0.strong_count() > 0
     }
+
+    /// Does it go on, and has no device ever answered?
+    pub fn is_silent(&self) -> bool {
+        self.0.upgrade().is_some_and(|beats| beats.load(Ordering::Relaxed) == 0)
+    }
 }
 
 /// Why there is no answer.
