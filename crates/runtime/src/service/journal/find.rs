@@ -209,6 +209,7 @@ pub(super) fn unanswered_by(device: String, unanswered: Unanswered, silence_max:
         Unanswered::NoThread(error) => {
             JournalStartError::Io { device, why: format!("cannot be read just now: {error}") }
         }
+        Unanswered::Panicked => JournalStartError::Panicked(device),
     }
 }
 
@@ -464,6 +465,14 @@ mod tests {
         let found = pair.look(&Held::of(vec![pair.path(0)])).expect("the other one has everything");
         assert_eq!(found.devices[0].spec, pair.specs[1]);
         assert!(found.notes[0].contains("still waits for") && found.notes[0].contains("alone"), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn a_device_whose_reader_panicked_is_not_dead() {
+        let error = |unanswered| unanswered_by("j0".into(), unanswered, JOURNAL_SILENCE_MAX);
+        assert!(error(Unanswered::Silent).is_dead());
+        let panicked = error(Unanswered::Panicked);
+        assert!(!panicked.is_dead() && panicked.to_string().contains("j0: openraid itself has failed"), "{panicked}");
     }
 
     #[test]
