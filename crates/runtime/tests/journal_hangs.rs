@@ -5,6 +5,8 @@ mod common;
 mod support;
 
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Frozen, Small, TempDir};
@@ -39,19 +41,25 @@ struct Rig {
     keeper: JournalKeeper,
     wanted: JournalRequest,
     array: ArrayId,
+    /// What was told when the journal was taken into use.
+    notes: Vec<String>,
 }
 
 impl Rig {
+    /// With a new journal.
     fn new(name: &str, files: &[PathBuf]) -> Self {
-        let names: Vec<String> = files.iter().map(|path| path.to_str().expect("UTF-8").into()).collect();
-        let opened: Vec<_> = open_members(&names).into_iter().map(|(opened, _)| opened).collect();
-        make(&opened, Uuid([2; 16]), CONTROLLER).expect("a journal");
-        drop(opened);
+        made(files);
+        Self::with(name, files)
+    }
+
+    /// With the journal that these files hold.
+    fn with(name: &str, files: &[PathBuf]) -> Self {
+        let names = names(files);
         let server = Server::with(name, impatient);
         let devices: Vec<MemberSpec> = names.iter().map(|name| name.parse().expect("a name")).collect();
         let open = OpenOptions::new(Use::Exclusive);
         let wanted = JournalRequest { devices, controller: CONTROLLER, alone: false, last_uses: Vec::new(), open };
-        server.handle.attach_journal(&wanted).expect("a journal");
+        let notes = server.handle.attach_journal(&wanted).expect("a journal").notes;
         server.handle.wait_for_journal().expect("it works");
         let keeper = JournalKeeper::start(server.handle.clone(), wanted.clone()).expect("a thread");
         let journal = server.handle.status().expect("it runs").journal.expect("just attached");
@@ -61,7 +69,7 @@ impl Rig {
         let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
         server.handle.admin(AdminCommand::SetPolicy { array, policy }).expect("it may");
-        Self { server, keeper, wanted, array }
+        Self { server, keeper, wanted, array, notes }
     }
 
     fn wait_for(&self, what: &str, is_so: impl Fn(&ServiceStatus) -> bool) {
@@ -72,7 +80,7 @@ impl Rig {
                 return;
             }
             assert!(Instant::now() < end, "not {what}: {:#?}, {:?}", status.journal, self.keeper.trouble());
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -85,12 +93,20 @@ impl Rig {
             }
             told.extend(news);
             assert!(Instant::now() < end, "not told that it is {what}: {told:#?}");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
     fn wait_for_protection(&self) {
         self.wait_for("protected", |status| status.arrays.iter().all(|view| view.protection.is_ok()));
+    }
+
+    /// Until both devices carry the journal; meanwhile this is done again and again.
+    fn wait_for_both(&self, meanwhile: impl Fn()) {
+        self.wait_for("mirrored", |status| {
+            meanwhile();
+            status.journal.as_ref().is_some_and(|own| own.devices.iter().filter(|(_, works)| *works).count() == 2)
+        });
     }
 
     /// Write a MiB of its own in small pieces, and see what was written before.
@@ -114,6 +130,16 @@ impl Rig {
             journal.devices.iter().map(|(_, works)| *works).eq(wanted.iter().copied())
         });
     }
+}
+
+fn names(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|path| path.to_str().expect("UTF-8").into()).collect()
+}
+
+/// A new journal on these files.
+fn made(files: &[PathBuf]) {
+    let opened: Vec<_> = open_members(&names(files)).into_iter().map(|(opened, _)| opened).collect();
+    make(&opened, Uuid([2; 16]), CONTROLLER).expect("a journal");
 }
 
 /// A file for the journal that has all its room.
@@ -166,9 +192,38 @@ fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other
     // The keeper does so, too, when it looks next.
     let device = rig.wanted.devices[0].clone();
     let join = JoinRequest { device, controller: CONTROLLER, fresh: false, open: rig.wanted.open };
-    rig.wait_for("mirrored", |status| {
+    rig.wait_for_both(|| {
         let _ = rig.server.handle.join_journal(&join);
-        status.journal.as_ref().is_some_and(|journal| journal.devices.iter().filter(|(_, works)| *works).count() == 2)
     });
     rig.write(7);
+}
+
+#[test]
+fn a_device_that_is_behind_and_takes_nothing_keeps_no_start_waiting() {
+    let dir = TempDir::quick();
+    let Some(frozen) = Frozen::make(&dir) else { return };
+    let (behind, [whole, other]) = (journal_on(&frozen), ["whole", "other"].map(|name| dir.path(name)));
+    for path in [&whole, &other] {
+        std::fs::File::create(path).and_then(|file| file.set_len(JOURNAL_BYTES)).expect("a file");
+    }
+    made(&[whole.clone(), other.clone()]);
+    std::fs::copy(&other, &behind).expect("room");
+    let rig = Rig::with("behind-made", &[whole.clone(), other]);
+    rig.wait_for_protection();
+    rig.write(0);
+    drop(rig);
+    // It can be read.
+    frozen.freeze();
+    let (sender, is_started) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = sender.send(Rig::with("behind", &[whole, behind]));
+    });
+    let rig = is_started.recv_timeout(PATIENCE).expect("it starts without that device");
+    let left_out = |note: &String| note.contains("no answer for") && note.contains("whole is used alone");
+    assert!(rig.notes.iter().any(left_out), "{:?}", rig.notes);
+    rig.wait_for_protection();
+    rig.write(0);
+    frozen.thaw();
+    rig.wait_for_both(|| ());
+    rig.write(1);
 }

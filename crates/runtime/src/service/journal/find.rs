@@ -1,16 +1,13 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{
-    find_journal, inspect_journal, superblock_of, FindError, JournalDevice, ReadDevice,
-};
+use openraid_core::journal::find::{find_journal, inspect_journal, superblock_of, FindError, ReadDevice};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
-use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
+use openraid_units::{DriveLba, Nanos, Sectors};
 
 use super::hanging::Held;
+use super::lent::{numbered, Lent};
 use super::patience::{ask, Asked, Pulse, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
@@ -217,32 +214,6 @@ fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
     specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-/// Devices that are lent to a thread. Who gives it up takes those back that it does not read from just then.
-#[derive(Clone, Debug)]
-struct Lent {
-    devices: Arc<[Mutex<Option<OpenedMember>>]>,
-    specs: Vec<MemberSpec>,
-    numbered: Vec<JournalDevice>,
-}
-
-impl Lent {
-    fn new(devices: Vec<OpenedMember>) -> Self {
-        let specs = devices.iter().map(|device| device.spec.clone()).collect();
-        let numbered = (0..).zip(&devices).map(|(number, device)| numbered(number, device)).collect();
-        Self { devices: devices.into_iter().map(|device| Mutex::new(Some(device))).collect(), specs, numbered }
-    }
-
-    /// Reads from a device as long as it is lent.
-    fn read(&self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
-        device.as_mut().is_some_and(|device| device.read_at(at, bytes).is_ok())
-    }
-
-    fn take_back(&self) -> Vec<OpenedMember> {
-        self.devices.iter().filter_map(|device| device.try_lock().ok()?.take()).collect()
-    }
-}
-
 fn read(
     lent: &Lent,
     superblocks: Vec<JournalSuperblock>,
@@ -250,7 +221,9 @@ fn read(
     mut notes: Vec<String>,
     pulse: Pulse,
 ) -> Result<FoundDevices, JournalStartError> {
-    let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| lent.read(device, at, bytes));
+    let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| {
+        lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
+    });
     let mut found = if wanted.damaged {
         inspect_journal(&lent.numbered, &mut reader)
     } else {
@@ -279,10 +252,6 @@ fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool 
     let finished = || superblocks.iter().filter(|own| !own.unfinished);
     let epoch = finished().map(|own| own.epoch).max();
     epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
-}
-
-fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
-    JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
 }
 
 /// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
@@ -366,13 +335,11 @@ fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use openraid_format::JournalArray;
     use openraid_sys::{Direct, Member, MemberError, Use};
     use openraid_units::BlockSize;
 
-    use super::super::make::{make, write_superblock};
+    use super::super::pair::Pair;
     use super::*;
 
     const ARRAY: Uuid = Uuid([7; 16]);
@@ -403,56 +370,6 @@ mod tests {
         assert!(may_know_of_others(&[unfinished], &[]), "nobody knows");
     }
 
-    const JOURNAL: Uuid = Uuid([2; 16]);
-    const EPOCH: u64 = 5;
-
-    /// Two devices of a journal, of which the second has carried it alone.
-    struct Pair {
-        folder: PathBuf,
-        specs: Vec<MemberSpec>,
-    }
-
-    impl Pair {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("openraid-find-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).expect("a folder");
-            let name = |own| folder.join(own).to_str().expect("UTF-8").to_owned();
-            let specs: Vec<MemberSpec> = ["j0", "j1"].map(|own| name(own).parse().expect("a name")).into();
-            for spec in &specs {
-                std::fs::File::create(&spec.text).and_then(|file| file.set_len(16 << 20)).expect("a file");
-            }
-            let pair = Self { folder, specs };
-            let opened = pair.open();
-            let superblocks = make(&opened, JOURNAL, Uuid([1; 16])).expect("a journal");
-            let alone = JournalSuperblock { mirrors: 1, mirror: 0, epoch: EPOCH, ..superblocks[1].clone() };
-            write_superblock(&opened[1], &alone).expect("written");
-            pair
-        }
-
-        fn open(&self) -> Vec<OpenedMember> {
-            self.specs.iter().map(|spec| open(spec, options()).expect("it opens")).collect()
-        }
-
-        fn look(&self, held: &Held) -> Result<FoundDevices, JournalStartError> {
-            let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2 }];
-            look_beside(&self.specs, options(), &LookFor { last_uses, ..LookFor::default() }, held)
-        }
-
-        fn path(&self, device: usize) -> PathBuf {
-            PathBuf::from(&self.specs[device].text)
-        }
-    }
-
-    impl Drop for Pair {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
-    }
-
-    fn options() -> OpenOptions {
-        OpenOptions::new(Use::Exclusive)
-    }
-
     #[test]
     fn a_device_that_hangs_here_is_not_needed_and_one_that_is_in_use_here_is_refused() {
         let pair = Pair::new("hangs");
@@ -481,20 +398,5 @@ mod tests {
         pair.specs[0] = pair.specs[1].clone();
         let refused = pair.look(&Held::default()).expect_err("it is one");
         assert!(matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. }))));
-    }
-
-    #[test]
-    fn who_gives_up_a_thread_takes_back_what_it_does_not_read_from() {
-        let pair = Pair::new("lent");
-        let lent = Lent::new(pair.open());
-        let reads = lent.devices[0].lock().expect("nobody else reads");
-        let back = lent.take_back();
-        assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
-        drop(back);
-        assert!(!lent.read(1, DriveLba(0), &mut [0; 512]), "it was taken back");
-        assert!(open(&pair.specs[0], options()).is_err());
-        open(&pair.specs[1], options()).expect("it is free");
-        drop(reads);
-        assert!(lent.read(0, DriveLba(0), &mut [0; 512]), "it answers");
     }
 }
