@@ -2,24 +2,8 @@
 
 mod support;
 
-use std::process::Command;
-
-use support::journalled::{has_tools, made};
+use support::journalled::{has_tools, io_of, made, wait_for_journal};
 use support::{read_at, write_at, Lab};
-
-/// Let qemu-io do this with one of the arrays.
-#[track_caller]
-fn io(lab: &Lab, array: &str, words: &[&str]) {
-    let mut command = Command::new("qemu-io");
-    command.args(["-f", "raw", "-t", "writeback"]);
-    words.iter().for_each(|word| {
-        command.args(["-c", word]);
-    });
-    let uri = format!("nbd+unix:///{array}?socket={}", lab.path("nbd.sock").display());
-    let ran = command.arg(uri).output().expect("qemu-io runs");
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && !said.contains("failed"), "{said}");
-}
 
 /// Flip a bit in the host data of this pattern in the journal.
 fn flip(lab: &Lab, pattern: u8) {
@@ -48,15 +32,10 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     }
     let lab = two_arrays("journal-damaged");
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
-    io(&lab, "other", &["write -P 9 0 1M", "write -P 8 5M 4k"]);
+    io_of(&lab, "other", &["write -P 9 0 1M", "write -P 8 5M 4k"]);
     // An array that has been quiet has nothing in the journal.
-    for _ in 0..400 {
-        if support::journalled::journal(&lab)["arrays"].as_array().is_some_and(Vec::is_empty) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    io(&lab, "data", &SMALL);
+    wait_for_journal(&lab, |shown| shown["arrays"].as_array().is_some_and(Vec::is_empty));
+    io_of(&lab, "data", &SMALL);
     server.kill();
     flip(&lab, 35);
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
@@ -81,14 +60,14 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     assert!(done["damage"].is_string() && done["entries"].as_u64() > Some(0), "{done:#}");
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
     assert!(lab.show("data")["forced"].is_string());
-    io(&lab, "other", &["read -P 9 0 1M", "read -P 8 5M 4k", "write -P 7 6M 4k"]);
+    io_of(&lab, "other", &["read -P 9 0 1M", "read -P 8 5M 4k", "write -P 7 6M 4k"]);
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
-    io(&lab, "data", &["write -P 6 7M 4k", "read -P 6 7M 4k"]);
+    io_of(&lab, "data", &["write -P 6 7M 4k", "read -P 6 7M 4k"]);
     // What is promised from then on is kept.
     server.kill();
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
-    io(&lab, "other", &["read -P 9 0 1M", "read -P 7 6M 4k"]);
-    io(&lab, "data", &["read -P 6 7M 4k"]);
+    io_of(&lab, "other", &["read -P 9 0 1M", "read -P 7 6M 4k"]);
+    io_of(&lab, "data", &["read -P 6 7M 4k"]);
     server.stop();
 }
 
@@ -99,9 +78,9 @@ fn a_damaged_log_of_two_arrays_is_used_again_when_both_are_given_up() {
     }
     let lab = two_arrays("journal-damaged-two");
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
-    io(&lab, "other", &["write -P 9 0 4k"]);
-    io(&lab, "data", &SMALL);
-    io(&lab, "other", &["write -P 8 1M 4k"]);
+    io_of(&lab, "other", &["write -P 9 0 4k"]);
+    io_of(&lab, "data", &SMALL);
+    io_of(&lab, "other", &["write -P 8 1M 4k"]);
     server.kill();
     flip(&lab, 34);
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
@@ -115,7 +94,7 @@ fn a_damaged_log_of_two_arrays_is_used_again_when_both_are_given_up() {
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
     for array in ["data", "other"] {
         lab.wait_for(array, |state| state["task"].is_null() && state["journal"]["protected"] == true);
-        io(&lab, array, &["write -P 5 2M 4k", "read -P 5 2M 4k"]);
+        io_of(&lab, array, &["write -P 5 2M 4k", "read -P 5 2M 4k"]);
     }
     server.stop();
 }

@@ -86,9 +86,9 @@ pub const PACED_MEMORY_MAX: u64 = 1 << 30;
 /// A device of a journal that answers nothing for this long while it is opened and read is silent. How long all of it takes
 /// is a matter of the journal's size.
 pub const JOURNAL_SILENCE_MAX: Nanos = Nanos::from_secs(30);
-/// A journal that is lost is looked for again this often.
+/// A journal that is lost, or one of its devices, is looked for again this often.
 pub const JOURNAL_RETRY_PAUSE: Nanos = Nanos::from_secs(3);
-/// A device of it that comes and goes is asked again after so many of these pauses at the most: three minutes.
+/// One that comes and goes is brought back after so many of these pauses at the most: three minutes.
 pub const JOURNAL_RETRY_LOOKS_MAX: u32 = 64;
 /// A drive command that the kernel had no resources for is tried again after this long.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);

@@ -1,10 +1,12 @@
 //! An array whose writes a journal promises, and what a server of it is told.
 
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Lab, Server};
+use super::{Lab, Server, PATIENCE};
 
 /// The journal of the running server.
 pub fn journal(lab: &Lab) -> Value {
@@ -22,16 +24,32 @@ pub fn made(name: &str, mib: u64, journals: &str, size: &str) -> Lab {
     lab
 }
 
-/// Let qemu-io do this; did all of it go well?
-pub fn io(lab: &Lab, words: &[&str]) -> bool {
+/// Let qemu-io do this with one of the arrays: what it said, if not all of it went well.
+fn qemu_io(lab: &Lab, array: &str, words: &[&str]) -> Result<(), String> {
     let mut command = Command::new("qemu-io");
     command.args(["-f", "raw", "-t", "writeback"]);
     for word in words {
         command.args(["-c", word]);
     }
-    let ran = command.arg(format!("nbd+unix:///data?socket={}", lab.path("nbd.sock").display())).output();
+    let ran = command.arg(format!("nbd+unix:///{array}?socket={}", lab.path("nbd.sock").display())).output();
     let ran = ran.expect("qemu-io runs");
-    ran.status.success() && !String::from_utf8_lossy(&ran.stdout).contains("failed")
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    if ran.status.success() && !said.contains("failed") {
+        Ok(())
+    } else {
+        Err(said)
+    }
+}
+
+/// Let qemu-io do this with the array `data`; did all of it go well?
+pub fn io(lab: &Lab, words: &[&str]) -> bool {
+    qemu_io(lab, "data", words).is_ok()
+}
+
+/// All of this goes well with one of the arrays.
+#[track_caller]
+pub fn io_of(lab: &Lab, array: &str, words: &[&str]) {
+    qemu_io(lab, array, words).unwrap_or_else(|said| panic!("{array}: {said}"));
 }
 
 /// A server that was killed with promises in its journal.
@@ -78,14 +96,16 @@ pub fn wait_for_trouble(lab: &Lab, text: &str) -> Value {
     wait_for_journal(lab, |shown| shown["trouble"].as_str().is_some_and(|trouble| trouble.contains(text)))
 }
 
+/// Until the journal is as wanted. Its keeper may look for it only once in a while.
 #[track_caller]
-fn wait_for_journal(lab: &Lab, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..400 {
+pub fn wait_for_journal(lab: &Lab, wanted: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + PATIENCE;
+    loop {
         let shown = journal(lab);
         if wanted(&shown) {
             return shown;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(Instant::now() < until, "it does not come to that: {shown:#}");
+        thread::sleep(Duration::from_millis(50));
     }
-    panic!("{:#}", journal(lab));
 }

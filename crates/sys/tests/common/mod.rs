@@ -1,6 +1,7 @@
 //! Temporary folders on the file systems at hand, and bytes that tell where they belong.
 #![allow(dead_code)] // every test file uses its own part
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +21,11 @@ impl TempDir {
     pub fn in_memory() -> Option<Self> {
         let memory = Path::new("/dev/shm");
         memory.is_dir().then(|| Self::under(memory))
+    }
+
+    /// In memory where that can be: what is made durable there takes no time, whatever the disk is busy with.
+    pub fn quick() -> Self {
+        Self::in_memory().unwrap_or_else(Self::on_disk)
     }
 
     fn under(parent: &Path) -> Self {
@@ -64,19 +70,60 @@ pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
+/// The same where nothing may be in the way.
+#[track_caller]
+pub fn must(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {}: {}, {said}", arguments.join(" "), output.status);
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+/// Write past a test's capture that it does nothing, and why.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Are these programs there? If not, that is said.
+pub fn has(programs: &[&str], package: &str) -> bool {
+    let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    let Some(program) = programs.iter().find(|program| !is_there(program)) else { return true };
+    let what = format!("{program} is not installed (package {package})");
+    assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{what}");
+    skipped(&what);
+    false
+}
+
+/// May this process mount file systems? If not, that is said. Root in a container may not, mostly.
+pub fn may_mount() -> bool {
+    const SYS_ADMIN: u32 = 21;
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("capabilities");
+    let may = u64::from_str_radix(bits.trim(), 16).expect("hexadecimal") >> SYS_ADMIN & 1 == 1;
+    if !may {
+        skipped("loop devices and mounting need root (CAP_SYS_ADMIN)");
+    }
+    may && has(&["mount", "umount"], "mount")
+}
+
 /// A loop device over a file, removed at the end.
 pub struct Loop(pub PathBuf);
 
 impl Loop {
+    /// `None` where there are none.
+    ///
+    /// # Panics
+    /// There are, and this one cannot be made.
     pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
-        let mut arguments = vec!["--find", "--show"];
-        arguments.extend(options);
-        arguments.push(file.to_str()?);
-        let device = run("losetup", &arguments);
-        if device.is_none() {
-            println!("skipped: no loop devices here (not root, or no kernel support)");
+        if !may_mount() || !has(&["losetup"], "mount") {
+            return None;
         }
-        device.map(|device| Self(device.into()))
+        if let Err(error) = std::fs::File::open("/dev/loop-control") {
+            skipped(&format!("no loop devices here (/dev/loop-control: {error})"));
+            return None;
+        }
+        let arguments = [&["--find", "--show"], options, &[file.to_str().expect("ASCII")]].concat();
+        Some(Self(must("losetup", &arguments).into()))
     }
 }
 
@@ -93,16 +140,22 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// One of 64 MiB in this folder; `None` where none can be mounted.
+    /// One of 64 MiB in this folder; `None` where there are no loop devices, or not the programs for it.
+    ///
+    /// # Panics
+    /// There are, and it cannot be made.
     pub fn make(dir: &TempDir) -> Option<Self> {
         let image = dir.path("image");
         std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
-        run("mkfs.ext4", &["-q", "-F", image.to_str()?])?;
         let device = Loop::over(&image, &[])?;
+        if !has(&["mkfs.ext4"], "e2fsprogs") || !has(&["fsfreeze"], "util-linux") {
+            return None;
+        }
         let place = dir.path("mounted");
         std::fs::create_dir(&place).expect("folder");
-        let target = place.to_str()?.to_string();
-        run("mount", &[device.0.to_str()?, &target])?;
+        let (name, target) = (device.0.to_str().expect("ASCII"), place.to_str().expect("ASCII").to_string());
+        must("mkfs.ext4", &["-q", "-F", name]);
+        must("mount", &[name, &target]);
         Some(Self { target, _device: device })
     }
 
@@ -115,12 +168,12 @@ impl Frozen {
 
     /// Whoever writes waits from now on.
     pub fn freeze(&self) {
-        assert!(run("fsfreeze", &["-f", &self.target]).is_some(), "freeze");
+        must("fsfreeze", &["-f", &self.target]);
     }
 
     /// Until now.
     pub fn thaw(&self) {
-        assert!(run("fsfreeze", &["-u", &self.target]).is_some(), "thaw");
+        must("fsfreeze", &["-u", &self.target]);
     }
 }
 
@@ -128,5 +181,45 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         let _ = run("fsfreeze", &["-u", &self.target]);
         let _ = run("umount", &["-l", &self.target]);
+    }
+}
+
+/// A small file system of its own, in memory.
+pub struct Small(PathBuf);
+
+impl Small {
+    /// One of so many MiB in this folder; `None` where nothing may be mounted.
+    ///
+    /// # Panics
+    /// It may, and this cannot be.
+    pub fn make(dir: &TempDir, mib: u64) -> Option<Self> {
+        if !may_mount() {
+            return None;
+        }
+        let place = dir.path("small");
+        std::fs::create_dir(&place).expect("a folder");
+        must("mount", &["-t", "tmpfs", "-o", &format!("size={mib}m"), "none", place.to_str().expect("ASCII")]);
+        Some(Self(place))
+    }
+
+    /// A file full of holes.
+    pub fn file(&self, name: &str, len: u64) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::File::create(&path).and_then(|file| file.set_len(len)).expect("a file");
+        path
+    }
+
+    /// Nothing new fits into it any more, until the file that is returned is gone.
+    pub fn fill(&self) -> PathBuf {
+        let filler = self.0.join("filler");
+        let mut file = std::fs::File::create(&filler).expect("a file");
+        while file.write_all(&[7; 4096]).is_ok() {}
+        filler
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = run("umount", &["-l", self.0.to_str().expect("ASCII")]);
     }
 }

@@ -65,6 +65,8 @@ pub enum JournalStartError {
     Silent(String, Nanos),
     /// A device is still open here, because it has not answered what was asked of it before.
     Hangs(String),
+    /// The program failed while it was at a device. That says nothing of the device.
+    Panicked(String),
     /// A device joins a journal that works.
     NotLive,
     /// One is on its way in.
@@ -128,6 +130,11 @@ impl fmt::Display for JournalStartError {
                 f,
                 "journal {device}: no answer: this server still waits for what it asked of the drive before; check it, and it is \
                  used again when it answers; a server that is started anew does not wait for that"
+            ),
+            Self::Panicked(device) => write!(
+                f,
+                "journal {device}: openraid itself has failed while it was at this device, which may be in order: its standard \
+                 error says where; report that, and try again"
             ),
             Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
             Self::Joining => f.write_str(

@@ -1,20 +1,17 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{
-    find_journal, inspect_journal, superblock_of, FindError, JournalDevice, ReadDevice,
-};
+use openraid_core::journal::find::{find_journal, inspect_journal, superblock_of, FindError, ReadDevice};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
-use openraid_units::{DriveId, DriveLba, Sectors};
+use openraid_units::{DriveLba, Nanos, Sectors};
 
 use super::hanging::Held;
+use super::lent::{numbered, Lent};
 use super::patience::{ask, Asked, Pulse, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
-use crate::member::{open, MemberSpec, OpenOptions, OpenedMember, Place};
+use crate::member::{open, MemberSpec, OpenError, OpenOptions, OpenedMember, Place};
 
 /// The devices of a journal, and what was found on them. Drives are numbered by their place in the list.
 #[derive(Debug)]
@@ -142,16 +139,24 @@ impl LookFor {
     }
 }
 
-pub(super) struct Reader<'a> {
-    pub devices: &'a mut [OpenedMember],
-    pub kernels: Kernels,
+/// Reads the devices of a journal in whatever way their owner can get at them.
+struct Reader<F> {
+    read: F,
+    kernels: Kernels,
     /// Who waits sees that devices answer.
-    pub pulse: Pulse,
+    pulse: Pulse,
 }
 
-impl ReadDevice for Reader<'_> {
+impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> Reader<F> {
+    /// `read` fills the bytes from a device, and says whether it could.
+    fn new(pulse: Pulse, read: F) -> Self {
+        Self { read, kernels: Kernels::detect(), pulse }
+    }
+}
+
+impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> ReadDevice for Reader<F> {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        let read = self.devices[device].read_at(at, bytes).is_ok();
+        let read = (self.read)(device, at, bytes);
         self.pulse.beat();
         read
     }
@@ -190,60 +195,23 @@ pub(super) fn look_beside(
     answer.unwrap_or_else(|unanswered| {
         // The one that is read hangs; the others are free.
         drop(lent.take_back());
-        Err(unanswered_by(names(lent.specs.iter()), unanswered))
+        Err(unanswered_by(names(lent.specs.iter()), unanswered, JOURNAL_SILENCE_MAX))
     })
 }
 
-fn unanswered_by(device: String, unanswered: Unanswered) -> JournalStartError {
+/// The error of who has waited so long for a device.
+pub(super) fn unanswered_by(device: String, unanswered: Unanswered, silence_max: Nanos) -> JournalStartError {
     match unanswered {
-        Unanswered::Silent => JournalStartError::Silent(device, JOURNAL_SILENCE_MAX),
+        Unanswered::Silent => JournalStartError::Silent(device, silence_max),
         Unanswered::NoThread(error) => {
             JournalStartError::Io { device, why: format!("cannot be read just now: {error}") }
         }
+        Unanswered::Panicked => JournalStartError::Panicked(device),
     }
 }
 
 fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
     specs.map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(" and ")
-}
-
-/// Devices that are lent to a thread. Who gives it up takes those back that it does not read from just then.
-#[derive(Clone, Debug)]
-struct Lent {
-    devices: Arc<[Mutex<Option<OpenedMember>>]>,
-    specs: Vec<MemberSpec>,
-    numbered: Vec<JournalDevice>,
-}
-
-impl Lent {
-    fn new(devices: Vec<OpenedMember>) -> Self {
-        let specs = devices.iter().map(|device| device.spec.clone()).collect();
-        let numbered = (0..).zip(&devices).map(|(number, device)| numbered(number, device)).collect();
-        Self { devices: devices.into_iter().map(|device| Mutex::new(Some(device))).collect(), specs, numbered }
-    }
-
-    fn take_back(&self) -> Vec<OpenedMember> {
-        self.devices.iter().filter_map(|device| device.try_lock().ok()?.take()).collect()
-    }
-}
-
-/// Reads from devices that are lent, as long as they are.
-struct LentReader<'a> {
-    lent: &'a Lent,
-    kernels: Kernels,
-    pulse: Pulse,
-}
-
-impl ReadDevice for LentReader<'_> {
-    fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        let mut device = self.lent.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
-        let read = device.as_mut().is_some_and(|device| device.read_at(at, bytes).is_ok());
-        self.pulse.beat();
-        read
-    }
-    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
-        !self.kernels.crc32c(!register, bytes)
-    }
 }
 
 fn read(
@@ -253,7 +221,9 @@ fn read(
     mut notes: Vec<String>,
     pulse: Pulse,
 ) -> Result<FoundDevices, JournalStartError> {
-    let mut reader = LentReader { lent, kernels: Kernels::detect(), pulse };
+    let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| {
+        lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
+    });
     let mut found = if wanted.damaged {
         inspect_journal(&lent.numbered, &mut reader)
     } else {
@@ -284,13 +254,6 @@ fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool 
     epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
 }
 
-fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
-    JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
-}
-
-/// A device, open, and its superblock.
-type Opening = Result<(OpenedMember, JournalSuperblock), JournalStartError>;
-
 /// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
 /// it may have missed something, that it is whole is said too.
 fn open_each(
@@ -301,12 +264,18 @@ fn open_each(
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
-    let asked: Vec<_> = specs.iter().map(|spec| (spec, open_one(spec, options, wanted.controller))).collect();
-    for (spec, asked) in asked {
-        let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, std::iter::once(spec)));
-        match answer.unwrap_or_else(|unanswered| Err(unanswered_by(spec.text.clone(), unanswered))) {
+    // All are asked at once: one that is silent costs the time of one.
+    let looks: Vec<Look<'_>> = specs.iter().map(|spec| Look::begin(spec, options, held)).collect();
+    for look in looks {
+        let spec = look.spec;
+        let found = look.wait(JOURNAL_SILENCE_MAX).and_then(|(device, superblock)| {
+            let superblock = superblock
+                .and_then(|own| wanted.controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+            Ok((device, superblock.map_err(|error| device_error(spec, error))?))
+        });
+        match found {
             Ok(own) => whole.push(own),
-            Err(error) => failed = failed.or(Some((spec, held.told(error, spec)))),
+            Err(error) => failed = failed.or(Some((spec, error))),
         }
     }
     let Some((spec, error)) = failed else { return Ok(whole.into_iter().unzip()) };
@@ -322,19 +291,41 @@ fn open_each(
     }
 }
 
-/// All are asked at once: one that is silent costs the time of one.
-fn open_one(spec: &MemberSpec, options: OpenOptions, controller: Option<Uuid>) -> Result<Asked<Opening>, Unanswered> {
-    let spec = spec.clone();
+/// A device, open, and what stands in the place of its superblock.
+pub(super) type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
+
+/// A device that a thread opens, to read its superblock.
+pub(super) struct Look<'a> {
+    spec: &'a MemberSpec,
+    held: &'a Held,
+    asked: Result<Asking, JournalStartError>,
+}
+
+type Asking = Result<Asked<Result<Looked, OpenError>>, Unanswered>;
+
+impl<'a> Look<'a> {
+    pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a Held) -> Self {
+        Self { spec, held, asked: held.check(spec).map(|()| send(spec.clone(), options)) }
+    }
+
+    /// What was found, unless the device is silent for so long.
+    pub fn wait(self, silence_max: Nanos) -> Result<Looked, JournalStartError> {
+        let Self { spec, held, asked } = self;
+        match asked?.and_then(|asked| held.wait_for_opening(asked, silence_max, spec)) {
+            Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
+            Err(unanswered) => Err(unanswered_by(spec.text.clone(), unanswered, silence_max)),
+        }
+    }
+}
+
+fn send(spec: MemberSpec, options: OpenOptions) -> Asking {
     ask("journal-look", move |pulse| {
-        let mut device = [open(&spec, options)?];
-        let own = numbered(0, &device[0]);
-        let mut reader = Reader { devices: &mut device, kernels: Kernels::detect(), pulse };
-        let superblock = superblock_of(0, &own, &mut reader);
-        let superblock =
-            superblock.and_then(|own| controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
-        let superblock = superblock.map_err(|error| device_error(&spec, error))?;
-        let [device] = device;
-        Ok((device, superblock))
+        let mut opened = open(&spec, options)?;
+        pulse.beat();
+        let device = numbered(0, &opened);
+        let mut reader = Reader::new(pulse, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
+        let superblock = superblock_of(0, &device, &mut reader);
+        Ok((opened, superblock))
     })
 }
 
@@ -344,15 +335,12 @@ fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use openraid_format::JournalArray;
     use openraid_sys::{Direct, Member, MemberError, Use};
     use openraid_units::BlockSize;
 
-    use super::super::make::{make, write_superblock};
+    use super::super::pair::Pair;
     use super::*;
-    use crate::member::OpenError;
 
     const ARRAY: Uuid = Uuid([7; 16]);
 
@@ -382,56 +370,6 @@ mod tests {
         assert!(may_know_of_others(&[unfinished], &[]), "nobody knows");
     }
 
-    const JOURNAL: Uuid = Uuid([2; 16]);
-    const EPOCH: u64 = 5;
-
-    /// Two devices of a journal, of which the second has carried it alone.
-    struct Pair {
-        folder: PathBuf,
-        specs: Vec<MemberSpec>,
-    }
-
-    impl Pair {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("openraid-find-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).expect("a folder");
-            let name = |own| folder.join(own).to_str().expect("UTF-8").to_owned();
-            let specs: Vec<MemberSpec> = ["j0", "j1"].map(|own| name(own).parse().expect("a name")).into();
-            for spec in &specs {
-                std::fs::File::create(&spec.text).and_then(|file| file.set_len(16 << 20)).expect("a file");
-            }
-            let pair = Self { folder, specs };
-            let opened = pair.open();
-            let superblocks = make(&opened, JOURNAL, Uuid([1; 16])).expect("a journal");
-            let alone = JournalSuperblock { mirrors: 1, mirror: 0, epoch: EPOCH, ..superblocks[1].clone() };
-            write_superblock(&opened[1], &alone).expect("written");
-            pair
-        }
-
-        fn open(&self) -> Vec<OpenedMember> {
-            self.specs.iter().map(|spec| open(spec, options()).expect("it opens")).collect()
-        }
-
-        fn look(&self, held: &Held) -> Result<FoundDevices, JournalStartError> {
-            let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2 }];
-            look_beside(&self.specs, options(), &LookFor { last_uses, ..LookFor::default() }, held)
-        }
-
-        fn path(&self, device: usize) -> PathBuf {
-            PathBuf::from(&self.specs[device].text)
-        }
-    }
-
-    impl Drop for Pair {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
-    }
-
-    fn options() -> OpenOptions {
-        OpenOptions::new(Use::Exclusive)
-    }
-
     #[test]
     fn a_device_that_hangs_here_is_not_needed_and_one_that_is_in_use_here_is_refused() {
         let pair = Pair::new("hangs");
@@ -447,27 +385,18 @@ mod tests {
     }
 
     #[test]
+    fn a_device_whose_reader_panicked_is_not_dead() {
+        let error = |unanswered| unanswered_by("j0".into(), unanswered, JOURNAL_SILENCE_MAX);
+        assert!(error(Unanswered::Silent).is_dead());
+        let panicked = error(Unanswered::Panicked);
+        assert!(!panicked.is_dead() && panicked.to_string().contains("j0: openraid itself has failed"), "{panicked}");
+    }
+
+    #[test]
     fn one_file_that_is_named_twice_is_refused() {
         let mut pair = Pair::new("twice");
         pair.specs[0] = pair.specs[1].clone();
         let refused = pair.look(&Held::default()).expect_err("it is one");
         assert!(matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. }))));
-    }
-
-    #[test]
-    fn who_gives_up_a_thread_takes_back_what_it_does_not_read_from() {
-        let pair = Pair::new("lent");
-        let lent = Lent::new(pair.open());
-        let reads = lent.devices[0].lock().expect("nobody else reads");
-        let back = lent.take_back();
-        assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
-        drop(back);
-        let own = lent.clone();
-        let mut reader = LentReader { lent: &own, kernels: Kernels::detect(), pulse: Pulse::default() };
-        assert!(!reader.read(1, DriveLba(0), &mut [0; 512]), "it was taken back");
-        assert!(open(&pair.specs[0], options()).is_err());
-        open(&pair.specs[1], options()).expect("it is free");
-        drop(reads);
-        assert!(reader.read(0, DriveLba(0), &mut [0; 512]), "it answers");
     }
 }

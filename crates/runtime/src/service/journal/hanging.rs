@@ -23,8 +23,17 @@ pub(crate) struct Hanging(Arc<Mutex<Known>>);
 struct Known {
     /// Drives that could not be detached, with their names.
     drives: Vec<(DriveId, String)>,
-    /// Looks that were given up, by the paths of what they opened.
-    looks: Vec<(PathBuf, Watch)>,
+    /// Threads that were given up, by the paths of what they have.
+    given_up: Vec<GivenUp>,
+}
+
+/// A thread that was given up.
+#[derive(Debug)]
+struct GivenUp {
+    path: PathBuf,
+    watch: Watch,
+    /// It opens that itself. Until it has, nothing keeps others from hanging there as well.
+    opens: bool,
 }
 
 impl Hanging {
@@ -32,26 +41,32 @@ impl Hanging {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn gave_up<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>, watch: &Watch) {
-        let paths = specs.filter_map(|spec| match &spec.place {
-            Place::Path(path) => Some((path.clone(), watch.clone())),
+    fn gave_up<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>, watch: &Watch, opens: bool) {
+        let own = specs.filter_map(|spec| match &spec.place {
+            Place::Path(path) => Some(GivenUp { path: path.clone(), watch: watch.clone(), opens }),
             Place::Ram(_) | Place::Model(_) | Place::Remote(_) => None,
         });
-        self.known().looks.extend(paths);
+        self.known().given_up.extend(own);
     }
 
     /// By which paths devices hang. What another drive is called by is in use, whoever hung there before.
     fn paths(&self, attached: &[DriveView]) -> Vec<PathBuf> {
         let mut known = self.known();
-        known.looks.retain(|(_, watch)| watch.goes_on());
+        known.given_up.retain(|own| own.watch.goes_on());
         let drives = known.drives.iter().map(|(_, name)| name.into());
-        let looks = known.looks.iter().map(|(path, _)| path.clone());
+        let given_up = known.given_up.iter().map(|own| own.path.clone());
         let is_hanging = |drive| known.drives.iter().any(|(own, _)| *own == drive);
         let in_use = |path: &PathBuf| {
             let mut others = attached.iter().filter(|view| !is_hanging(view.drive));
             others.any(|view| Path::new(&view.member) == path)
         };
-        drives.chain(looks).filter(|path| !in_use(path)).collect()
+        drives.chain(given_up).filter(|path| !in_use(path)).collect()
+    }
+
+    /// Does a thread that was given up still wait for this path itself?
+    fn is_being_opened(&self, path: &Path) -> bool {
+        let known = self.known();
+        known.given_up.iter().any(|own| own.opens && own.path == path && own.watch.is_silent())
     }
 }
 
@@ -76,12 +91,26 @@ impl Held {
         silence_max: Nanos,
         specs: impl Iterator<Item = &'a MemberSpec>,
     ) -> Result<T, Unanswered> {
-        let watch = asked.watch();
-        let answer = asked.wait(silence_max);
-        if answer.is_err() {
-            self.hanging.gave_up(specs, &watch);
+        wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(specs, watch, false))
+    }
+
+    /// The same for a thread that opens a device, and whose pulse beats for the first time when it has.
+    pub(super) fn wait_for_opening<T>(
+        &self,
+        asked: Asked<T>,
+        silence_max: Nanos,
+        spec: &MemberSpec,
+    ) -> Result<T, Unanswered> {
+        wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(std::iter::once(spec), watch, true))
+    }
+
+    /// Opening this device has no use: a thread that was to do it hangs on the way, a dead file server's, say, and another
+    /// one would not come further. One that has opened it has a claim to it, which tells that ([`Held::told`]).
+    pub(super) fn check(&self, spec: &MemberSpec) -> Result<(), JournalStartError> {
+        match &spec.place {
+            Place::Path(path) if self.hanging.is_being_opened(path) => Err(JournalStartError::Hangs(spec.text.clone())),
+            _ => Ok(()),
         }
-        answer
     }
 
     /// The same error, but a device that is open because it hangs is silent.
@@ -95,6 +124,15 @@ impl Held {
             _ => error,
         }
     }
+}
+
+fn wait_or_note<T>(asked: Asked<T>, silence_max: Nanos, note: impl FnOnce(&Watch)) -> Result<T, Unanswered> {
+    let watch = asked.watch();
+    let answer = asked.wait(silence_max);
+    if answer.is_err() {
+        note(&watch);
+    }
+    answer
 }
 
 impl ServiceHandle {
@@ -146,10 +184,13 @@ mod tests {
 
     use openraid_core::events::DriveInfo;
     use openraid_core::occupancy::DriveLoad;
+    use openraid_sys::Use;
     use openraid_units::{BlockSize, Sectors};
 
+    use super::super::find::Look;
     use super::super::patience::ask;
     use super::*;
+    use crate::member::OpenOptions;
 
     fn drive(number: u16, name: &str) -> DriveView {
         let info = DriveInfo {
@@ -182,5 +223,50 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(paths(&[drive(0, "j0")]), [PathBuf::from("j0")]);
+    }
+
+    #[test]
+    fn where_a_thread_hangs_on_the_way_to_a_device_no_other_one_is_sent() {
+        let held = Held::default();
+        let (spec, other): (MemberSpec, MemberSpec) = ("j0".parse().expect("a name"), "j1".parse().expect("a name"));
+        let (opens, is_open) = mpsc::channel::<()>();
+        let (answers, hangs) = mpsc::channel::<()>();
+        let (was_opened, opened) = mpsc::channel();
+        let asked = ask("hangs", move |pulse| {
+            let _ = is_open.recv();
+            pulse.beat();
+            was_opened.send(()).expect("it is heard");
+            let _ = hangs.recv();
+        });
+        let asked = asked.expect("room for a thread");
+        let watch = asked.watch();
+        assert_eq!(held.check(&spec), Ok(()));
+        held.wait_for_opening(asked, Nanos::ZERO, &spec).expect_err("it hangs");
+        for _ in 0..2 {
+            let refused = Look::begin(&spec, OpenOptions::new(Use::Exclusive), &held).wait(Nanos::ZERO);
+            assert_eq!(refused.err(), Some(JournalStartError::Hangs("j0".into())));
+        }
+        assert_eq!(held.hanging.known().given_up.len(), 1, "no thread was sent after the first");
+        assert_eq!(held.check(&other), Ok(()));
+        // Behind that its claim tells who else comes, and what is called so may be another device by now.
+        drop(opens);
+        opened.recv().expect("it is open");
+        assert_eq!(held.check(&spec), Ok(()));
+        drop(answers);
+        while watch.goes_on() {
+            std::thread::yield_now();
+        }
+        assert_eq!(held.check(&spec), Ok(()));
+    }
+
+    #[test]
+    fn the_other_device_of_a_log_that_was_given_up_may_be_opened() {
+        let held = Held::default();
+        let spec = "j1".parse().expect("a name");
+        let (answers, hangs) = mpsc::channel::<()>();
+        let asked = ask("hangs", move |_| hangs.recv().is_ok()).expect("room for a thread");
+        held.wait(asked, Nanos::ZERO, std::iter::once(&spec)).expect_err("it hangs");
+        assert_eq!(held.check(&spec), Ok(()));
+        drop(answers);
     }
 }

@@ -53,7 +53,7 @@ impl JournalKeeper {
         let shared = Arc::new(Shared { request: Mutex::new(request), trouble: Mutex::new(None) });
         let own = Arc::clone(&shared);
         let spawned = thread::Builder::new().name("journal-keeper".into()).spawn(move || {
-            let mut keeper = Keeping { handle, shared: own, sender, wait: 0, pause: 1 };
+            let mut keeper = Keeping { handle, shared: own, sender, whole: Pace::default(), device: Pace::default() };
             while keeper.look() {
                 thread::sleep(Duration::from_nanos(JOURNAL_RETRY_PAUSE.get()));
             }
@@ -112,10 +112,10 @@ struct Keeping {
     handle: ServiceHandle,
     shared: Arc<Shared>,
     sender: mpsc::Sender<JournalNews>,
-    /// So many looks pass before a device is asked again, and how many it is the next time: one that comes and goes is
-    /// asked ever less often.
-    wait: u32,
-    pause: u32,
+    /// How often the whole journal is brought back.
+    whole: Pace,
+    /// How often one of its two devices is.
+    device: Pace,
 }
 
 impl Keeping {
@@ -123,13 +123,18 @@ impl Keeping {
     fn look(&mut self) -> bool {
         let Ok(status) = self.handle.status() else { return false };
         match status.journal.as_ref().map(|journal| journal.state) {
-            Some(JournalState::Live) => self.look_at_devices(&status),
+            Some(JournalState::Live) => {
+                self.whole.works();
+                self.look_at_devices(&status);
+            }
             Some(JournalState::Opening | JournalState::Closing) => {}
             // It works. It is full of what a failed array needs, and would be again at once, unless that is back.
             Some(JournalState::Lost(JournalLoss::Full)) if !is_room(&status) => {}
             Some(JournalState::Lost(_) | JournalState::None) | None => {
-                let back = self.bring_back();
-                self.tell(back.map(Some), JournalNews::StillAway);
+                if self.whole.is_due() {
+                    let back = self.bring_back();
+                    self.tell(back.map(Some), JournalNews::StillAway);
+                }
             }
         }
         true
@@ -140,24 +145,24 @@ impl Keeping {
         let request = self.shared.request();
         let away = missing(status, &request);
         // Also for the moment until it is written down that one was dropped.
-        let joins = status.journal.as_ref().is_some_and(|journal| journal.joining.is_some() || journal.epoch_pending);
-        if away.is_empty() || joins {
-            // It has to stay for as long as it was waited for, before it is asked as often as at first.
-            self.wait = self.wait.saturating_sub(1);
-            if self.wait == 0 && !joins {
-                self.pause = 1;
+        if status.journal.as_ref().is_some_and(|journal| journal.joining.is_some() || journal.epoch_pending) {
+            return;
+        }
+        if away.is_empty() {
+            if self.device.works() {
                 self.tell(Ok(None), JournalNews::DeviceAway);
             }
             return;
         }
-        if self.wait > 0 {
-            self.wait -= 1;
+        if !self.device.is_due() {
             return;
         }
-        (self.wait, self.pause) = (self.pause, (2 * self.pause).min(JOURNAL_RETRY_LOOKS_MAX));
         let device = away[0].clone();
         let join = JoinRequest { device, controller: request.controller, fresh: false, open: request.open };
         let joined = self.handle.join_journal(&join);
+        if joined.is_ok() {
+            self.device.came();
+        }
         self.tell(joined.map(|()| None), JournalNews::DeviceAway);
     }
 
@@ -182,11 +187,51 @@ impl Keeping {
         }
     }
 
-    fn bring_back(&self) -> Result<Vec<String>, JournalStartError> {
+    fn bring_back(&mut self) -> Result<Vec<String>, JournalStartError> {
         self.handle.release_journal()?;
         let started = self.handle.attach_journal(&self.shared.request())?;
+        self.whole.came();
         self.handle.wait_for_journal()?;
         Ok(started.notes)
+    }
+}
+
+/// How often something is brought back. What stays away is asked with each look; what comes and goes ever less often, until
+/// it has stayed for as long as it was waited for.
+#[derive(Debug)]
+struct Pace {
+    /// So many looks pass before it is tried again.
+    wait: u32,
+    /// The same after the next time that it comes.
+    pause: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { wait: 0, pause: 1 }
+    }
+}
+
+impl Pace {
+    /// It is away. Is it tried with this look?
+    const fn is_due(&mut self) -> bool {
+        let is_due = self.wait == 0;
+        self.wait = self.wait.saturating_sub(1);
+        is_due
+    }
+
+    /// It came, or began to.
+    fn came(&mut self) {
+        (self.wait, self.pause) = (self.pause, (2 * self.pause).min(JOURNAL_RETRY_LOOKS_MAX));
+    }
+
+    /// It works; true if it has stayed for long enough.
+    const fn works(&mut self) -> bool {
+        self.wait = self.wait.saturating_sub(1);
+        if self.wait == 0 {
+            self.pause = 1;
+        }
+        self.wait == 0
     }
 }
 
@@ -201,4 +246,47 @@ fn is_room(status: &ServiceStatus) -> bool {
         })
     };
     journal.arrays.iter().filter(|own| own.waiting > 0).all(|own| runs(own.set_uuid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With which of so many looks something is tried that comes each time and is gone at the next look.
+    fn tried(pace: &mut Pace, looks: u32) -> Vec<u32> {
+        let mut tried = Vec::new();
+        for look in 0..looks {
+            if pace.is_due() {
+                pace.came();
+                tried.push(look);
+            }
+        }
+        tried
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_brought_back_ever_less_often_until_it_stays() {
+        let mut pace = Pace::default();
+        assert_eq!(tried(&mut pace, 40), [0, 2, 5, 10, 19, 36]);
+        // For less than it was waited for.
+        let mut pace = Pace { wait: 4, pause: 8 };
+        assert!((0..3).all(|_| !pace.works()));
+        assert_eq!(tried(&mut pace, 20), [1, 10]);
+        let mut pace = Pace { wait: 4, pause: 8 };
+        assert_eq!([(); 5].map(|()| pace.works()), [false, false, false, true, true]);
+        assert_eq!(tried(&mut pace, 6), [0, 2, 5], "as often as at first");
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_brought_back_once_in_a_while_however_often_it_went() {
+        let tried = tried(&mut Pace::default(), 2000);
+        let pauses = tried.windows(2).map(|pair| pair[1] - pair[0]);
+        assert_eq!(pauses.max(), Some(JOURNAL_RETRY_LOOKS_MAX + 1));
+    }
+
+    #[test]
+    fn what_stays_away_is_tried_with_each_look() {
+        let mut pace = Pace::default();
+        assert!((0..100).all(|_| pace.is_due()));
+    }
 }

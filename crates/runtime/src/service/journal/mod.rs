@@ -8,6 +8,7 @@
 //!  rejoin  a device comes (back) to a journal that is in use
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
 //!  hanging devices that are still open because they do not answer
+//!  lent    devices that are read and written on threads that may be silent for so long
 //! ```
 //!
 //! It must never take the journal of another controller, or one of two devices alone that may have missed what the
@@ -18,7 +19,10 @@ mod find;
 mod hanging;
 mod heal;
 mod keeper;
+mod lent;
 mod make;
+#[cfg(test)]
+mod pair;
 mod patience;
 mod rejoin;
 
@@ -34,6 +38,7 @@ use openraid_format::{ArrayState, Uuid};
 use openraid_units::DriveId;
 
 use super::{ServiceHandle, ServiceStatus};
+use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{MemberSpec, OpenOptions, OpenedMember};
 use find::look_beside;
 use openraid_core::journal::session::Session;
@@ -99,7 +104,8 @@ impl ServiceHandle {
             last_uses: request.last_uses.clone(),
             damaged: false,
         };
-        let mut found = look_beside(&request.devices, request.open, &wanted, &self.held()?)?;
+        let held = self.held()?;
+        let mut found = look_beside(&request.devices, request.open, &wanted, &held)?;
         let mut notes = std::mem::take(&mut found.notes);
         if found.is_half() && !request.alone {
             return Err(found.other_missing());
@@ -116,7 +122,7 @@ impl ServiceHandle {
                     .into(),
             );
         }
-        heal::heal(&mut found, &mut notes)?;
+        heal::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         notes.extend(found.devices.iter().flat_map(|device| device.notes.clone()));
         let numbers = self.attach_devices(found.devices)?;
         let mut journal = found.journal;

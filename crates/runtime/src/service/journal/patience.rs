@@ -33,6 +33,11 @@ impl Watch {
     pub fn goes_on(&self) -> bool {
         self.0.strong_count() > 0
     }
+
+    /// Does it go on, and has no device ever answered?
+    pub fn is_silent(&self) -> bool {
+        self.0.upgrade().is_some_and(|beats| beats.load(Ordering::Relaxed) == 0)
+    }
 }
 
 /// Why there is no answer.
@@ -42,6 +47,8 @@ pub enum Unanswered {
     Silent,
     /// The system has no room for another thread.
     NoThread(String),
+    /// The thread has panicked. That says nothing of the device.
+    Panicked,
 }
 
 /// What a thread was asked.
@@ -80,7 +87,7 @@ impl<T> Asked<T> {
     /// Wait for the answer while the thread's pulse beats.
     ///
     /// # Errors
-    /// It did not for so long.
+    /// It did not for so long, or the thread ended without one.
     pub fn wait(self, silence_max: Nanos) -> Result<T, Unanswered> {
         let limit = Duration::from_nanos(silence_max.get());
         wait_with(&self.pulse, || self.answer.recv_timeout(limit))
@@ -94,7 +101,8 @@ fn wait_with<T>(pulse: &Pulse, mut wait: impl FnMut() -> Result<T, RecvTimeoutEr
         match wait() {
             Ok(answer) => return Ok(answer),
             Err(RecvTimeoutError::Timeout) if pulse.beats() != heard => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Unanswered::Silent),
+            Err(RecvTimeoutError::Timeout) => return Err(Unanswered::Silent),
+            Err(RecvTimeoutError::Disconnected) => return Err(Unanswered::Panicked),
         }
     }
 }
@@ -126,11 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ends_without_an_answer_is_not_waited_for() {
-        let (sender, answer) = mpsc::channel::<()>();
-        drop(sender);
-        let asked = Asked { answer, pulse: Pulse::default() };
-        assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Silent));
+    fn a_thread_that_ends_without_an_answer_is_not_waited_for_and_makes_no_device_silent() {
+        let asked =
+            ask::<()>("panics", |_| std::panic::resume_unwind(Box::new("on purpose"))).expect("room for a thread");
+        assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Panicked));
         let asked = ask("answers", |pulse| pulse.beat()).expect("room for a thread");
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Ok(()));
     }

@@ -4,17 +4,12 @@
 //! up to date. One that may have carried the journal alone is refused: it may hold promises that the other one has not.
 
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
-use openraid_core::journal::find::{superblock_of, JournalDevice};
 use openraid_format::{JournalError, JournalSuperblock, Uuid};
-use openraid_parity::Kernels;
-use openraid_units::DriveId;
 
-use super::find::Reader;
-use super::hanging::Held;
-use super::patience::{ask, Unanswered};
+use super::find::Look;
 use super::JournalStartError;
 use crate::limits::PROBE_TIME_MAX;
-use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
+use crate::member::{MemberSpec, OpenOptions};
 use crate::service::ServiceHandle;
 
 /// Which device is to join, and how.
@@ -44,7 +39,8 @@ impl ServiceHandle {
             self.admin(AdminCommand::ReleaseJournalDevice)?;
             self.detach_all(&[*dropped])?;
         }
-        let (opened, found) = look_at(&request.device, request.open, &self.held()?)?;
+        let held = self.held()?;
+        let (opened, found) = Look::begin(&request.device, request.open, &held).wait(PROBE_TIME_MAX)?;
         let (generation, epoch) = check(&found, &status, request)?;
         let drive = self.attach(opened)?;
         if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {
@@ -93,36 +89,10 @@ fn check(
     }
 }
 
-type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
-
-/// Open a device and read its superblock.
-fn look_at(spec: &MemberSpec, options: OpenOptions, held: &Held) -> Result<Looked, JournalStartError> {
-    let own = spec.clone();
-    let asked = ask("journal-look", move |pulse| {
-        open(&own, options).map(|opened| {
-            let info = opened.info;
-            let device = JournalDevice { drive: DriveId(0), capacity: info.capacity, block: info.block };
-            let mut devices = [opened];
-            let mut reader = Reader { devices: &mut devices, kernels: Kernels::detect(), pulse };
-            let found = superblock_of(0, &device, &mut reader);
-            let [opened] = devices;
-            (opened, found)
-        })
-    });
-    match asked.and_then(|asked| held.wait(asked, PROBE_TIME_MAX, std::iter::once(spec))) {
-        Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
-        Err(Unanswered::Silent) => Err(JournalStartError::Silent(spec.text.clone(), PROBE_TIME_MAX)),
-        Err(Unanswered::NoThread(error)) => {
-            let why = format!("cannot be read just now: {error}");
-            Err(JournalStartError::Io { device: spec.text.clone(), why })
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use openraid_core::journal::JournalCounters;
-    use openraid_units::Sectors;
+    use openraid_units::{DriveId, Sectors};
 
     use super::*;
 

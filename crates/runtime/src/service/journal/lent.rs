@@ -1,0 +1,75 @@
+//! Devices that are lent to a thread which may never come back from one of them. Who gives it up takes those back that it is
+//! not at just then, and the thread does nothing more.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use openraid_core::journal::find::JournalDevice;
+use openraid_units::DriveId;
+
+use crate::member::{MemberSpec, OpenedMember};
+
+/// Devices that are lent.
+#[derive(Clone, Debug)]
+pub(super) struct Lent {
+    pub devices: Arc<[Mutex<Option<OpenedMember>>]>,
+    /// They are wanted back.
+    is_over: Arc<AtomicBool>,
+    /// What each is called.
+    pub specs: Vec<MemberSpec>,
+    /// Each by its place in the list.
+    pub numbered: Vec<JournalDevice>,
+}
+
+impl Lent {
+    pub fn new(devices: Vec<OpenedMember>) -> Self {
+        let specs = devices.iter().map(|device| device.spec.clone()).collect();
+        let numbered = (0..).zip(&devices).map(|(number, device)| numbered(number, device)).collect();
+        let devices = devices.into_iter().map(|device| Mutex::new(Some(device))).collect();
+        Self { devices, is_over: Arc::default(), specs, numbered }
+    }
+
+    /// Do something with a device; nothing if it is not lent any more.
+    pub fn with<T>(&self, device: usize, work: impl FnOnce(&mut OpenedMember) -> T) -> Option<T> {
+        let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
+        let device = device.as_mut().filter(|_| !self.is_over.load(Ordering::SeqCst));
+        device.map(work)
+    }
+
+    /// The device, unless something is being done with it.
+    pub fn take(&self, device: usize) -> Option<OpenedMember> {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.devices[device].try_lock().ok()?.take()
+    }
+
+    /// Those with which nothing is being done.
+    pub fn take_back(&self) -> Vec<OpenedMember> {
+        (0..self.devices.len()).filter_map(|device| self.take(device)).collect()
+    }
+}
+
+pub(super) fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
+    JournalDevice { drive: DriveId(number), capacity: device.info.capacity, block: device.info.block }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pair::{options, Pair};
+    use super::*;
+    use crate::member::open;
+
+    #[test]
+    fn who_gives_up_a_thread_takes_back_what_it_is_not_at_and_nothing_more_is_done() {
+        let pair = Pair::new("lent");
+        let lent = Lent::new(pair.open());
+        let is_at = lent.devices[0].lock().expect("nobody else is");
+        let back = lent.take_back();
+        assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
+        drop(back);
+        assert!(lent.with(1, |_| ()).is_none(), "it was taken back");
+        assert!(open(&pair.specs[0], options()).is_err());
+        open(&pair.specs[1], options()).expect("it is free");
+        drop(is_at);
+        assert!(lent.with(0, |_| ()).is_none(), "it answers, and nobody listens");
+    }
+}
