@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{has, must, pattern, run, Loop, TempDir};
+use common::{allowed, has, must, pattern, run, Loop, TempDir};
 use openraid_sys::{Direct, Identity, IoError, Member, MemberError, NotAMember, Use};
 use openraid_units::{BlockSize, Bytes, DriveLba, Sectors};
 use std::fs::{File, OpenOptions};
@@ -192,7 +192,9 @@ fn devices_in_use_are_refused_and_free_ones_are_claimed() {
     let place = dir.path("a place");
     std::fs::create_dir(&place).expect("folder");
     let target = place.to_str().expect("ASCII");
-    must("mount", &[name, target]);
+    if allowed("mount", &[name, target]).is_none() {
+        return;
+    }
     let error = refused(&device.0);
     let unmounted = run("umount", &[target]);
     assert!(matches!(error, MemberError::HeldByKernel { .. }), "{error:?}");

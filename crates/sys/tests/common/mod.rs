@@ -73,10 +73,23 @@ pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
 /// The same where nothing may be in the way.
 #[track_caller]
 pub fn must(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {}: {}, {said}", arguments.join(" "), output.status);
-    String::from_utf8_lossy(&output.stdout).trim().to_string()
+    tried(program, arguments).unwrap_or_else(|said| panic!("{said}"))
+}
+
+/// The same, or what was said instead.
+fn tried(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(format!("{program} {}: {}, {}", arguments.join(" "), output.status, text(&output.stderr)))
+    }
+}
+
+/// What a machine may refuse to root as well, a container mostly: then that is said, and the test does nothing.
+pub fn allowed(program: &str, arguments: &[&str]) -> Option<String> {
+    tried(program, arguments).map_err(|said| skipped(&said)).ok()
 }
 
 /// Write past a test's capture that it does nothing, and why.
@@ -110,10 +123,7 @@ pub fn may_mount() -> bool {
 pub struct Loop(pub PathBuf);
 
 impl Loop {
-    /// `None` where there are none.
-    ///
-    /// # Panics
-    /// There are, and this one cannot be made.
+    /// `None` where none can be had, which is said.
     pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
         if !may_mount() || !has(&["losetup"], "mount") {
             return None;
@@ -123,7 +133,7 @@ impl Loop {
             return None;
         }
         let arguments = [&["--find", "--show"], options, &[file.to_str().expect("ASCII")]].concat();
-        Some(Self(must("losetup", &arguments).into()))
+        allowed("losetup", &arguments).map(|device| Self(device.into()))
     }
 }
 
@@ -140,10 +150,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// One of 64 MiB in this folder; `None` where there are no loop devices, or not the programs for it.
-    ///
-    /// # Panics
-    /// There are, and it cannot be made.
+    /// One of 64 MiB in this folder; `None` where none can be had, which is said.
     pub fn make(dir: &TempDir) -> Option<Self> {
         let image = dir.path("image");
         std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
@@ -155,7 +162,7 @@ impl Frozen {
         std::fs::create_dir(&place).expect("folder");
         let (name, target) = (device.0.to_str().expect("ASCII"), place.to_str().expect("ASCII").to_string());
         must("mkfs.ext4", &["-q", "-F", name]);
-        must("mount", &[name, &target]);
+        allowed("mount", &[name, &target])?;
         Some(Self { target, _device: device })
     }
 
@@ -188,17 +195,14 @@ impl Drop for Frozen {
 pub struct Small(PathBuf);
 
 impl Small {
-    /// One of so many MiB in this folder; `None` where nothing may be mounted.
-    ///
-    /// # Panics
-    /// It may, and this cannot be.
+    /// One of so many MiB in this folder; `None` where none can be had, which is said.
     pub fn make(dir: &TempDir, mib: u64) -> Option<Self> {
         if !may_mount() {
             return None;
         }
         let place = dir.path("small");
         std::fs::create_dir(&place).expect("a folder");
-        must("mount", &["-t", "tmpfs", "-o", &format!("size={mib}m"), "none", place.to_str().expect("ASCII")]);
+        allowed("mount", &["-t", "tmpfs", "-o", &format!("size={mib}m"), "none", place.to_str().expect("ASCII")])?;
         Some(Self(place))
     }
 
