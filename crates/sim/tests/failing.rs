@@ -28,21 +28,20 @@ fn load(rig: &Rig) -> Workload {
 
 /// The member in a slot takes no writes from here on, while hosts write. A few steps after that was seen the power goes, and it
 /// is a good one again.
-fn fails_and_is_back(rig: &mut Rig, slot: Slot) {
+fn fails_and_is_back(rig: &mut Rig, slot: Slot, load: &Workload) {
     let drive = rig.drive_in(slot).expect("somebody is in the slot");
     rig.world.drive_mut(drive).faults.writes = Some(DriveError::Gone);
-    let load = load(rig);
     for _ in 0..4000 {
         if matches!(rig.state_of(slot), MemberState::Failing(_)) {
             break;
         }
         if rig.session.outstanding() < load.depth {
-            rig.session.ask_random(&mut rig.world, &load);
+            rig.session.ask_random(&mut rig.world, load);
         }
         rig.rest_or(1);
     }
     for _ in 0..8 {
-        rig.session.ask_random(&mut rig.world, &load);
+        rig.session.ask_random(&mut rig.world, load);
     }
     let steps = u32::try_from(rig.random.below(8)).expect("few");
     rig.rest_or(steps);
@@ -67,7 +66,7 @@ fn rows_fit_with_a_partial_parity_log() {
         let mut rig = Rig::new(shape, RigOptions { ppl: true, cuts: true, ..RigOptions::new(seed) });
         let load = load(&rig);
         rig.session.run(&mut rig.world, &load, 40);
-        fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 4).expect("small")));
+        fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 4).expect("small")), &load);
         rig.boot();
         // Where its failure was recorded, what was being written to it is not promised by such a log.
         if rig.health() == Health::Optimal {
@@ -93,7 +92,7 @@ fn rows_and_copies_fit_with_a_journal() {
             protect(&mut rig.world, rig.array);
             let load = load(&rig);
             rig.session.run(&mut rig.world, &load, 40);
-            fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 2).expect("small")));
+            fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 2).expect("small")), &load);
             rig.world.boot();
             attach_journal(&mut rig.world, &devices);
             rig.array = rig.world.assemble(false).unwrap_or_else(|error| panic!("{error}"));
@@ -101,6 +100,30 @@ fn rows_and_copies_fit_with_a_journal() {
             protect(&mut rig.world, rig.array);
             back += u32::from(rig.health() == Health::Optimal);
             judge(&mut rig);
+        }
+    }
+    assert!(back > 20, "only {back} times it was back before anybody knew");
+}
+
+/// Its bitmap lacks the bits that were not written to it any more, and is the first that is found.
+#[test]
+fn rows_and_copies_fit_with_a_bitmap() {
+    let mut back = 0;
+    for seed in seeds(300, 8000) {
+        for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+            let _case = Case::new(seed, shape);
+            let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), cuts: true, ..RigOptions::new(seed) };
+            let mut rig = Rig::new(shape, options);
+            rig.rest();
+            // It is active, and most of its regions are clean.
+            let load = Workload { depth: 2, range: 0..rig.session.capacity(), ..load(&rig) };
+            rig.session.run(&mut rig.world, &load, 2);
+            fails_and_is_back(&mut rig, Slot(0), &load);
+            rig.boot();
+            back += u32::from(rig.state_of(Slot(0)) == MemberState::InSync);
+            rig.session.look_at_all(&mut rig.world);
+            rig.rest();
+            rig.judge_redundancy();
         }
     }
     assert!(back > 20, "only {back} times it was back before anybody knew");

@@ -171,6 +171,10 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     // The journal was lost, its session ended, and the array was called clean with it: the flush for that had begun while rows
     // were still being written past the journal.
     ("a clean mark beside writes that no flush had covered", &[2_026_113_021_337]),
+    // What others wrote into the cache where it went was dirty again whenever it was asked.
+    ("a write past the cache that waits for ever", &[2_026_115_045_764]),
+    // A write that came while a session began marked the degraded array as active, without the session's mark.
+    ("an active mark before the mark of the session", &[2_026_116_004_555]),
 ];
 
 #[test]

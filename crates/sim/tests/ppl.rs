@@ -191,6 +191,38 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
     }
 }
 
+/// While the logs are carried out a flush fails, and the drive drops what it was for: the logs are there for the next start.
+#[test]
+fn logs_whose_parity_was_not_made_durable_are_kept() {
+    let mut refused = 0;
+    for seed in seeds(60, 2000) {
+        let shape = Shape::raid5(4, Sectors::kib(16));
+        let _case = Case::new(seed, shape);
+        let mut rig = with_log(shape, seed, true);
+        let load = Workload {
+            len_max: 16 << 10,
+            align: 512,
+            range: 0..(96 << 10),
+            mix: [0, 1, 0, 0, 0],
+            ..Workload::mixed(rig.session.capacity())
+        };
+        let lost = cut_and_lose(&mut rig, &load, false);
+        let others: Vec<DriveId> =
+            rig.drives.iter().copied().filter(|drive| *drive != rig.drives[usize::from(lost.0)]).collect();
+        rig.world.boot();
+        others.iter().for_each(|drive| rig.world.drive_mut(*drive).faults.flushes = true);
+        match rig.world.assemble(false) {
+            Ok(array) => (rig.array, rig.session.array) = (array, array),
+            Err(_) => refused += 1,
+        }
+        others.iter().for_each(|drive| rig.world.drive_mut(*drive).faults.flushes = false);
+        rig.session.cut_power(&mut rig.world);
+        rig.boot();
+        rig.session.look_at_all(&mut rig.world);
+    }
+    assert!(refused > 20, "only {refused} starts had anything to make durable");
+}
+
 #[test]
 fn whole_stripes_are_recorded_without_partial_parity_and_others_with() {
     let shape = Shape::raid5(4, Sectors::kib(16));

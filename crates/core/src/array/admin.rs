@@ -438,7 +438,11 @@ impl Controller {
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
         metadata.request();
-        let vacant = set.members.iter().position(|m| m.removed && m.flushing == 0);
+        // What a drive that was removed has not answered yet is told to its place.
+        let (set, channels) = (self.sets[id.index()].as_ref().expect("just seen"), &self.channels);
+        let is_free = |own: &Member| own.removed && own.flushing == 0 && channels.outstanding(own.drive) == 0;
+        let vacant = set.members.iter().position(is_free);
+        let set = self.set_mut(id);
         match vacant {
             Some(index) => set.members[index] = member,
             None => set.members.push(member),

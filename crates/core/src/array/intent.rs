@@ -117,12 +117,13 @@ impl Controller {
         self.set_changed |= settled;
     }
 
-    /// Logs, and no resync, make rows fit after a crash where there are any. They say nothing of what a member lacks that has
-    /// just failed, nor of parity that is left out: with the power the member would be back as good, and what it has would fit
-    /// nothing. So nobody begins to write until the failure is durable on the others.
+    /// Logs, and no resync, make rows fit after a crash where there are any, and a bitmap says where one has to look. They say
+    /// nothing of what a member lacks that has just failed, nor of parity that is left out: with the power the member would be
+    /// back as good, with a bitmap that lacks the last bits, and what it has would fit nothing. So nobody begins to write until
+    /// the failure is durable on the others.
     pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
         let set = self.set(self.ops[index].set);
-        let has_logs = set.ppl.is_some() || set.journal.session != Session::Off;
+        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;
         if !has_logs || set.is_failure_durable() {
             return true;
         }
@@ -162,6 +163,15 @@ impl Controller {
 }
 
 impl super::set::Set {
+    /// The members were flushed since the bitmap was looked at: what was marked then and is still quiet is cleared.
+    pub(crate) fn clear_marked(&mut self) {
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.clear_marked();
+            // Bits that somebody needed to come back may be among them.
+            self.members.iter_mut().for_each(|member| member.by_bitmap = None);
+        }
+    }
+
     /// Are the failures of members, and what must not be believed of them, durable on the others?
     pub(crate) fn is_failure_durable(&self) -> bool {
         let recorded = self.metadata.as_ref().is_none_or(super::metadata::Metadata::failures_recorded);

@@ -315,11 +315,7 @@ impl Controller {
             Owner::BitmapFlush => {
                 set.bitmap_flushes -= 1;
                 if set.bitmap_flushes == 0 && set.health() == Health::Optimal && !set.is_in_doubt() {
-                    if let Some(bitmap) = &mut set.bitmap {
-                        bitmap.clear_marked();
-                        // Bits that somebody needed to come back may be among them.
-                        set.members.iter_mut().for_each(|member| member.by_bitmap = None);
-                    }
+                    set.clear_marked();
                 }
             }
             Owner::CheckpointFlush => {

@@ -118,7 +118,7 @@ impl Controller {
         let set = self.set_mut(id);
         set.bitmap_flushes = issued;
         if issued == 0 {
-            set.bitmap.as_mut().expect("just seen").clear_marked();
+            set.clear_marked();
             self.set_changed = true;
         }
     }

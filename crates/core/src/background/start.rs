@@ -99,6 +99,8 @@ impl Controller {
         entry.state = MemberState::Rebuilding { to: from };
         entry.slot = Some(slot);
         set.places[slot.index()].member = member;
+        // Whoever else came back for this slot is not needed there, and misses what is written from here on.
+        set.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
         set.refresh();
         if let Some(bitmap) = &mut set.bitmap {
             bitmap.touch_all();

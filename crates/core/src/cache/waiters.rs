@@ -5,6 +5,7 @@
 //! what the journal gives back asks those that wait for that.
 
 use crate::controller::Controller;
+use crate::io::request::Piece;
 use crate::slab::{Queue, NONE};
 
 /// Who waits.
@@ -18,11 +19,17 @@ pub(crate) struct Waiters {
     asked: u32,
     /// For room in the journal, its readiness, or a write past the cache.
     others: Queue,
+    /// The oldest write past the cache that has waited [`TURNS_MAX`] times for something dirty, or [`NONE`]: what others write
+    /// into the cache where it goes waits for it, or it might wait for ever.
+    starved: u32,
 }
+
+/// A write past the cache that found something dirty in its way so often, newly dirtied by others, is let through.
+const TURNS_MAX: u8 = 8;
 
 impl Waiters {
     pub(crate) fn new(pieces_max: u32) -> Self {
-        Self { lines: Queue::new(pieces_max), unasked: 0, asked: NONE, others: Queue::new(pieces_max) }
+        Self { lines: Queue::new(pieces_max), unasked: 0, asked: NONE, others: Queue::new(pieces_max), starved: NONE }
     }
 
     /// Does nobody wait?
@@ -58,6 +65,39 @@ impl Controller {
         } else {
             waiters.lines.push(piece);
         }
+    }
+
+    /// A write past the cache waits once more for something dirty.
+    pub(crate) fn count_turn(&mut self, piece: u32) {
+        let entry = &mut self.pieces[piece];
+        entry.turns = entry.turns.saturating_add(1);
+        let number = |piece: u32| self.requests[self.pieces[piece].request].number;
+        let starved = self.cache_waiters.starved;
+        if self.pieces[piece].turns >= TURNS_MAX && (starved == NONE || number(piece) < number(starved)) {
+            self.cache_waiters.starved = piece;
+        }
+    }
+
+    /// A write past the cache has nothing dirty in its way any more, or is over.
+    #[inline]
+    pub(crate) fn end_turns(&mut self, piece: u32) {
+        self.pieces[piece].turns = 0;
+        if self.cache_waiters.starved == piece {
+            self.cache_waiters.starved = NONE;
+            self.wake_other_waiters();
+        }
+    }
+
+    /// Would this piece dirty what a starved write past the cache waits for?
+    #[inline]
+    pub(crate) fn is_behind_starved(&self, piece: u32) -> bool {
+        let starved = self.cache_waiters.starved;
+        if starved == NONE || starved == piece {
+            return false;
+        }
+        let (own, first) = (&self.pieces[piece], &self.pieces[starved]);
+        let array = |piece: &Piece| self.requests[piece.request].request.array;
+        array(own) == array(first) && own.first < first.last && first.first < own.last
     }
 
     /// Something changed that says nothing of lines: those go on that do not wait for any.

@@ -82,6 +82,11 @@ impl Controller {
             return Cached::Taken;
         }
         match promise {
+            Promise::Volatile | Promise::Journal if self.is_behind_starved(piece) => {
+                self.note_wait(piece, set, Reason::WaitedForDestage, at);
+                self.cache_waiters.push_other(piece);
+                Cached::Waits
+            }
             Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
             Promise::Through => self.pass_cache(piece, set, at, len),
         }
@@ -118,9 +123,13 @@ impl Controller {
                 self.tell_piece(piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
                 let waiters = &mut self.cache.units.get_mut(unit).waiters;
                 self.pieces[piece].next_waiter = core::mem::replace(waiters, piece);
+                self.count_turn(piece);
                 Cached::Waits
             }
-            None => Cached::Past(len),
+            None => {
+                self.end_turns(piece);
+                Cached::Past(len)
+            }
         }
     }
 

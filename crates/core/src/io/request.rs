@@ -128,6 +128,8 @@ pub(crate) struct Piece {
     pub waiters: u32,
     /// The next piece that waits for the same dirty unit, or for the same piece.
     pub next_waiter: u32,
+    /// It goes past the cache, and has found something dirty in its way so often.
+    pub turns: u8,
     /// The last entry of the journal that it waits for.
     pub logged: u64,
     /// It walks through a parity set: see [`Walk`].
@@ -169,6 +171,7 @@ impl Piece {
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
+            turns: 0,
             logged: 0,
             walks: false,
         }
@@ -289,6 +292,7 @@ impl Controller {
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
+            turns: 0,
             walks: false,
             logged: 0,
         };
@@ -549,6 +553,7 @@ impl Controller {
     }
 
     pub(super) fn end_piece(&mut self, index: u32, actions: &mut Actions) {
+        self.end_turns(index);
         let piece = self.pieces.remove(index);
         if let Some(run) = piece.run {
             self.host_frames.release(run);

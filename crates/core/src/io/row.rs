@@ -464,7 +464,7 @@ impl Controller {
 
     /// Some of the row was written, and a member that the array needs lacks its part: what was recovered from it would be
     /// what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
-    pub(super) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if !op.torn || self.set(op.set).life == Life::Failed {
             return;

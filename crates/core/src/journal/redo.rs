@@ -49,8 +49,11 @@ impl Controller {
         let (id, is_destage) = (op.set, op.is_destage());
         let set = self.set(id);
         // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
-        let ended = set.journal.session == Session::Off && set.dirty.all() == 0;
-        if !ended || is_destage || !self.wants_journal(id) {
+        let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
+        // A session that begins marks the set as active together with its own mark: a crash before would ask for force where a
+        // member is missing.
+        let begins = matches!(set.journal.session, Session::Settling | Session::Entering(_));
+        if is_destage || !(ended || begins) {
             return true;
         }
         self.end_write(index);

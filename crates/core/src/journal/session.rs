@@ -219,7 +219,7 @@ impl Controller {
             Session::On if !self.wants_journal(id) && !set.is_in_doubt() && !set.is_lost() => {
                 self.leave_session(id, actions)
             }
-            Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id),
+            Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id, actions),
             Session::Unmarking(generation) if durable >= generation => self.end_session(id),
             _ => false,
         }
@@ -310,6 +310,11 @@ impl Controller {
         if self.journal_holds(self.set(id)) {
             return self.hurry_destage(id);
         }
+        self.flush_session(id, actions)
+    }
+
+    /// Flush what the session has brought to the members, before it ends.
+    fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Those that go on without a journal that was lost may be writing still.
         let settled = self.set(id).writers == 0;
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
@@ -334,18 +339,22 @@ impl Controller {
         }
     }
 
-    fn unmark_session(&mut self, id: SetId) -> bool {
+    fn unmark_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.set(id);
         // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
         if set.is_in_doubt() || set.is_lost() {
             return self.set_session(id, Session::On);
         }
+        // Writes past the session wait until it has ended, and everything before is flushed: it is clean as well. Else a crash
+        // would ask for a resync, or for force where a member is missing, of what the journal had in full.
+        let is_clean = set.intent == Intent::Active && set.writers == 0;
+        if is_clean && !set.journal.settled {
+            return self.flush_session(id, actions);
+        }
         let set = self.set_mut(id);
         set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
-        if set.intent == Intent::Active && set.journal.settled && set.writers == 0 {
-            // Writes past the session wait until it has ended, and everything before was flushed: it is clean as well. Else
-            // a crash would ask for a resync, or for force where a member is missing, of what the journal had in full.
+        if is_clean {
             set.intent = Intent::Unmarking(generation);
         }
         self.set_session(id, Session::Unmarking(generation))

@@ -48,11 +48,21 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
+                self.distrust_unmade_parity(index, actions);
                 if self.is_failure_recorded(index) {
                     self.reparity_rows_done(index, actions);
                 }
             }
             phase => unreachable!("an entry of a log is never in {phase:?}"),
+        }
+    }
+
+    /// Parity that its member did not take is not to be believed, whatever stands in its place: nobody recovers from it.
+    fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
+        if self.ops[index].torn {
+            self.distrust_parity(index, actions);
+            let op = &mut self.ops[index];
+            (op.torn, op.error) = (false, None);
         }
     }
 

@@ -54,6 +54,12 @@ impl Controller {
         }
         match ppl.stage {
             Stage::Redo => self.redo_next(id, actions),
+            Stage::Flush if set.is_in_doubt() => {
+                self.set_mut(id).ppl.as_mut().expect("it has logs").error = Some(
+                    "a member did not make the parity durable that the partial parity logs ask for: a flush of it failed; the \
+                     logs stay as they are; check that drive, and start the array again",
+                );
+            }
             Stage::Flush => {
                 self.enter_stage(id, Stage::Clear);
                 self.clear_areas(id, actions);

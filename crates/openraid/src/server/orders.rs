@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use openraid_core::admin::{AdminCommand, MemberState};
-use openraid_runtime::service::Nesting;
+use openraid_core::admin::{AdminCommand, AdminError, MemberState};
+use openraid_runtime::service::{Nesting, OrderError, ServiceError};
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::{find, set_status};
@@ -164,7 +164,7 @@ impl Server {
                 Err(_) => (Some(self.join(found.set, text, overwrite)?.drive), true),
             },
         };
-        let replaced = self.admin(name, AdminCommand::Replace { array: found.set, slot, with: drive });
+        let replaced = self.replace_when_ready(name, &AdminCommand::Replace { array: found.set, slot, with: drive });
         if let (Err(failure), Some(drive), true) = (&replaced, drive, joined) {
             // It was added for this alone.
             let removed = self.admin(name, AdminCommand::Remove { array: found.set, drive });
@@ -176,6 +176,20 @@ impl Server {
         self.note(name);
         let new = with.unwrap_or("a spare");
         self.done(format!("{member} is copied to {new}, which then takes slot {slot} of {name}"), name)
+    }
+
+    /// What was written to a new member to make it a spare may still be under way.
+    fn replace_when_ready(&self, name: &str, order: &AdminCommand) -> Result<(), Failure> {
+        let until = Instant::now() + RECORDING_TIME_MAX;
+        loop {
+            let replaced = self.handle.admin(order.clone());
+            let is_busy =
+                matches!(replaced, Err(ServiceError::Order(OrderError::Refused(AdminError::CommandsOutstanding(_)))));
+            if !is_busy || Instant::now() >= until {
+                return replaced.map(drop).map_err(|error| Failure::failed(format!("{name}: {error}")));
+            }
+            std::thread::sleep(RECORDING_PAUSE);
+        }
     }
 
     fn check(&self, name: &str, repair: bool) -> Result<Answer, Failure> {

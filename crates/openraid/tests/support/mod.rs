@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// A command that takes longer hangs.
-const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 /// Something that does not become true within this does not.
 const PATIENCE: Duration = Duration::from_secs(180);
 
