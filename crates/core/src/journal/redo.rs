@@ -9,6 +9,7 @@ use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use super::session::Session;
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -51,8 +52,9 @@ impl Controller {
         // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
         let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
         // A session that begins marks the set as active together with its own mark: a crash before would ask for force where a
-        // member is missing.
-        let begins = matches!(set.journal.session, Session::Settling | Session::Entering(_));
+        // member is missing. Of a set that has failed none does any more.
+        let begins =
+            set.life != Life::Failed && matches!(set.journal.session, Session::Settling | Session::Entering(_));
         if is_destage || !(ended || begins) {
             return true;
         }
