@@ -7,6 +7,7 @@ use openraid_core::admin::{AdminCommand, JournalState, Session as Protection};
 use openraid_format::Uuid;
 use openraid_sim::drive::Late;
 use openraid_sim::oracle::session::Workload;
+use openraid_sim::Shape;
 use openraid_units::{Nanos, Sectors};
 use support::two_arrays::{pairs, Machine};
 use support::{seeds, Case};
@@ -48,15 +49,21 @@ fn a_failed_array_stops_nobody_and_what_it_was_promised_is_there_when_it_is_back
     }
 }
 
+/// Of a machine with both arrays the first has failed, after so many requests of up to this length.
+fn failed((failing, living): (Shape, Shape), seed: u64, mirrors: u8, (len_max, requests): (u64, u64)) -> Machine {
+    let mut machine = Machine::new(failing, living, seed, mirrors);
+    let load = machine.load_of(machine.rig.session.capacity(), len_max);
+    machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
+    machine.fail();
+    machine
+}
+
 #[test]
 fn power_cuts_while_entries_leave_the_ring_lose_nothing() {
     for seed in seeds(6, 200) {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
         let _case = Case::new(seed, failing);
-        let mut machine = Machine::new(failing, living, seed, 2);
-        let load = machine.load_of(machine.rig.session.capacity(), 8 << 10);
-        machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
-        machine.fail();
+        let mut machine = failed((failing, living), seed, 2, (8 << 10, 40));
         // Somewhere between the first entry that waits and the last that was moved.
         let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
         while machine.journal().kept.is_zero() {
@@ -144,10 +151,7 @@ fn no_entry_says_a_later_tail_than_the_superblock() {
     for seed in seeds(4, 40) {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
         let _case = Case::new(seed, failing);
-        let mut machine = Machine::new(failing, living, seed, 1);
-        let load = machine.load_of(machine.rig.session.capacity(), 8 << 10);
-        machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
-        machine.fail();
+        let mut machine = failed((failing, living), seed, 1, (8 << 10, 40));
         let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
         let (mut written, mut left) = (machine.journal().counters.superblocks, 0);
         for _ in 0..8000 {
@@ -179,10 +183,7 @@ fn what_is_given_up_while_a_device_joins_takes_nothing_else_along() {
     for seed in seeds(8, 400) {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
         let _case = Case::new(seed, failing);
-        let mut machine = Machine::new(failing, living, seed, 2);
-        let load = machine.load_of(machine.rig.session.capacity(), 4 << 10);
-        machine.rig.session.run_on(&mut machine.rig.world, &load, 10);
-        machine.fail();
+        let mut machine = failed((failing, living), seed, 2, (4 << 10, 10));
         machine.write_rings(3);
         assert!(!machine.journal().kept.is_zero(), "{:?}", machine.journal());
         let joins = machine.devices[1];
