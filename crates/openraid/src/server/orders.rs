@@ -20,6 +20,11 @@ const RECORDING_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often that is looked at.
 const RECORDING_PAUSE: Duration = Duration::from_millis(20);
 
+/// What came of a command, said of the array or member that it was for.
+fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
+    done.map(drop).map_err(|error| Failure::failed(format!("{name}: {error}")))
+}
+
 impl Server {
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
         match command {
@@ -71,8 +76,7 @@ impl Server {
     }
 
     fn admin(&self, name: &str, command: AdminCommand) -> Result<(), Failure> {
-        let done = self.handle.admin(command);
-        done.map(drop).map_err(|error| Failure::failed(format!("{name}: {error}")))
+        told(name, self.handle.admin(command))
     }
 
     /// Give a command to every set of an array. Where one refuses, those before it have done it.
@@ -186,7 +190,7 @@ impl Server {
             let is_busy =
                 matches!(replaced, Err(ServiceError::Order(OrderError::Refused(AdminError::CommandsOutstanding(_)))));
             if !is_busy || Instant::now() >= until {
-                return replaced.map(drop).map_err(|error| Failure::failed(format!("{name}: {error}")));
+                return told(name, replaced);
             }
             std::thread::sleep(RECORDING_PAUSE);
         }
