@@ -119,8 +119,8 @@ impl Controller {
 
     /// Logs, and no resync, make rows fit after a crash where there are any, and a bitmap says where one has to look. They say
     /// nothing of what a member lacks that has just failed, nor of parity that is left out: with the power the member would be
-    /// back as good, with a bitmap that lacks the last bits, and what it has would fit nothing. So nobody begins to write until
-    /// the failure is durable on the others.
+    /// back as good, with a bitmap that lacks the last bits, and what it has would fit nothing. So no write of a host begins
+    /// until the failure is durable on the others.
     pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
         let set = self.set(self.ops[index].set);
         let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;

@@ -56,10 +56,12 @@ impl Controller {
             Stage::Redo => self.redo_next(id, actions),
             Stage::Flush if set.is_in_doubt() => {
                 self.set_mut(id).ppl.as_mut().expect("it has logs").error = Some(
-                    "a member did not make the parity durable that the partial parity logs ask for: a flush of it failed; the \
+                    "a member did not make durable what the partial parity logs ask for: a flush or a record of it failed; the \
                      logs stay as they are; check that drive, and start the array again",
                 );
             }
+            // With the power a member that failed meanwhile would be back as good, and lack what parity was made from.
+            Stage::Flush if !set.is_failure_durable() => return false,
             Stage::Flush => {
                 self.enter_stage(id, Stage::Clear);
                 self.clear_areas(id, actions);
