@@ -335,6 +335,8 @@ pub enum AdminError {
     MemberInUse(DriveId),
     /// The drive still has commands that it never answered: it can come back after it answers or is detached.
     CommandsOutstanding(DriveId),
+    /// The partial parity log of a spare is being emptied: it can take over a slot in a moment.
+    PreparingLog,
     /// The array has no redundancy, so this cannot be done.
     NoRedundancy,
     /// The array is not degraded and the new member is no spare for it.
@@ -369,6 +371,9 @@ impl core::fmt::Display for AdminError {
             Self::MemberInUse(d) => write!(f, "drive {d} is a working member; fail it first, then remove it"),
             Self::CommandsOutstanding(d) => {
                 write!(f, "drive {d} still has commands that it never answered; wait until it answers, or start the server anew")
+            }
+            Self::PreparingLog => {
+                f.write_str("the partial parity log of a spare is being prepared; try again in a moment")
             }
             Self::NoRedundancy => {
                 write!(f, "this level has no redundancy, so there is nothing to rebuild or check from")
@@ -541,6 +546,8 @@ pub struct ArrayStatus {
     pub policy: Policy,
     /// How far the journal's protection is; of a nested array, ask its legs.
     pub session: Session,
+    /// May a journal hold something for it? Only where it may not, what one says of it does not count.
+    pub in_journal: bool,
     /// What the adaptive policy knows and did.
     pub adaptive: AdaptiveStatus,
     /// Is it being stopped?

@@ -487,9 +487,7 @@ impl Controller {
             .position(suits)
             .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
         if set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0) {
-            return Err(AdminError::NotPossible(
-                "the partial parity log of a spare is being prepared; try again in a moment",
-            ));
+            return Err(AdminError::PreparingLog);
         }
         if self.channels.outstanding(set.members[spare].drive) > 0 {
             return Err(AdminError::CommandsOutstanding(set.members[spare].drive));

@@ -177,14 +177,10 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// A journal that comes back is told which arrays have nothing in it any more: those that run and do not say on
-    /// their members that it has. One whose start was ended by the loss of the journal does.
+    /// A journal that comes back is told which arrays have nothing in it any more.
     fn settle_running_sets(&mut self) {
-        let free = |set: &&crate::array::set::Set| {
-            set.life != Life::Failed && set.journal.session == Session::Off && !set.journal.marked
-        };
-        let uuids =
-            self.sets.iter().flatten().filter(free).filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
+        let free = self.sets.iter().flatten().filter(|set| !set.may_be_in_journal());
+        let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
         let superblock = self.journal.superblock.as_mut().expect("just put");
         for uuid in uuids {
             if let Some(index) = superblock.index_of(uuid) {

@@ -35,6 +35,8 @@ pub enum FindError {
     Journal(DriveId, JournalError),
     /// The devices do not belong together.
     Mirrors(JournalError),
+    /// Nobody waits for the answer any more: see [`ReadDevice::is_over`].
+    GivenUp,
 }
 
 impl fmt::Display for FindError {
@@ -43,6 +45,7 @@ impl fmt::Display for FindError {
             Self::Count(count) => write!(f, "a journal is on one device or mirrored over two, not on {count}"),
             Self::Journal(drive, error) => write!(f, "journal on drive {drive}: {error}"),
             Self::Mirrors(error) => write!(f, "the two devices of the journal: {error}"),
+            Self::GivenUp => f.write_str("nobody waits any more for what the journal holds; look at it again"),
         }
     }
 }
@@ -54,6 +57,10 @@ pub trait ReadDevice {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool;
     /// CRC-32C in the usual sense.
     fn crc(&self, register: u32, bytes: &[u8]) -> u32;
+    /// Does nobody wait for the answer any more? Then it ends with [`FindError::GivenUp`].
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// What becomes of a log that is damaged.
@@ -127,11 +134,18 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
         return Err(FindError::Count(devices.len()));
     }
     let mut whole = Vec::new();
+    let mut journals = Vec::new();
     for (number, device) in devices.iter().enumerate() {
         let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
         if !superblock.unfinished {
             whole.push(number);
         }
+        journals.push(superblock.journal);
+    }
+    // Also where one of them does not count: it is not the other half of just any journal.
+    match journals[..] {
+        [one, other] if one != other => return Err(FindError::Mirrors(JournalError::NotMirrors { one, other })),
+        _ => {}
     }
     match whole[..] {
         [] => Err(FindError::Journal(devices[0].drive, JournalError::Unfinished)),
@@ -153,6 +167,9 @@ impl<R: ReadDevice> ReadDevice for Only<'_, R> {
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
         self.reader.crc(register, bytes)
     }
+    fn is_over(&self) -> bool {
+        self.reader.is_over()
+    }
 }
 
 /// Look at devices that are whole, as far as they say.
@@ -164,7 +181,7 @@ fn find_among(
     let mut found = Vec::new();
     for (number, device) in devices.iter().enumerate() {
         let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
-        let log = follow(number, &superblock, reader);
+        let log = follow(number, &superblock, reader)?;
         found.push((superblock, log));
     }
     let (best, mut damage) = choose(devices, &found, on_damage)?;
@@ -290,13 +307,15 @@ fn read_kept(
 }
 
 /// Follow the log of one device.
-fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadDevice) -> Log {
+fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadDevice) -> Result<Log, FindError> {
     let ring = superblock.ring();
     let mut scan = JournalScan::new(superblock);
     let mut entries: Vec<(u64, FoundEntry)> = Vec::new();
     let mut waiting = None;
     let mut buffer = Vec::new();
-    loop {
+    // Of a piece that cannot be read so much is left to be read block by block: the others in it may say what follows.
+    let mut in_blocks = Sectors::ZERO;
+    while !reader.is_over() {
         match scan.need() {
             ScanNeed::Header(at) => {
                 let mut bytes = [0; JOURNAL_BLOCK_BYTES];
@@ -326,16 +345,22 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
                 }
             }
             ScanNeed::Sweep { at, sectors } => {
-                let piece = sectors.min(SWEEP_SECTORS);
-                if read_into(&mut buffer, number, ring.drive_lba(at), piece, reader) {
-                    scan.sweep(&buffer);
-                } else {
-                    scan.sweep_unreadable(piece.min(JOURNAL_ALIGN));
+                let is_block = !in_blocks.is_zero();
+                let piece = sectors.min(if is_block { JOURNAL_ALIGN } else { SWEEP_SECTORS });
+                match read_into(&mut buffer, number, ring.drive_lba(at), piece, reader) {
+                    true => scan.sweep(&buffer),
+                    false if is_block => scan.sweep_unreadable(piece),
+                    false => {
+                        in_blocks = piece;
+                        continue;
+                    }
                 }
+                in_blocks -= in_blocks.min(piece);
             }
-            ScanNeed::Done => return Log { outcome: scan.outcome(), entries },
+            ScanNeed::Done => return Ok(Log { outcome: scan.outcome(), entries }),
         }
     }
+    Err(FindError::GivenUp)
 }
 
 fn read_into(

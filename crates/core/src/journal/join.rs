@@ -138,7 +138,8 @@ impl Controller {
             state: JoinState::Marking(SuperblockCopy::First),
             device: place,
             generation,
-            epoch: superblock.epoch.max(seen.1) + 1,
+            // Above that of every device that did not finish: those that stay behind are told apart by it.
+            epoch: superblock.epoch.max(seen.1).max(journal.join.epoch) + 1,
             ..Join::default()
         };
         self.set_changed = true;

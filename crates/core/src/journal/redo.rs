@@ -44,7 +44,7 @@ struct Logged {
 
 impl Controller {
     /// May an operation that is about to write go on to say so? A session that has ended begins anew first, when
-    /// nobody writes without it; otherwise the operation is called again.
+    /// nobody writes without it, and one that is beginning has begun; otherwise the operation is called again.
     pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         let (id, is_destage) = (op.set, op.is_destage());

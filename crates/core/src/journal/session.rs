@@ -127,6 +127,14 @@ pub enum Unprotected {
     TableFull,
 }
 
+impl Set {
+    /// May a journal hold something for it? Not where it runs and does not say on its members that one does; one whose start
+    /// was ended by the loss of the journal says so.
+    pub(crate) fn may_be_in_journal(&self) -> bool {
+        self.life == Life::Failed || self.journal.session != Session::Off || self.journal.marked
+    }
+}
+
 impl Controller {
     /// Can the journal promise writes of this set?
     pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {

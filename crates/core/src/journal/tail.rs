@@ -150,13 +150,14 @@ impl Controller {
     }
 
     /// The log is nearly full and no round is under way that will make room: entries below this one are to go. Those
-    /// are a round's worth of the oldest, or all of them where somebody waits for nothing else. Zero where there is room.
+    /// are a round's worth of the oldest, or all of them, the oldest first, where the table is nearly full or somebody waits
+    /// for nothing else. Zero where there is room.
     fn pressed_entry(&self) -> u64 {
         let (journal, log) = (&self.journal, &self.journal.log);
         if !journal.is_live() || journal.round.state != RoundState::Idle {
             return 0;
         }
-        // What is being written already may be enough.
+        // Somebody waits for nothing else; but what is being written already may be enough.
         let stuck = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
         if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || stuck() {
             return u64::MAX;

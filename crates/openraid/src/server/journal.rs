@@ -281,14 +281,11 @@ impl Server {
     /// It cannot be opened.
     pub(super) fn open_full_journal(&self) -> Result<(), Failure> {
         let Some(own) = self.journal.get() else { return Ok(()) };
-        let state = self.status()?.journal.map(|journal| journal.state);
-        if state == Some(JournalState::Lost(JournalLoss::Full)) {
-            self.handle.release_journal().map_err(Failure::failed)?;
-            self.handle.attach_journal(&own.keeper.request()).map_err(Failure::failed)?;
-            self.handle.wait_for_journal().map_err(Failure::failed)?;
-            self.remember_journal()?;
+        let is_full = |state| state == JournalState::Lost(JournalLoss::Full);
+        match self.handle.reopen_journal(&own.keeper.request(), is_full).map_err(Failure::failed)? {
+            Some(_) => self.remember_journal(),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Give up what the journal holds for an array that does not run; without `lost` only say what that is.

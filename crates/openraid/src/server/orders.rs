@@ -6,7 +6,7 @@ use openraid_core::admin::{AdminCommand, AdminError, MemberState};
 use openraid_runtime::service::{Nesting, OrderError, ServiceError};
 use openraid_units::{ArrayId, DriveId};
 
-use super::members::{find, set_status};
+use super::members::{find, set_status, Found};
 use super::start::Taking;
 use super::view::Served;
 use super::Server;
@@ -15,10 +15,22 @@ use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
 use crate::output;
 
-/// A member that is to be removed may still be failing for this long.
+/// A member may still be failing, or be made ready, for this long.
 const RECORDING_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often that is looked at.
 const RECORDING_PAUSE: Duration = Duration::from_millis(20);
+
+/// Look until nothing has to be waited for any more, or the time is over; what was seen last.
+fn wait_while<T>(look: impl Fn() -> Result<T, Failure>, is_to_wait: impl Fn(&T) -> bool) -> Result<T, Failure> {
+    let until = Instant::now() + RECORDING_TIME_MAX;
+    loop {
+        let seen = look()?;
+        if !is_to_wait(&seen) || Instant::now() >= until {
+            return Ok(seen);
+        }
+        std::thread::sleep(RECORDING_PAUSE);
+    }
+}
 
 /// What came of a command, said of the array or member that it was for.
 fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
@@ -125,13 +137,9 @@ impl Server {
 
     fn remove(&self, name: &str, member: &str, spare_only: bool) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let mut found = find(&self.status()?, &served, member)?;
         // Until its failure is recorded on the others it cannot go, and that takes as long as their writes.
-        let until = Instant::now() + RECORDING_TIME_MAX;
-        while matches!(found.member.state, MemberState::Failing(_)) && Instant::now() < until {
-            std::thread::sleep(RECORDING_PAUSE);
-            found = find(&self.status()?, &served, member)?;
-        }
+        let is_failing = |found: &Found| matches!(found.member.state, MemberState::Failing(_));
+        let found = wait_while(|| find(&self.status()?, &served, member), is_failing)?;
         if spare_only && found.member.state != MemberState::Spare {
             return Err(Failure::usage(format!("{member} is no spare of {name}; see `openraid show {name}`")));
         }
@@ -169,31 +177,33 @@ impl Server {
             },
         };
         let replaced = self.replace_when_ready(name, &AdminCommand::Replace { array: found.set, slot, with: drive });
-        if let (Err(failure), Some(drive), true) = (&replaced, drive, joined) {
+        replaced.map_err(|failure| match drive.filter(|_| joined) {
             // It was added for this alone.
-            let removed = self.admin(name, AdminCommand::Remove { array: found.set, drive });
-            removed.and_then(|()| self.release(drive)).map_err(|second| {
-                Failure::failed(format!("{}; and the new member stays as a spare: {}", failure.text, second.text))
-            })?;
-        }
-        replaced?;
+            Some(drive) => Failure { text: failure.text + &self.take_out_again(name, found.set, drive), ..failure },
+            None => failure,
+        })?;
         self.note(name);
         let new = with.unwrap_or("a spare");
         self.done(format!("{member} is copied to {new}, which then takes slot {slot} of {name}"), name)
     }
 
+    /// A spare is not needed any more; what went wrong with that.
+    fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
+        match self.admin(name, AdminCommand::Remove { array, drive }).map(|()| self.release(drive)) {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(second)) => {
+                format!("; the new member is out again, but this server still holds it open: {}", second.text)
+            }
+            Err(second) => format!("; and the new member stays as a spare: {}", second.text),
+        }
+    }
+
     /// What was written to a new member to make it a spare may still be under way.
     fn replace_when_ready(&self, name: &str, order: &AdminCommand) -> Result<(), Failure> {
-        let until = Instant::now() + RECORDING_TIME_MAX;
-        loop {
-            let replaced = self.handle.admin(order.clone());
-            let is_busy =
-                matches!(replaced, Err(ServiceError::Order(OrderError::Refused(AdminError::CommandsOutstanding(_)))));
-            if !is_busy || Instant::now() >= until {
-                return told(name, replaced);
-            }
-            std::thread::sleep(RECORDING_PAUSE);
-        }
+        let is_busy =
+            |error: &AdminError| matches!(error, AdminError::CommandsOutstanding(_) | AdminError::PreparingLog);
+        let is_refused = |replaced: &Result<_, _>| matches!(replaced, Err(ServiceError::Order(OrderError::Refused(error))) if is_busy(error));
+        told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_refused)?)
     }
 
     fn check(&self, name: &str, repair: bool) -> Result<Answer, Failure> {

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// A command that takes longer hangs.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 /// Something that does not become true within this does not.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 

@@ -16,7 +16,7 @@ pub mod journal;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{mpsc, Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use openraid_core::actions::ReplyStatus;
@@ -101,6 +101,8 @@ pub struct ServiceHandle {
     waker: Waker,
     limits_pool: Bytes,
     hanging: journal::Hanging,
+    /// Who opens the journal anew has this: it is not looked at meanwhile.
+    reopening: Arc<Mutex<()>>,
 }
 
 impl Service {
@@ -122,7 +124,8 @@ impl Service {
         let (ready, is_ready) = mpsc::channel();
         let waker = Waker::new().map_err(|error| ServiceError::Shard(ShardError::System(error)))?;
         let hanging = journal::Hanging::default();
-        let handle = ServiceHandle { orders, waker: waker.clone(), limits_pool: config.limits.pool, hanging };
+        let (limits_pool, reopening) = (config.limits.pool, Arc::default());
+        let handle = ServiceHandle { orders, waker: waker.clone(), limits_pool, hanging, reopening };
         let shard = ShardConfig {
             pool: PoolOptions { len: config.limits.pool, huge: config.huge, touch: config.touch },
             limits: config.limits,

@@ -31,10 +31,11 @@ pub struct FoundDevices {
 }
 
 impl FoundDevices {
-    /// Is only one of two devices there?
+    /// Is only one of two devices there? A device that did not finish joining stands for the other one only if it was the last
+    /// one to join: the one that joined after it may have gone on alone.
     #[must_use]
     pub fn is_half(&self) -> bool {
-        self.devices.len() == 1 && self.superblocks[0].mirrors == 2
+        is_half(&self.superblocks)
     }
 
     /// The error that says that it was used after this without them.
@@ -45,8 +46,20 @@ impl FoundDevices {
     /// The error that says so.
     #[must_use]
     pub fn other_missing(&self) -> JournalStartError {
-        let device = self.devices[0].spec.text.clone();
-        JournalStartError::OtherMissing { device, mirror: self.superblocks[0].mirror }
+        let whole = self.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
+        let device = self.devices[whole].spec.text.clone();
+        JournalStartError::OtherMissing { device, mirror: self.superblocks[whole].mirror }
+    }
+}
+
+fn is_half(superblocks: &[JournalSuperblock]) -> bool {
+    match superblocks {
+        [own] => own.mirrors == 2,
+        [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
+            // It is announced with the epoch behind its own.
+            whole.mirrors == 2 && other.epoch + 1 < whole.epoch
+        }
+        _ => false,
     }
 }
 
@@ -145,12 +158,18 @@ struct Reader<F> {
     kernels: Kernels,
     /// Who waits sees that devices answer.
     pulse: Pulse,
+    /// Of whom they are lent: it may want them back.
+    lent: Option<Lent>,
 }
 
 impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> Reader<F> {
     /// `read` fills the bytes from a device, and says whether it could.
     fn new(pulse: Pulse, read: F) -> Self {
-        Self { read, kernels: Kernels::detect(), pulse }
+        Self { read, kernels: Kernels::detect(), pulse, lent: None }
+    }
+
+    fn of(self, lent: &Lent) -> Self {
+        Self { lent: Some(lent.clone()), ..self }
     }
 }
 
@@ -162,6 +181,9 @@ impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> ReadDevice for Reader<F> {
     }
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
         !self.kernels.crc32c(!register, bytes)
+    }
+    fn is_over(&self) -> bool {
+        self.lent.as_ref().is_some_and(Lent::is_over)
     }
 }
 
@@ -223,7 +245,8 @@ fn read(
 ) -> Result<FoundDevices, JournalStartError> {
     let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| {
         lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
-    });
+    })
+    .of(lent);
     let mut found = if wanted.damaged {
         inspect_journal(&lent.numbered, &mut reader)
     } else {
@@ -237,6 +260,7 @@ fn read(
         FindError::Count(count) => JournalStartError::Count(count),
         FindError::Journal(drive, error) => device_error(&lent.specs[drive.index()], error),
         FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(lent.specs.iter()), error },
+        FindError::GivenUp => JournalStartError::Hangs(names(lent.specs.iter())),
     })?;
     Ok(FoundDevices { devices: lent.take_back(), superblocks, journal, notes, damage })
 }

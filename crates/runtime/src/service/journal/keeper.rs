@@ -133,7 +133,7 @@ impl Keeping {
             Some(JournalState::Lost(_) | JournalState::None) | None => {
                 if self.whole.is_due() {
                     let back = self.bring_back();
-                    self.tell(back.map(Some), JournalNews::StillAway);
+                    self.tell(back, JournalNews::StillAway);
                 }
             }
         }
@@ -187,12 +187,15 @@ impl Keeping {
         }
     }
 
-    fn bring_back(&mut self) -> Result<Vec<String>, JournalStartError> {
-        self.handle.release_journal()?;
-        let started = self.handle.attach_journal(&self.shared.request())?;
-        self.whole.came();
-        self.handle.wait_for_journal()?;
-        Ok(started.notes)
+    /// What an administrator should know of a journal that is back; none where somebody else has opened it.
+    fn bring_back(&mut self) -> Result<Option<Vec<String>>, JournalStartError> {
+        let is_away = |state| matches!(state, JournalState::Lost(_) | JournalState::None);
+        let back = self.handle.reopen_journal(&self.shared.request(), is_away);
+        // Also one that is lost at once came.
+        if matches!(back, Ok(Some(_)) | Err(JournalStartError::LostAtOnce)) {
+            self.whole.came();
+        }
+        Ok(back?.map(|started| started.notes))
     }
 }
 

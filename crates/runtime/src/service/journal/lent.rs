@@ -32,8 +32,13 @@ impl Lent {
     /// Do something with a device; nothing if it is not lent any more.
     pub fn with<T>(&self, device: usize, work: impl FnOnce(&mut OpenedMember) -> T) -> Option<T> {
         let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
-        let device = device.as_mut().filter(|_| !self.is_over.load(Ordering::SeqCst));
+        let device = device.as_mut().filter(|_| !self.is_over());
         device.map(work)
+    }
+
+    /// Are they wanted back? Then nothing can be done with them any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
     }
 
     /// The device, unless something is being done with it.

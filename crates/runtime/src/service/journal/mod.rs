@@ -33,6 +33,8 @@ pub use keeper::{missing, JournalKeeper, JournalNews};
 pub use make::{adopt, discard, make};
 pub use rejoin::JoinRequest;
 
+use std::sync::PoisonError;
+
 use openraid_core::admin::{AdminCommand, JournalState};
 use openraid_format::{ArrayState, Uuid};
 use openraid_units::DriveId;
@@ -41,7 +43,6 @@ use super::{ServiceHandle, ServiceStatus};
 use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{MemberSpec, OpenOptions, OpenedMember};
 use find::look_beside;
-use openraid_core::journal::session::Session;
 
 /// Which journal is to be used, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,7 +132,8 @@ impl ServiceHandle {
             *drive = numbers[drive.index()];
         }
         if let Err(error) = self.admin(AdminCommand::AttachJournal(journal)) {
-            self.detach_all(&numbers)?;
+            // Why it is not used is what counts; a device that cannot be detached yet is known as hanging.
+            let _ = self.detach_all(&numbers);
             return Err(error.into());
         }
         Ok(JournalStarted { notes })
@@ -149,6 +151,26 @@ impl ServiceHandle {
             }
         }
         Ok(numbers)
+    }
+
+    /// Open the journal anew, if it is in a state that wants that; none where it is not, any more.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn reopen_journal(
+        &self,
+        request: &JournalRequest,
+        wants: impl Fn(JournalState) -> bool,
+    ) -> Result<Option<JournalStarted>, JournalStartError> {
+        let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.status()?.journal.map_or(JournalState::None, |journal| journal.state);
+        if !wants(state) {
+            return Ok(None);
+        }
+        self.release_journal()?;
+        let started = self.attach_journal(request)?;
+        self.wait_for_journal()?;
+        Ok(Some(started))
     }
 
     /// Let go of the journal and its devices. One that has commands which it never answered stays attached until it does.
@@ -180,10 +202,10 @@ impl ServiceHandle {
 /// How often a journal that is being opened is looked at.
 const OPENING_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// The sets that run and have nothing in any journal: whatever one says of them is void.
+/// The sets that have nothing in any journal: whatever one says of them is void.
 fn void_arrays(status: &ServiceStatus) -> Vec<Uuid> {
     let views = status.arrays.iter().map(|view| &view.status);
-    let free = views.filter(|status| status.session == Session::Off);
+    let free = views.filter(|status| !status.in_journal);
     free.filter_map(|status| Some(status.superblock.as_ref()?.set_uuid)).collect()
 }
 

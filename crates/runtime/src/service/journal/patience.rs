@@ -47,7 +47,7 @@ pub enum Unanswered {
     Silent,
     /// The system has no room for another thread.
     NoThread(String),
-    /// The thread has panicked. That says nothing of the device.
+    /// The thread has panicked. That says nothing of the device. (A release build ends with any panic.)
     Panicked,
 }
 
