@@ -139,14 +139,24 @@ impl Heads {
         self.runs.iter().find(|run| run.next == at.get())
     }
 
+    /// The place that was used longest ago, of single reads first. As one number each: every read that stands alone asks.
+    fn oldest_run(&self) -> usize {
+        let lately = self.clock.saturating_sub(RUN_RESTS - 1);
+        let age = |run: &Run| (u64::from(run.is_stream && run.used >= lately) << 63) | run.used;
+        let (mut oldest, mut least) = (0, u64::MAX);
+        for (place, run) in self.runs.iter().enumerate() {
+            let age = age(run);
+            (oldest, least) = if age < least { (place, age) } else { (oldest, least) };
+        }
+        oldest
+    }
+
     /// A part of a stream was given to a copy. A new one takes the place that was used longest ago, of single reads first.
     fn went_on(&mut self, at: SetLba, len: Sectors, copy: u16) {
         self.clock += 1;
         let known = self.runs.iter().position(|run| run.next == at.get());
         let place = known.unwrap_or_else(|| {
-            let goes_on = |run: &Run| run.is_stream && self.clock - run.used < RUN_RESTS;
-            let age = |place: &usize| (goes_on(&self.runs[*place]), self.runs[*place].used);
-            let oldest = (0..RUNS_MAX).min_by_key(age).expect("there are some");
+            let oldest = self.oldest_run();
             self.runs[oldest].begun = at.get();
             oldest
         });
