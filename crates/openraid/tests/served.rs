@@ -105,6 +105,17 @@ fn a_working_member_is_replaced_without_a_moment_of_less_redundancy() {
 }
 
 #[test]
+fn a_new_member_takes_over_as_soon_as_its_partial_parity_log_is_ready() {
+    let (lab, server, image) = served("--consistency-policy ppl");
+    lab.drives(&["new"], 16);
+    lab.line("replace data d2 --with new").expect(0);
+    let state = lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
+    assert_ne!(state_of(&state, "d2"), "in-sync");
+    server.stop();
+    content_is(&lab, &image);
+}
+
+#[test]
 fn a_member_that_comes_back_needs_only_what_it_has_missed() {
     let (lab, server, image) = served("--bitmap internal");
     lab.wait_for("data", |array| array["bitmap"]["marked"] == 0);

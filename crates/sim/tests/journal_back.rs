@@ -49,7 +49,8 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
                 run(&mut machine, 60);
                 machine.rig.session.drain(&mut machine.rig.world);
                 machine.rig.rest();
-                assert_eq!(machine.rig.status().session, Session::Off, "{shape}");
+                let status = machine.rig.status();
+                assert_eq!((status.session, status.in_journal), (Session::Off, false), "{shape}");
                 machine.rig.world.drive_mut(machine.devices[0]).faults.gone = false;
                 machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
                 machine.attach();
@@ -202,6 +203,25 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
 
 /// A line that is written again and again pins what is oldest in the log, and little else is dirty: nothing but the
 /// log's own need makes it go to the members before it has aged for seconds.
+/// Who opens the journal anew takes a log that is damaged as empty only if nobody has anything in it.
+#[test]
+fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() {
+    let mut machine = machine(Shape::raid5(4, CHUNK), 1);
+    run(&mut machine, 40);
+    machine.rig.session.drain(&mut machine.rig.world);
+    for slot in [Slot(0), Slot(1)] {
+        machine.rig.lose(slot, Loss::Pulled);
+    }
+    // Longer than dirty data waits: only then somebody looks for the members.
+    machine.rig.world.run_for(Nanos::from_secs(30));
+    assert_eq!(machine.rig.health(), Health::Failed);
+    machine.rig.world.pull(machine.devices[0]);
+    machine.rig.run_for(Nanos::from_secs(2));
+    machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+    let status = machine.rig.status();
+    assert_eq!((status.session, status.in_journal), (Session::Off, true));
+}
+
 #[test]
 fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {

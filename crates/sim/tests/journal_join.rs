@@ -7,7 +7,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_core::events::DriveError;
 use openraid_core::journal::find::FindError;
-use openraid_format::JournalError;
+use openraid_format::{journal_superblock_lba, JournalError, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::JournalFault;
@@ -283,6 +283,43 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
         machine.boot_with(&[new]);
         machine.finish();
     }
+}
+
+/// A device that fails on its way in is not what the one that joins after it is: that one may go on alone, and whoever finds
+/// the other two then can tell by the epochs.
+#[test]
+fn a_device_that_failed_while_it_joined_is_told_apart_from_the_one_that_joined_after_it() {
+    let shape = Shape::raid5(4, CHUNK);
+    let mut machine = Machine::degraded(shape, 2);
+    let second = machine.joins;
+    machine.joins = machine.own.rig.world.add_drive(DriveSpec::new(JOURNAL));
+    machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+    machine.join();
+    let load = machine.load();
+    while superblock(&machine, machine.joins).is_none_or(|own| !own.unfinished) {
+        machine.step(&load);
+    }
+    let failed = machine.joins;
+    machine.own.rig.world.pull(failed);
+    machine.run(20);
+    assert!(machine.journal().joining.is_none(), "it is gone");
+    machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+    machine.joins = second;
+    machine.join();
+    machine.step_on(100_000);
+    assert_eq!(machine.works(), [true, true]);
+    let [failed, whole] = [failed, machine.stays].map(|drive| superblock(&machine, drive).expect("it has one"));
+    assert!(failed.unfinished && whole.mirrors == 2);
+    assert!(failed.epoch + 1 < whole.epoch, "{} and {}", failed.epoch, whole.epoch);
+    machine.finish();
+}
+
+/// The first copy of the superblock of a device.
+fn superblock(machine: &Machine, drive: DriveId) -> Option<JournalSuperblock> {
+    let at = journal_superblock_lba(SuperblockCopy::First, JOURNAL).expect("large enough");
+    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+    machine.own.rig.world.drive(drive).peek(at, &mut bytes);
+    JournalSuperblock::decode(&bytes, SuperblockCopy::First).ok()
 }
 
 #[test]

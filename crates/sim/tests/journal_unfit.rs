@@ -7,7 +7,9 @@ use openraid_core::admin::{AdminCommand, AdminError, Policy, WriteCache};
 use openraid_core::array::create::CreateError;
 use openraid_core::journal::find::FindError;
 use openraid_core::limits::Limits;
-use openraid_format::{journal_superblock_lba, EntryFault, JournalError, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_format::{
+    journal_superblock_lba, EntryFault, JournalError, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES,
+};
 use openraid_parity::Kernels;
 use openraid_sim::drive::{Defect, DriveSpec};
 use openraid_sim::oracle::session::Workload;
@@ -247,6 +249,48 @@ fn a_bad_place_behind_the_log_stops_no_start() {
             }
         }
     }
+}
+
+/// An entry that cannot be read is the end of the log only if nothing behind it says that more was promised; and what stands
+/// behind it can be read, block by block, although a piece that is read at once has another bad place.
+#[test]
+fn what_stands_between_two_bad_places_says_that_more_was_promised() {
+    for shape in shapes() {
+        let _case = Case::new(1, shape);
+        let mut machine = promised(shape, 1);
+        let (device, places) = (machine.devices[0], entries(&mut machine));
+        let found = machine.rig.world.find_journal(&[device]).expect("it is whole");
+        let entry = DriveLba(places[places.len() / 2].0 / 512);
+        let behind = found.superblock.ring().drive_lba(found.head.position) + Sectors(40);
+        let faults = &mut machine.rig.world.drive_mut(device).faults;
+        for place in [entry, behind] {
+            faults.add_defects(place, Sectors(8), Defect::UntilWritten);
+        }
+        match machine.rig.world.find_journal(&[device]) {
+            Err(JournalFault::Found(FindError::Journal(_, JournalError::Damaged { fault, .. }))) => {
+                assert_eq!(fault, EntryFault::Unreadable);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Also one on which nothing counts stands for the other half of its own journal only.
+#[test]
+fn an_unfinished_device_of_another_journal_is_refused() {
+    let mut machine = promised(shapes()[0], 2);
+    let world = &mut machine.rig.world;
+    let stranger = world.make_journal(2, JOURNAL)[0];
+    for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
+        let at = journal_superblock_lba(copy, JOURNAL).expect("large enough");
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        world.drive(stranger).peek(at, &mut bytes);
+        let own = JournalSuperblock::decode(&bytes, copy).expect("it was just made");
+        JournalSuperblock { unfinished: true, ..own }.encode(copy, &mut bytes);
+        world.drive_mut(stranger).poke(at, &bytes);
+    }
+    let devices = [machine.devices[1], stranger];
+    is_refused(machine, &devices, |error| matches!(error, JournalError::NotMirrors { .. }));
 }
 
 #[test]

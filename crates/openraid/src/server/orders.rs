@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use openraid_core::admin::{AdminCommand, AdminError, MemberState};
-use openraid_runtime::service::{Nesting, OrderError, ServiceError};
+use openraid_runtime::service::{Nesting, ServiceError};
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::{find, set_status, Found};
@@ -200,10 +200,10 @@ impl Server {
 
     /// What was written to a new member to make it a spare may still be under way.
     fn replace_when_ready(&self, name: &str, order: &AdminCommand) -> Result<(), Failure> {
-        let is_busy =
-            |error: &AdminError| matches!(error, AdminError::CommandsOutstanding(_) | AdminError::PreparingLog);
-        let is_refused = |replaced: &Result<_, _>| matches!(replaced, Err(ServiceError::Order(OrderError::Refused(error))) if is_busy(error));
-        told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_refused)?)
+        let is_busy = |replaced: &Result<_, _>| {
+            matches!(replaced, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
+        };
+        told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_busy)?)
     }
 
     fn check(&self, name: &str, repair: bool) -> Result<Answer, Failure> {

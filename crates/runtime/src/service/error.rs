@@ -56,7 +56,10 @@ impl From<NetError> for ServiceError {
 }
 impl From<OrderError> for ServiceError {
     fn from(error: OrderError) -> Self {
-        Self::Order(error)
+        match error {
+            OrderError::Refused(error) => Self::Admin(error),
+            other => Self::Order(other),
+        }
     }
 }
 impl From<AdminError> for ServiceError {

@@ -363,6 +363,7 @@ mod tests {
     use openraid_sys::{Direct, Member, MemberError, Use};
     use openraid_units::BlockSize;
 
+    use super::super::make::write_superblock;
     use super::super::pair::Pair;
     use super::*;
 
@@ -406,6 +407,39 @@ mod tests {
         let found = pair.look(&Held::of(vec![pair.path(0)])).expect("the other one has everything");
         assert_eq!(found.devices[0].spec, pair.specs[1]);
         assert!(found.notes[0].contains("still waits for") && found.notes[0].contains("alone"), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn a_device_that_did_not_finish_stands_for_the_other_half_only_if_it_was_the_last_to_join() {
+        let whole = |epoch, mirrors| JournalSuperblock { mirrors, ..superblock(epoch, None, false) };
+        let joined = |epoch| superblock(epoch, None, true);
+        assert!(is_half(&[whole(5, 2)]) && !is_half(&[whole(5, 1)]) && !is_half(&[whole(5, 2), whole(4, 2)]));
+        for (other, half) in [(4, false), (5, false), (3, true)] {
+            assert_eq!(is_half(&[whole(5, 2), joined(other)]), half, "{other}");
+            assert_eq!(is_half(&[joined(other), whole(5, 2)]), half, "{other}");
+        }
+        assert!(!is_half(&[whole(5, 1), joined(3)]), "it goes on alone");
+    }
+
+    #[test]
+    fn who_reads_a_log_that_nobody_waits_for_ends_at_once() {
+        let pair = Pair::new("over");
+        let opened = pair.open();
+        let used = JournalSuperblock { clean: false, ..pair.superblocks[0].clone() };
+        write_superblock(&opened[0], &used).expect("written");
+        let lent = Lent::new(opened);
+        let mut reads = 0;
+        let mut reader = Reader::new(Pulse::default(), |device, at, bytes: &mut [u8]| {
+            reads += 1;
+            if reads == 7 {
+                drop(lent.take_back());
+            }
+            lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
+        })
+        .of(&lent);
+        let found = find_journal(&lent.numbered[..1], false, &mut reader).map(drop);
+        assert_eq!(found, Err(FindError::GivenUp));
+        assert_eq!(reads, 7);
     }
 
     #[test]

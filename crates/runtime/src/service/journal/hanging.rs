@@ -13,7 +13,7 @@ use openraid_units::{DriveId, Nanos};
 use super::patience::{Asked, Unanswered, Watch};
 use super::JournalStartError;
 use crate::member::{MemberSpec, OpenError, Place};
-use crate::service::{DriveView, OrderError, ServiceError, ServiceHandle};
+use crate::service::{DriveView, ServiceError, ServiceHandle};
 
 /// What a service knows of them.
 #[derive(Clone, Default, Debug)]
@@ -175,7 +175,7 @@ impl ServiceHandle {
 }
 
 fn is_outstanding(error: &ServiceError) -> bool {
-    matches!(error, ServiceError::Order(OrderError::Refused(AdminError::CommandsOutstanding(_))))
+    matches!(error, ServiceError::Admin(AdminError::CommandsOutstanding(_)))
 }
 
 #[cfg(test)]

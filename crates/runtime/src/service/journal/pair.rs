@@ -18,6 +18,8 @@ const EPOCH: u64 = 5;
 pub(super) struct Pair {
     folder: PathBuf,
     pub specs: Vec<MemberSpec>,
+    /// What was made on each, before the second went on alone.
+    pub superblocks: Vec<JournalSuperblock>,
 }
 
 impl Pair {
@@ -29,10 +31,10 @@ impl Pair {
         for spec in &specs {
             std::fs::File::create(&spec.text).and_then(|file| file.set_len(16 << 20)).expect("a file");
         }
-        let pair = Self { folder, specs };
+        let mut pair = Self { folder, specs, superblocks: Vec::new() };
         let opened = pair.open();
-        let superblocks = make(&opened, JOURNAL, Uuid([1; 16])).expect("a journal");
-        let alone = JournalSuperblock { mirrors: 1, mirror: 0, epoch: EPOCH, ..superblocks[1].clone() };
+        pair.superblocks = make(&opened, JOURNAL, Uuid([1; 16])).expect("a journal");
+        let alone = JournalSuperblock { mirrors: 1, mirror: 0, epoch: EPOCH, ..pair.superblocks[1].clone() };
         write_superblock(&opened[1], &alone).expect("written");
         pair
     }
