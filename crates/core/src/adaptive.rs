@@ -334,9 +334,8 @@ impl Controller {
         for number in 0..count {
             let set = self.array(request.array).expect("just seen").volume.set(number);
             // Legs on flash and legs that spin wait differently long, each as many times longer or shorter than usual.
-            let usual = self.usual_delay(self.set(set)).get();
-            let chosen = switch.to.destage_delay.get();
-            let destage_delay = Nanos(chosen.saturating_mul(usual) / facts.destage_delay.get().max(1));
+            let usual = self.usual_delay(self.set(set));
+            let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
             self.set_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
@@ -401,6 +400,13 @@ impl Controller {
     }
 }
 
+/// `delay` where the usual one is `usual`, chosen where that is `reference`.
+fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nanos {
+    // Of two times of seconds in nanoseconds 64 bits do not hold the product.
+    let product = u128::from(delay.get()) * u128::from(usual.get());
+    Nanos(u64::try_from(product / u128::from(reference.get().max(1))).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,6 +417,16 @@ mod tests {
 
     fn tuning() -> Tuning {
         Tuning::of(&Policy::default(), USUAL)
+    }
+
+    #[test]
+    fn a_delay_of_many_seconds_stays_what_was_chosen_and_is_longer_on_flash() {
+        let seconds = Nanos::from_secs;
+        assert_eq!(in_proportion(seconds(10), seconds(5), seconds(5)), seconds(10));
+        assert_eq!(in_proportion(seconds(10), seconds(20), seconds(5)), seconds(40));
+        assert_eq!(in_proportion(seconds(40), seconds(5), seconds(20)), seconds(10));
+        assert_eq!(in_proportion(Nanos(7), seconds(5), Nanos::ZERO), Nanos(35_000_000_000));
+        assert_eq!(in_proportion(Nanos(u64::MAX), seconds(9), seconds(3)), Nanos(u64::MAX));
     }
 
     /// So many windows of a load: kind by number, offset by number, bytes, depth.

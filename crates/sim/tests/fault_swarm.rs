@@ -175,6 +175,9 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write past the cache that waits for ever", &[2_026_115_045_764]),
     // A write that came while a session began marked the degraded array as active, without the session's mark.
     ("an active mark before the mark of the session", &[2_026_116_004_555]),
+    // The judge: a member said of itself that a sector is lost, so a long read found what the other copy had, and the resync
+    // took the rest from this one. Whoever has bad sectors keeps no read of what was never flushed.
+    ("copies that differ, of which one says that it has bad sectors", &[2_026_121_069_256]),
 ];
 
 #[test]

@@ -201,8 +201,6 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
     }
 }
 
-/// A line that is written again and again pins what is oldest in the log, and little else is dirty: nothing but the
-/// log's own need makes it go to the members before it has aged for seconds.
 /// Who opens the journal anew takes a log that is damaged as empty only if nobody has anything in it.
 #[test]
 fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() {
@@ -222,6 +220,8 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     assert_eq!((status.session, status.in_journal), (Session::Off, true));
 }
 
+/// A line that is written again and again pins what is oldest in the log, and little else is dirty: nothing but the
+/// log's own need makes it go to the members before it has aged for seconds.
 #[test]
 fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {

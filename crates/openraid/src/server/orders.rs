@@ -13,6 +13,7 @@ use super::Server;
 use crate::control::{Answer, Command};
 use crate::exit::Failure;
 use crate::members::{open_some, options, spec};
+use crate::model::HealthWord;
 use crate::output;
 
 /// A member may still be failing, or be made ready, for this long.
@@ -61,8 +62,9 @@ impl Server {
             }
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::Stop { array } => {
+                let text = self.stopped_text(&array)?;
                 self.stop(&array)?;
-                Ok(Answer::Done { text: format!("{array} is stopped, its members are marked clean"), array: None })
+                Ok(Answer::Done { text, array: None })
             }
             Command::StopAll => Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None }),
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
@@ -80,6 +82,19 @@ impl Server {
                 unreachable!("answered without changing anything")
             }
         }
+    }
+
+    /// What to say of an array when it has been stopped.
+    fn stopped_text(&self, name: &str) -> Result<String, Failure> {
+        if self.array(name)?.health != HealthWord::Failed {
+            return Ok(format!("{name} is stopped, its members are marked clean"));
+        }
+        let waits = format!(
+            "; what the journal holds for it waits there until it is started again with its members, or is given up with \
+             `openraid journal discard {name}`"
+        );
+        let waits = if self.has_journal() { &waits } else { "" };
+        Ok(format!("{name} is stopped; it had failed, so its members still say that it was in use{waits}"))
     }
 
     pub(super) fn done(&self, text: String, array: &str) -> Result<Answer, Failure> {

@@ -296,7 +296,10 @@ pub fn text(journal: &JournalModel) -> String {
         facts.row(["device", &format!("{}{works}", device.device)]);
     }
     if journal.other_missing {
-        facts.row(["alone", "one of two devices: the other one was not named, and may hold more; name both"]);
+        facts.row([
+            "alone",
+            "one of two devices: the one that it was used with last was not named, and may hold more; name both",
+        ]);
     }
     if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
@@ -461,10 +464,15 @@ fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
 
 /// One of two devices, and nobody has said that the other one is dead.
 fn half(found: &FoundDevices, remedy: &str) -> Failure {
+    let whole = found.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
+    let also = found
+        .devices
+        .get(1 - whole)
+        .map_or_else(String::new, |other| format!(" ({} did not finish joining and does not count)", other.spec.text));
     Failure::failed(format!(
-        "journal {}: this is copy {} of a journal on two devices, and the other one is missing, which may hold promises \
+        "journal {}: this is copy {} of a journal on two devices, and the other one is missing{also}, which may hold promises \
          that this one has not; {remedy}, or if the other one is dead for good, add --alone",
-        found.devices[0].spec.text, found.superblocks[0].mirror
+        found.devices[whole].spec.text, found.superblocks[whole].mirror
     ))
 }
 

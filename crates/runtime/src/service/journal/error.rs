@@ -52,6 +52,13 @@ pub enum JournalStartError {
         /// Which of the two it is.
         mirror: u8,
     },
+    /// Two are there, but one of them never became the other one of the two.
+    NotTheOther {
+        /// The device that is one of two.
+        device: String,
+        /// The one that did not finish joining.
+        unfinished: String,
+    },
     /// A device cannot be read or written.
     Io {
         /// The device.
@@ -99,23 +106,20 @@ impl fmt::Display for JournalStartError {
             Self::Device { device, error } => write!(f, "journal {device}: {error}"),
             Self::OneOfTwo { device, why, whole, is_alone } => {
                 write!(f, "journal {device}: {why}; the journal's other device, {whole}, is whole: ")?;
-                if *is_alone {
-                    write!(f, "it carries the journal alone, so name only that one")?;
-                } else {
-                    write!(
-                        f,
-                        "if {device} cannot be put right, and did not carry the journal alone before it broke, name only \
-                         {whole}, which is served with --journal-alone"
-                    )?;
-                }
-                f.write_str("; then `openraid journal attach DEVICE` gives it a second one again")
+                write_remedy(f, device, whole, *is_alone)
             }
             Self::Mirrors { devices, error } => write!(f, "journal on {devices}: {error}"),
             Self::OtherMissing { device, mirror } => write!(
                 f,
                 "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing, which may \
                  hold promises that this one has not; name both (--journal twice), or, if the other device is lost for good \
-                 and failed last, use this one alone with --journal-alone"
+                 and did not go on alone before that, use this one with --journal-alone"
+            ),
+            Self::NotTheOther { device, unfinished } => write!(
+                f,
+                "journal {device}: {unfinished} did not finish joining it, and is not the device that it was used with last, \
+                 which may hold promises that this one has not; name that device in its place, or, if it is lost for good and \
+                 did not go on alone before that, use {device} with --journal-alone"
             ),
             Self::LeftBehind(devices) => write!(
                 f,
@@ -156,6 +160,19 @@ impl fmt::Display for JournalStartError {
     }
 }
 impl std::error::Error for JournalStartError {}
+
+fn write_remedy(f: &mut fmt::Formatter<'_>, device: &str, whole: &str, is_alone: bool) -> fmt::Result {
+    if is_alone {
+        f.write_str("it carries the journal alone, so name only that one")?;
+    } else {
+        write!(
+            f,
+            "if {device} cannot be put right, and did not carry the journal alone before it broke, name only {whole}, which \
+             is served with --journal-alone"
+        )?;
+    }
+    f.write_str("; then `openraid journal attach DEVICE` gives it a second one again")
+}
 
 impl JournalStartError {
     /// Is the device itself at fault? Not where somebody uses it, or where it belongs to another controller or a newer

@@ -48,7 +48,10 @@ impl FoundDevices {
     pub fn other_missing(&self) -> JournalStartError {
         let whole = self.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
         let device = self.devices[whole].spec.text.clone();
-        JournalStartError::OtherMissing { device, mirror: self.superblocks[whole].mirror }
+        match self.devices.get(1 - whole) {
+            Some(other) => JournalStartError::NotTheOther { device, unfinished: other.spec.text.clone() },
+            None => JournalStartError::OtherMissing { device, mirror: self.superblocks[whole].mirror },
+        }
     }
 }
 
@@ -56,8 +59,9 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     match superblocks {
         [own] => own.mirrors == 2,
         [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
-            // It is announced with the epoch behind its own.
-            whole.mirrors == 2 && other.epoch + 1 < whole.epoch
+            // It is healed at the epoch of the whole one, or announced with the one behind its own.
+            let belongs = whole.epoch == other.epoch || whole.epoch.checked_sub(1) == Some(other.epoch);
+            whole.mirrors == 2 && !belongs
         }
         _ => false,
     }
@@ -414,7 +418,7 @@ mod tests {
         let whole = |epoch, mirrors| JournalSuperblock { mirrors, ..superblock(epoch, None, false) };
         let joined = |epoch| superblock(epoch, None, true);
         assert!(is_half(&[whole(5, 2)]) && !is_half(&[whole(5, 1)]) && !is_half(&[whole(5, 2), whole(4, 2)]));
-        for (other, half) in [(4, false), (5, false), (3, true)] {
+        for (other, half) in [(4, false), (5, false), (3, true), (6, true), (7, true)] {
             assert_eq!(is_half(&[whole(5, 2), joined(other)]), half, "{other}");
             assert_eq!(is_half(&[joined(other), whole(5, 2)]), half, "{other}");
         }

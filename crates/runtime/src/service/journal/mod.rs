@@ -116,14 +116,15 @@ impl ServiceHandle {
         if found.journal.epoch < known && !request.alone {
             return Err(found.left_behind());
         }
-        if found.devices.len() == 1 && last.is_some_and(|last| last.devices == 2) || found.is_half() {
+        let was_half = found.is_half();
+        heal::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
+        if found.devices.len() == 1 && (was_half || last.is_some_and(|last| last.devices == 2)) {
             notes.push(
                 "one of the journal's two devices is not there, and the other one is used alone; `openraid journal attach \
                  DEVICE` gives it a second one again"
                     .into(),
             );
         }
-        heal::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         notes.extend(found.devices.iter().flat_map(|device| device.notes.clone()));
         let numbers = self.attach_devices(found.devices)?;
         let mut journal = found.journal;
@@ -162,9 +163,15 @@ impl ServiceHandle {
         request: &JournalRequest,
         wants: impl Fn(JournalState) -> bool,
     ) -> Result<Option<JournalStarted>, JournalStartError> {
+        let wants_now = || -> Result<bool, JournalStartError> {
+            Ok(wants(self.status()?.journal.map_or(JournalState::None, |journal| journal.state)))
+        };
+        // Who wants nothing of it does not wait for who opens it, which may take minutes.
+        if !wants_now()? {
+            return Ok(None);
+        }
         let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self.status()?.journal.map_or(JournalState::None, |journal| journal.state);
-        if !wants(state) {
+        if !wants_now()? {
             return Ok(None);
         }
         self.release_journal()?;

@@ -5,6 +5,7 @@ use openraid_core::events::RequestKind;
 use openraid_units::DriveId;
 
 use super::{Done, Run};
+use crate::fault::set::Set;
 use crate::fault::verdict::Excuse;
 
 /// New drives and rebuilds that a set may need until it is whole.
@@ -78,10 +79,9 @@ impl Run<'_> {
     }
 
     /// Has it sectors that cannot be read, or that nobody can tell of?
-    fn is_scarred(&self, set: usize) -> bool {
+    pub(super) fn has_scars(&self, set: &Set) -> bool {
         let bad_blocks = |status: ArrayStatus| status.members.iter().any(|member| member.bad_blocks > 0);
-        !self.sets[set].scarred(&self.world).is_empty()
-            || self.world.status(self.sets[set].array).is_some_and(bad_blocks)
+        !set.scarred(&self.world).is_empty() || self.world.status(set.array).is_some_and(bad_blocks)
     }
 
     /// Parity fits and copies are equal, where nothing happened that lets them not be.
@@ -91,7 +91,7 @@ impl Run<'_> {
             return Ok(());
         }
         let judged = self.whole(set) && !self.sets[set].unfit && !self.sets[set].dirty;
-        if self.bounded() && !judged && !self.is_scarred(set) {
+        if self.bounded() && !judged && !self.has_scars(&self.sets[set]) {
             return Err(self.lost("the array never becomes consistent again"));
         }
         if !judged {

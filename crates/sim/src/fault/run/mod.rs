@@ -289,9 +289,9 @@ impl<'a> Run<'a> {
         self.errors_seen = self.session.errors;
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
-        // Where the first copy cannot be read as a whole, another one may be what the resync takes for right.
-        // A member with a fault that it brought along takes what was read of it away when it goes.
-        let steady = |set: &Set| set.scarred(&self.world).is_empty() && !set.is_losing(&self.world);
+        // Where the first copy cannot be read as a whole, be it that its member says so, another one may be what the resync
+        // takes for right. A member with a fault that it brought along takes what was read of it away when it goes.
+        let steady = |set: &Set| !self.has_scars(set) && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
         // What a write was to bring that has failed is in the journal as long as a session lasts.
         let mut held = self.sets.iter().filter_map(|set| self.world.status(set.array));
