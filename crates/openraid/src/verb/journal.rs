@@ -296,10 +296,7 @@ pub fn text(journal: &JournalModel) -> String {
         facts.row(["device", &format!("{}{works}", device.device)]);
     }
     if journal.other_missing {
-        facts.row([
-            "alone",
-            "one of two devices: the one that it was used with last was not named, and may hold more; name both",
-        ]);
+        facts.row(["alone", "one of two devices: the other one was not named, and may hold more; name both"]);
     }
     if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
