@@ -124,12 +124,28 @@ fn a_first_sync_that_was_cut_short_goes_on() {
     }
 }
 
-/// A cut in the middle of writes, and a member is lost with it. True where something was being written.
-fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
+/// Nothing but writes, on the same few stripes again and again.
+fn close_writes(rig: &Rig) -> Workload {
+    Workload {
+        len_max: 16 << 10,
+        align: 512,
+        range: 0..(96 << 10),
+        mix: [0, 1, 0, 0, 0],
+        ..Workload::mixed(rig.session.capacity())
+    }
+}
+
+/// Some requests, up to somewhere in the middle of the last ones.
+fn run_into(rig: &mut Rig, load: &Workload) {
     let requests = rig.random.between(1, 40);
     rig.session.run_on(&mut rig.world, load, requests);
     let steps = u32::try_from(rig.random.below(40)).unwrap();
     rig.rest_or(steps);
+}
+
+/// A cut in the middle of writes, and a member is lost with it. True where something was being written.
+fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
+    run_into(rig, load);
     let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());
     let lost = rig.drive_in(slot).unwrap();
     cut(rig, slot, single);
@@ -199,13 +215,7 @@ fn logs_whose_parity_was_not_made_durable_are_kept() {
         let shape = Shape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = with_log(shape, seed, true);
-        let load = Workload {
-            len_max: 16 << 10,
-            align: 512,
-            range: 0..(96 << 10),
-            mix: [0, 1, 0, 0, 0],
-            ..Workload::mixed(rig.session.capacity())
-        };
+        let load = close_writes(&rig);
         let lost = cut_and_lose(&mut rig, &load, false);
         let others: Vec<DriveId> =
             rig.drives.iter().copied().filter(|drive| *drive != rig.drives[usize::from(lost.0)]).collect();
@@ -232,17 +242,8 @@ fn logs_stay_until_the_failure_of_a_member_is_durable() {
         let shape = Shape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = with_log(shape, seed, true);
-        let load = Workload {
-            len_max: 16 << 10,
-            align: 512,
-            range: 0..(96 << 10),
-            mix: [0, 1, 0, 0, 0],
-            ..Workload::mixed(rig.session.capacity())
-        };
-        let requests = rig.random.between(1, 40);
-        rig.session.run_on(&mut rig.world, &load, requests);
-        let steps = u32::try_from(rig.random.below(40)).unwrap();
-        rig.rest_or(steps);
+        let load = close_writes(&rig);
+        run_into(&mut rig, &load);
         let failing = rig.drives[usize::try_from(rig.random.below(4)).unwrap()];
         rig.session.kill(&mut rig.world);
         rig.world.boot();
