@@ -304,8 +304,9 @@ pub struct Notice {
 /// Notices kept between two drains; more are counted, not kept.
 pub const NOTICES_MAX: usize = 256;
 
-/// The actions of one or more calls of [`crate::Controller::advance`], and the arenas they refer to.
-#[derive(Debug)]
+/// The actions of one or more calls of [`crate::Controller::advance`], and the arenas they refer to. The default ones
+/// take no memory, and stand in while real ones are worked on.
+#[derive(Debug, Default)]
 pub struct Actions {
     /// Commands to drives.
     pub drive: Vec<DriveCommand>,
@@ -313,6 +314,8 @@ pub struct Actions {
     pub transfers: Vec<Transfer>,
     /// Computations.
     pub jobs: Vec<ParityJob>,
+    /// With so many of them there is room for those of one operation more.
+    jobs_most: usize,
     /// Ends of host requests.
     pub replies: Vec<Reply>,
     /// News for administrators; at most [`NOTICES_MAX`].
@@ -338,10 +341,12 @@ impl Actions {
     /// Room for everything that a controller with these limits can have outstanding.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
+        let jobs_most = (limits.ops_max + limits.pieces_max) as usize;
         Self {
             drive: Vec::with_capacity(limits.commands_max as usize),
             transfers: Vec::with_capacity(limits.pieces_max as usize),
-            jobs: Vec::with_capacity((limits.ops_max + limits.pieces_max) as usize + JOBS_SLACK),
+            jobs: Vec::with_capacity(jobs_most + JOBS_SLACK),
+            jobs_most,
             replies: Vec::with_capacity(limits.requests_max as usize),
             notices: Vec::with_capacity(NOTICES_MAX),
             notices_dropped: 0,
@@ -377,9 +382,10 @@ impl Actions {
 
     /// Is there room for another operation's jobs and metadata? Where not, the driver drains first.
     pub(crate) fn has_room(&self) -> bool {
-        self.jobs.len() + JOBS_SLACK <= self.jobs.capacity()
-            && self.columns.len() + 4 * MEMBERS_MAX as usize <= COLUMNS_MAX
-            && self.metadata.len() + METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize <= METADATA_MAX
+        // Compared with what is known beforehand: this is asked before every step.
+        const COLUMNS: usize = COLUMNS_MAX - 4 * MEMBERS_MAX as usize;
+        const METADATA: usize = METADATA_MAX - METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize;
+        self.jobs.len() <= self.jobs_most && self.columns.len() <= COLUMNS && self.metadata.len() <= METADATA
     }
 
     pub(crate) fn notice(&mut self, notice: Notice) {

@@ -353,10 +353,22 @@ impl Controller {
             } else if self.is_quiet() {
                 self.note_hurry();
                 return;
-            } else if !self.run_one_waiting(actions) {
+            } else if !self.run_waiting(actions) {
                 return;
             }
         }
+    }
+
+    /// Move what waits until an operation can move, or memory for what is to be done runs short; false where nothing waits
+    /// that can move.
+    #[inline(never)]
+    fn run_waiting(&mut self, actions: &mut Actions) -> bool {
+        while self.run_one_waiting(actions) {
+            if !self.ready.is_empty() || !actions.has_room() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Would [`Controller::run_one_waiting`] find nothing? Where nothing is cached that is so nearly always, and is said here
@@ -372,6 +384,7 @@ impl Controller {
         !(waits != 0 || is_due)
     }
 
+    #[inline(always)]
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
         if self.set_changed {
             self.set_changed = false;
@@ -514,29 +527,39 @@ impl Controller {
         actions.notice(Notice { at: self.now, array: self.set(set).array, slot, drive, kind });
     }
 
-    /// Make the operations of the next piece that wants them; true where something moved. Not inlined: looking whether
+    /// Make the next operation of the piece that wants them first; true where something moved. Not inlined: looking whether
     /// anything waits is done much more often than anything is found.
     #[inline(never)]
     fn split_next(&mut self, actions: &mut Actions) -> bool {
         loop {
             self.ask_next_waiter();
             let Some(index) = self.splitting.front() else { return false };
-            let piece = &mut self.pieces[index];
-            let done = piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors());
-            if !done {
-                return self.split_once(index, actions);
+            let wants = !self.is_split(index);
+            if wants && (!self.split_once(index, actions) || !self.is_split(index)) {
+                return true;
             }
-            piece.queued = false;
+            self.pieces[index].queued = false;
             self.leave_splitting();
             // While it has operations nothing comes of it, and the next piece has its turn at once.
             if self.pieces[index].ops == 0 {
                 self.check_piece(index, actions);
                 return true;
             }
+            if wants {
+                return true;
+            }
         }
     }
 
-    /// Make the next operation of a piece.
+    /// Are all operations of a piece made, or is no more of them to be made?
+    #[inline]
+    fn is_split(&self, index: u32) -> bool {
+        let piece = &self.pieces[index];
+        piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors())
+    }
+
+    /// Make the next operation of a piece; false where it waits instead, and is none of those that want operations any more.
+    #[inline(always)]
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
         if self.pieces[index].walks && self.make_row_op(index) {
             return true;
@@ -558,7 +581,7 @@ impl Controller {
                 Cached::Taken => return true,
                 Cached::Waits => {
                     self.leave_splitting();
-                    return true;
+                    return false;
                 }
                 Cached::Past(part) => len = part,
             }

@@ -129,14 +129,14 @@ impl<T> Slab<T> {
 
 impl<T> core::ops::Index<u32> for Slab<T> {
     type Output = T;
-    #[inline]
+    #[inline(always)]
     fn index(&self, index: u32) -> &T {
         self.entries[index as usize].value.as_ref().expect("the entry is in use")
     }
 }
 
 impl<T> core::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
+    #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut T {
         self.entries[index as usize].value.as_mut().expect("the entry is in use")
     }

@@ -28,8 +28,9 @@ impl Controller {
     /// ended: of an array that has failed nothing is marked any more, so nothing is written.
     pub(crate) fn begin_write(&mut self, index: u32, actions: &mut Actions) -> bool {
         let set = self.set(self.ops[index].set);
+        let needs_mark = set.needs_mark();
         // Nor where the mark cannot be made: a crash would not be seen.
-        if set.life == Life::Failed || (set.needs_mark() && set.is_unrecorded()) {
+        if set.life == Life::Failed || (needs_mark && set.is_unrecorded()) {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return false;
         }
@@ -49,8 +50,7 @@ impl Controller {
                 self.sets_look_at(look, Wake::Bitmap);
             }
         }
-        let set = self.set(set_id);
-        if !set.needs_mark() {
+        if !needs_mark {
             return true;
         }
         if !self.mark_active(set_id) {

@@ -205,7 +205,17 @@ pub(crate) struct Set {
 
 impl Set {
     /// Slots whose bytes are good in these sectors of the members.
+    #[inline]
     pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+        if self.writable == self.in_sync && !self.has_bad {
+            return self.in_sync;
+        }
+        self.readable_in_part(from, to)
+    }
+
+    /// The same where somebody is being filled, or has bad blocks.
+    #[inline(never)]
+    fn readable_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         self.good(self.in_sync | self.filled(from, to), from, to)
     }
 

@@ -38,6 +38,9 @@ impl Mask {
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
+    pub(crate) const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
     pub(crate) const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -316,7 +319,8 @@ impl Lines {
 pub(crate) fn lines_of(at: SetLba, len: Sectors) -> impl Iterator<Item = (u64, u64, u64)> {
     let (start, end) = (at.get(), at.get() + len.get());
     (start / LINE_SECTORS..end.div_ceil(LINE_SECTORS)).map(move |number| {
-        let first = number * LINE_SECTORS;
-        (number, start.max(first) - first, end.min(first + LINE_SECTORS) - first)
+        // No line of the extent begins behind its end: nothing is lost by the shift, which asks for less than a product.
+        let line = number << LINE_SECTORS.trailing_zeros();
+        (number, start.saturating_sub(line), (end - line).min(LINE_SECTORS))
     })
 }

@@ -91,6 +91,20 @@ impl Controller {
             let line = self.cache.lines.find(set, number).map(|index| self.cache.lines.get(index));
             let valid = line.map_or(Mask::NONE, |line| line.valid);
             let coming = line.filter(|line| line.ahead && line.filler != piece).map_or(Mask::NONE, |line| line.filling);
+            // Most lines have all of it, or nothing.
+            let span = Mask::range(first, last);
+            let whole = match (valid.with(coming).has_any(span), span.without(valid).is_empty()) {
+                (false, _) => Some(Place::There),
+                (true, true) => Some(Place::Here),
+                (true, false) => None,
+            };
+            if let Some(now) = whole {
+                if *place.get_or_insert(now) != now {
+                    return (place.expect("just put"), Sectors(run));
+                }
+                run += last - first;
+                continue;
+            }
             let mut from = first;
             while from < last {
                 let (here, mut to) = valid.run(from);

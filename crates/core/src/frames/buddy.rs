@@ -42,6 +42,32 @@ enum State {
     Held { order: u8, holds: u16 },
 }
 
+/// First frames of free runs of one order that are kept ready, the last first.
+#[derive(Clone, Copy, Debug)]
+struct ReadyRuns {
+    frames: [u32; READY_MAX],
+    len: usize,
+}
+
+impl ReadyRuns {
+    const NONE: Self = Self { frames: [NONE; READY_MAX], len: 0 };
+
+    /// Keep one more; false where there is no room.
+    #[inline]
+    fn keep(&mut self, frame: u32) -> bool {
+        let Some(place) = self.frames.get_mut(self.len) else { return false };
+        *place = frame;
+        self.len += 1;
+        true
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self.frames[self.len])
+    }
+}
+
 /// One zone of the pool.
 #[derive(Debug)]
 pub(super) struct Buddy {
@@ -51,7 +77,7 @@ pub(super) struct Buddy {
     next: Vec<u32>,
     previous: Vec<u32>,
     heads: [u32; ORDERS],
-    ready: [Vec<u32>; READY_ORDERS],
+    ready: [ReadyRuns; READY_ORDERS],
     free_frames: u32,
 }
 
@@ -68,7 +94,7 @@ impl Buddy {
             next: alloc::vec![NONE; n],
             previous: alloc::vec![NONE; n],
             heads: [NONE; ORDERS],
-            ready: core::array::from_fn(|_| Vec::with_capacity(READY_MAX)),
+            ready: [ReadyRuns::NONE; READY_ORDERS],
             free_frames: frames as u32,
         };
         let mut at = 0u32;
@@ -82,6 +108,7 @@ impl Buddy {
     }
 
     /// Is this run one of the zone's?
+    #[inline]
     pub fn has(&self, run: Run) -> bool {
         let frames = self.states.len() as u64;
         (self.base..self.base + frames * FRAME_BYTES).contains(&run.at.get())
@@ -127,15 +154,20 @@ impl Buddy {
         let frames = bytes.div_ceil(FRAME_BYTES).max(1);
         let order = frames.next_power_of_two().trailing_zeros();
         assert!(order <= ORDER_MAX, "no run is larger than 32 MiB");
-        let ready = self.ready.get_mut(order as usize).and_then(Vec::pop);
-        let frame = match ready.or_else(|| self.split(order)) {
+        let ready = self.ready.get_mut(order as usize).and_then(ReadyRuns::take);
+        let frame = match ready {
             Some(frame) => frame,
-            None if self.merge_ready() => self.split(order)?,
-            None => return None,
+            None => self.find(order)?,
         };
         self.states[frame as usize] = State::Held { order: order as u8, holds: 1 };
         self.free_frames -= 1 << order;
         Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order.into() })
+    }
+
+    /// A run of this order, of which none is ready.
+    #[inline(never)]
+    fn find(&mut self, order: u32) -> Option<u32> {
+        self.split(order).or_else(|| if self.merge_ready() { self.split(order) } else { None })
     }
 
     /// Take a run of this order out of the lists, as part of a larger one if need be.
@@ -160,7 +192,7 @@ impl Buddy {
     fn merge_ready(&mut self) -> bool {
         let mut any = false;
         for (order, kept) in (0..).zip(0..READY_ORDERS) {
-            while let Some(frame) = self.ready[kept].pop() {
+            while let Some(frame) = self.ready[kept].take() {
                 any = true;
                 self.merge(frame, order);
             }
@@ -197,18 +229,17 @@ impl Buddy {
             other => panic!("released a run that is not in hand: {other:?}"),
         }
         self.free_frames += 1 << run.order;
-        match self.ready.get_mut(run.order as usize) {
-            Some(ready) if ready.len() < READY_MAX => {
-                ready.push(frame);
-                self.states[frame as usize] = State::Ready;
-            }
-            _ => self.merge(frame, run.order as u32),
+        if self.ready.get_mut(run.order as usize).is_some_and(|ready| ready.keep(frame)) {
+            self.states[frame as usize] = State::Ready;
+        } else {
+            self.merge(frame, run.order as u32);
         }
         true
     }
 
     /// Give a run back to the lists, as one with its neighbours that are free.
     #[allow(clippy::cast_possible_truncation)] // orders are at most ORDER_MAX
+    #[inline(never)]
     fn merge(&mut self, mut frame: u32, mut order: u32) {
         while order < ORDER_MAX {
             let buddy = frame ^ (1 << order);

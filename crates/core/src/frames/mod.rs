@@ -56,8 +56,20 @@ impl Frames {
     }
 
     /// A run of at least `bytes` bytes, held once; `None` where no such run is free in the zones that serve.
+    #[inline]
     pub fn take(&mut self, bytes: u64) -> Option<Run> {
-        for zone in &mut self.zones {
+        let [first, ..] = &mut self.zones;
+        let run = first.runs.take(bytes);
+        if run.is_some() || first.given_up == 0 {
+            return run;
+        }
+        self.take_behind(bytes)
+    }
+
+    /// The first zone has none, and does not serve alone.
+    #[cold]
+    fn take_behind(&mut self, bytes: u64) -> Option<Run> {
+        for zone in &mut self.zones[1..] {
             let run = zone.runs.take(bytes);
             if run.is_some() || zone.given_up == 0 {
                 return run;
@@ -71,7 +83,11 @@ impl Frames {
         self.zones.iter().all(|zone| zone.given_up > 0)
     }
 
+    #[inline]
     fn zone(&mut self, run: Run) -> &mut Zone {
+        if self.zones[0].runs.has(run) {
+            return &mut self.zones[0];
+        }
         self.zones.iter_mut().find(|zone| zone.runs.has(run)).expect("runs are of this area")
     }
 

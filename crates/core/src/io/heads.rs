@@ -175,25 +175,23 @@ impl Controller {
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
         let set = self.set(op.set);
+        // All copies are as long as the first.
+        let end = at + mirror.copies(at).next()?.len.min(left);
+        if !set.is_consistent(at.get(), end.get()) {
+            return fixed_copy(set, mirror, at, left);
+        }
         let rule = set.heads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy.split_streams;
         let is_long = parts && self.wanted_at_once(op, at, left) > set.policy.split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive);
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
-        let is_deep = rule == MirrorRead::TwinStor && mirror.copies(at).all(waits_long);
+        let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info.rotational);
         // Order spares ways of heads: a member without one is never worth waiting for another.
-        let spins = mirror.copies(at).all(|copy| channel_of(&copy).is_none_or(|channel| channel.info.rotational));
+        let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
+        let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
-            let len = copy.len.min(left);
-            let readable = set.readable(copy.lba, copy.lba + len).contains(copy.slot);
-            if !set.is_consistent(at.get(), at.get() + len.get()) {
-                match if readable { Some(copy) } else { filled_part(set, copy) } {
-                    Some(copy) => return Some((copy, Reason::ReadFixedCopy)),
-                    None => continue,
-                }
-            }
-            if !readable {
+            if !set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot) {
                 continue;
             }
             if rule == MirrorRead::Primary {
@@ -201,9 +199,11 @@ impl Controller {
             }
             let channel = channel_of(&copy)?;
             let goes_on = set.heads.at[copy.slot.index()] == copy.lba.get();
-            if rule == MirrorRead::LeastPending && spins && !is_long && goes_on {
+            if spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
+            let may_be_deep = rule == MirrorRead::TwinStor && channel.info.rotational;
+            let is_deep = may_be_deep && *deep.get_or_insert_with(|| mirror.copies(at).all(waits_long));
             let (rank, reason) = rank_of(rule, &set.heads, channel, &copy, is_deep);
             if best.is_none_or(|(least, _, _)| rank < least) {
                 best = Some((rank, copy, reason));
@@ -290,7 +290,7 @@ impl Controller {
         member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
-    /// A copy was chosen: remember it.
+    /// A copy was chosen: remember it. Streams and parts are what heads are led by: of members without one nobody asks.
     pub(crate) fn copy_chosen(
         &mut self,
         id: openraid_units::SetId,
@@ -300,19 +300,21 @@ impl Controller {
         reason: Reason,
     ) {
         self.explain(id, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.set_mut(id);
+        let set = self.sets[id.index()].as_mut().expect("operations belong to sets");
+        let drive = set.member_of(copy.slot).map(|member| member.drive);
+        let rotates = drive.and_then(|drive| self.channels.get(drive)).is_none_or(|channel| channel.info.rotational);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
                 set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
-            MirrorRead::TwinStor | MirrorRead::LeastPending => {
+            MirrorRead::TwinStor | MirrorRead::LeastPending if rotates => {
                 let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
                 let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
                 set.heads.went_on(at, len, which.map_or(0, |(which, _)| which));
                 set.heads.parts[copy.slot.index()].take(copy.lba.get());
             }
-            MirrorRead::Primary | MirrorRead::NearestHead => {}
+            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
         }
         set.heads.moved(copy.slot, (copy.lba + len).get());
     }
@@ -343,6 +345,19 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
             ((SPINS, u64::from(before) * (WAY_MAX + 1) + way), Reason::ReadNearestHead)
         }
     }
+}
+
+/// The copy that all reads go to where copies may differ: the first that can be read.
+fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+    let first = mirror.copies(at).find_map(|copy| {
+        let readable = set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        if readable {
+            Some(copy)
+        } else {
+            filled_part(set, copy)
+        }
+    });
+    first.map(|copy| (copy, Reason::ReadFixedCopy))
 }
 
 /// The beginning of a copy that its member has been filled with: where copies may differ a sector is read from the same

@@ -273,6 +273,12 @@ impl Op {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }
 
+    /// Has it neither said that it writes, nor logged or reserved anything, nor frames of its own? Nor has any read.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        let writes = self.intent || self.logged != 0 || self.reserved != 0 || self.partial != Partial::No;
+        !writes && self.work.is_none()
+    }
+
     /// Does it serve the set's own needs, not a host?
     pub(crate) fn is_background(&self) -> bool {
         matches!(self.kind, OpKind::Rebuild | OpKind::Resync | OpKind::Scrub)

@@ -240,6 +240,7 @@ impl Controller {
         Ok(())
     }
 
+    #[inline(always)]
     fn want_piece(&mut self, request: u32) {
         let entry = &mut self.requests[request];
         if !entry.queued && entry.error.is_none() && entry.cut < entry.request.len {
@@ -393,6 +394,7 @@ impl Controller {
         }
     }
 
+    #[inline]
     pub(crate) fn want_ops(&mut self, index: u32) {
         self.pieces[index].queued = true;
         self.splitting.push(index);
@@ -408,6 +410,7 @@ impl Controller {
         run.at + Bytes(u64::from(piece.head_skip))
     }
 
+    #[inline(always)]
     fn send_transfer(&mut self, index: u32, direction: Direction, actions: &mut Actions) {
         let piece = &self.pieces[index];
         let request = &self.requests[piece.request].request;
@@ -596,6 +599,7 @@ impl Controller {
     }
 
     /// Nothing of the request is in work any more.
+    #[inline(always)]
     pub(crate) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let status = self.requests[index].error.unwrap_or(ReplyStatus::Ok);
         self.tell_request(index, || What::Replied { status });

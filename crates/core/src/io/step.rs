@@ -312,11 +312,15 @@ impl Controller {
     /// An operation is over: give back what it holds and tell whom it worked for.
     pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
-        self.end_write(index);
-        self.unlog(index);
-        self.release_room(index);
-        self.end_record(index);
-        self.release_work(index);
+        if self.ops[index].kind == OpKind::Read {
+            debug_assert!(self.ops[index].holds_nothing(), "{:?}", self.ops[index]);
+        } else {
+            self.end_write(index);
+            self.unlog(index);
+            self.release_room(index);
+            self.end_record(index);
+            self.release_work(index);
+        }
         let error = self.ops[index].error;
         self.tell_op(index, || What::Done { error });
         let op = &self.ops[index];

@@ -47,7 +47,10 @@ impl Controller {
     /// nobody writes without it, and one that is beginning has begun; otherwise the operation is called again.
     pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let (id, is_destage) = (op.set, op.is_destage());
+        if op.is_destage() {
+            return true;
+        }
+        let id = op.set;
         let set = self.set(id);
         // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
         let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
@@ -55,7 +58,7 @@ impl Controller {
         // member is missing. Of a set that has failed none does any more.
         let begins =
             set.life != Life::Failed && matches!(set.journal.session, Session::Settling | Session::Entering(_));
-        if is_destage || !(ended || begins) {
+        if !(ended || begins) {
             return true;
         }
         self.end_write(index);
@@ -214,15 +217,16 @@ impl Controller {
                 _ => inline.insert(slot),
             }
         }
+        let inlined = inline.len() as usize;
         let revokes = if kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
         let left_out = self.left_out(op, all);
-        let needed = references + revokes + (inline.len() + left_out.len()) as usize;
+        let needed = references + revokes + inlined + left_out.len() as usize;
         // They spare work after a crash; where there is no room for them it is done.
-        if needed + settled.len() as usize > JOURNAL_RECORDS_MAX {
-            settled = SlotSet::EMPTY;
+        let mut records = needed + settled.len() as usize;
+        if records > JOURNAL_RECORDS_MAX {
+            (records, settled) = (needed, SlotSet::EMPTY);
         }
-        let records = needed + settled.len() as usize;
-        if let Err(reason) = self.group_takes(records, rows.get() * u64::from(inline.len()), 0) {
+        if let Err(reason) = self.group_takes(records, rows.get() * inlined as u64, 0) {
             self.wait_for_journal(index, reason);
             return false;
         }

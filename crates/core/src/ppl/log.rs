@@ -57,20 +57,20 @@ impl Controller {
 
     /// Is the record of an operation that is about to write durable? Otherwise it is called again.
     pub(crate) fn is_recorded(&mut self, index: u32) -> bool {
-        let op = self.ops[index];
+        let op = &self.ops[index];
         match op.partial {
             Partial::No | Partial::Logged => true,
             Partial::Waiting => false,
             Partial::Due => {
-                let slot = self.parity_of(&op).p_slot(op.stripe);
+                let (set, stripe, slot) = (op.set, op.stripe, self.parity_of(op).p_slot(op.stripe));
                 self.ops[index].partial = Partial::Waiting;
-                let ppl = self.set_mut(op.set).ppl.as_mut().expect("who needs a record has a log");
+                let ppl = self.set_mut(set).ppl.as_mut().expect("who needs a record has a log");
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
                 let waits = log.state != LogState::Free;
                 self.ppl_due = true;
                 if waits {
-                    self.explain_op(index, Reason::WaitedForPartialParityLog, op.stripe.0, 0);
+                    self.explain_op(index, Reason::WaitedForPartialParityLog, stripe.0, 0);
                 }
                 false
             }
@@ -90,16 +90,13 @@ impl Controller {
 
     /// What an operation's record covers is on the members.
     pub(crate) fn end_record(&mut self, index: u32) {
-        let op = self.ops[index];
-        if op.partial == Partial::No {
+        let before = core::mem::replace(&mut self.ops[index].partial, Partial::No);
+        if before != Partial::Logged {
             return;
         }
-        self.ops[index].partial = Partial::No;
-        if op.partial != Partial::Logged {
-            return;
-        }
-        let slot = self.parity_of(&op).p_slot(op.stripe);
-        let log = &mut self.set_mut(op.set).ppl.as_mut().expect("it was logged").logs[slot.index()];
+        let op = &self.ops[index];
+        let (set, slot) = (op.set, self.parity_of(op).p_slot(op.stripe));
+        let log = &mut self.set_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
         if log.covered == 0 {
             log.state = LogState::Stale;

@@ -13,12 +13,16 @@ static TABLES: [[u32; 256]; STEP] = tables();
 /// Long stretches are computed in so many lanes, if each has so many records at least: below that, bringing them
 /// together costs more.
 const LANES: usize = 4;
-const LANE_UNITS_MIN: usize = 4;
+const LANE_UNITS_MIN: usize = 2;
 /// Bytes that one step of [`zeroes`] stands for: one unused record.
 const ZERO_UNIT: usize = super::record::RECORD_BYTES;
 const ZERO_UNITS_MAX: usize = super::JOURNAL_RECORDS_MAX;
-/// `ZERO_POWERS[n]`: x^(8 * ZERO_UNIT * n), reduced.
-static ZERO_POWERS: [u32; ZERO_UNITS_MAX + 1] = zero_powers();
+/// Polynomials are multiplied four bits a step: so many values four bits have.
+const FOUR_BITS: usize = 16;
+/// `ZERO_MULTIPLES[n][v]`: x^(8 * ZERO_UNIT * n), times the four bits `v` at the top of a register, reduced.
+static ZERO_MULTIPLES: [[u32; FOUR_BITS]; ZERO_UNITS_MAX + 1] = zero_multiples();
+/// `X4[v]`: x^4, times the four bits `v` at the bottom of a register, reduced.
+static X4: [u32; FOUR_BITS] = x4();
 
 const fn times_x(value: u32) -> u32 {
     value >> 1 ^ (POLYNOMIAL & (value & 1).wrapping_neg())
@@ -55,7 +59,7 @@ const fn product(left: u32, right: u32) -> u32 {
     sum
 }
 
-const fn zero_powers() -> [u32; ZERO_UNITS_MAX + 1] {
+const fn zero_multiples() -> [[u32; FOUR_BITS]; ZERO_UNITS_MAX + 1] {
     const ONE: u32 = 1 << 31;
     let mut unit = ONE;
     let mut bit = 0;
@@ -63,18 +67,33 @@ const fn zero_powers() -> [u32; ZERO_UNITS_MAX + 1] {
         unit = times_x(unit);
         bit += 1;
     }
-    let mut powers = [ONE; ZERO_UNITS_MAX + 1];
-    let mut n = 1;
+    let mut multiples = [[0; FOUR_BITS]; ZERO_UNITS_MAX + 1];
+    let (mut power, mut n) = (ONE, 0);
     while n <= ZERO_UNITS_MAX {
-        powers[n] = product(powers[n - 1], unit);
+        let mut value: u32 = 0;
+        while (value as usize) < FOUR_BITS {
+            multiples[n][value as usize] = product(value << 28, power);
+            value += 1;
+        }
+        power = product(power, unit);
         n += 1;
     }
-    powers
+    multiples
+}
+
+const fn x4() -> [u32; FOUR_BITS] {
+    let mut table = [0; FOUR_BITS];
+    let mut value: u32 = 0;
+    while (value as usize) < FOUR_BITS {
+        table[value as usize] = times_x(times_x(times_x(times_x(value))));
+        value += 1;
+    }
+    table
 }
 
 /// The register after some bytes.
 pub(super) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
-    let units = (bytes.len() / (LANES * ZERO_UNIT)).min(ZERO_UNITS_MAX);
+    let units = (bytes.len() / (LANES * ZERO_UNIT)).min(ZERO_UNITS_MAX / (LANES - 1));
     if units >= LANE_UNITS_MIN {
         let (lanes, rest) = bytes.split_at(LANES * units * ZERO_UNIT);
         (register, bytes) = (update_lanes(register, lanes, units), rest);
@@ -100,7 +119,9 @@ fn update_lanes(register: u32, bytes: &[u8], units: usize) -> u32 {
     for (((a, b), c), d) in one.iter().zip(two).zip(three).zip(four) {
         registers = [step(registers[0], a), step(registers[1], b), step(registers[2], c), step(registers[3], d)];
     }
-    registers[1..].iter().fold(registers[0], |before, lane| zeroes(before, units) ^ lane)
+    // Each for itself, so that none waits for the one before it.
+    let [a, b, c, d] = registers;
+    zeroes(a, 3 * units) ^ zeroes(b, 2 * units) ^ zeroes(c, units) ^ d
 }
 
 #[inline(always)]
@@ -121,7 +142,10 @@ fn at(table: usize, byte: u8) -> u32 {
 
 /// The register after `units` records of zeroes.
 pub(super) fn zeroes(register: u32, units: usize) -> u32 {
-    product(register, ZERO_POWERS[units])
+    let multiples = &ZERO_MULTIPLES[units];
+    let four_bits = |value: u32| (value & 15) as usize;
+    // The highest powers stand at the bottom, and come first.
+    (0..8).fold(0, |sum, step| sum >> 4 ^ X4[four_bits(sum)] ^ multiples[four_bits(register >> (4 * step))])
 }
 
 #[cfg(test)]

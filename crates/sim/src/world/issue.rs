@@ -21,7 +21,7 @@ fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {
 impl World {
     /// Take all actions that the controller left, and forget them.
     pub(super) fn issue_all(&mut self) {
-        let mut actions = std::mem::replace(&mut self.actions, no_actions());
+        let mut actions = std::mem::take(&mut self.actions);
         for command in &actions.drive {
             let metadata = match command.data {
                 Data::Metadata(range) => Some(actions.metadata_of(range)),
@@ -256,20 +256,5 @@ impl World {
             self.answered_early.insert(transfer.token);
         }
         Completion::Transfer { tag, result: Ok(()) }
-    }
-}
-
-/// Stands in while the real actions are worked on; takes no memory.
-fn no_actions() -> openraid_core::actions::Actions {
-    openraid_core::actions::Actions {
-        drive: Vec::new(),
-        transfers: Vec::new(),
-        jobs: Vec::new(),
-        replies: Vec::new(),
-        notices: Vec::new(),
-        notices_dropped: 0,
-        admin: Vec::new(),
-        columns: Vec::new(),
-        metadata: Vec::new(),
     }
 }
