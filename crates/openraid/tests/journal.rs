@@ -401,6 +401,24 @@ fn policies_are_set_shown_and_refused_with_their_reason() {
 }
 
 #[test]
+fn the_list_says_which_arrays_are_not_protected_that_were_to_be() {
+    let lab = made("journal-list", 16, "j0", "16M");
+    lab.line("create later --level 5 --consistency-policy controller-journal --file-size 512M f0 f1 f2").expect(0);
+    let server = lab.serve(&["data", "later", "--journal", "j0"]);
+    // Long before its parity is made.
+    lab.line("pause later").expect(0);
+    assert_eq!(lab.show("later")["journal"]["protected"], false);
+    let listed = lab.line("list").expect(0);
+    let line = |name: &str| listed.text().lines().find(|line| line.starts_with(name)).expect("listed").to_owned();
+    assert!(line("later").contains("optimal; NOT PROTECTED by a journal; resync"), "{}", line("later"));
+    assert!(!line("data").contains("NOT PROTECTED"), "{}", line("data"));
+    lab.line("resume later").expect(0);
+    lab.wait_for("later", |array| array["task"].is_null() && array["journal"]["protected"] == true);
+    assert!(!lab.line("list").expect(0).text().contains("NOT PROTECTED"));
+    server.stop();
+}
+
+#[test]
 fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     let lab = made("journal-profiles", 16, "j0", "16M");
     lab.line("create old --level 1 --metadata 1.0 --assume-clean --file-size 16M e0 e1").expect(0);

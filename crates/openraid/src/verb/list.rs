@@ -46,6 +46,9 @@ fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
     }
 }
 
+/// What is said of an array whose writes its journal was to promise, and does not; `openraid show` says why.
+const NOT_PROTECTED: &str = "NOT PROTECTED by a journal";
+
 fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
     if served.is_empty() && remembered.is_empty() {
         return String::new();
@@ -53,7 +56,10 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
     let mut table = Table::new(&["ARRAY", "LEVEL", "SIZE", "STATE", "MEMBERS"]);
     for array in served {
         let task: Vec<String> = array.tasks().map(|(_, task)| task_line(task)).collect();
-        let state = std::iter::once(health_text(array.health).to_owned()).chain(task);
+        let unprotected = array.journal.as_ref().is_some_and(|journal| !journal.protected);
+        let state = std::iter::once(health_text(array.health).to_owned())
+            .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
+            .chain(task);
         let members: usize = array.sets().iter().map(|set| set.members.len()).sum();
         table.row([
             array.name.clone(),
