@@ -527,7 +527,7 @@ impl Controller {
         actions.notice(Notice { at: self.now, array: self.set(set).array, slot, drive, kind });
     }
 
-    /// Make the next operation of the piece that wants them first; true where something moved. Not inlined: looking whether
+    /// Make the next operation of the first piece that wants any; true where something moved. Not inlined: looking whether
     /// anything waits is done much more often than anything is found.
     #[inline(never)]
     fn split_next(&mut self, actions: &mut Actions) -> bool {

@@ -38,7 +38,7 @@ impl Mask {
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
-    pub(crate) const fn has_any(self, other: Self) -> bool {
+    pub(crate) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
     pub(crate) const fn without(self, other: Self) -> Self {

@@ -93,14 +93,15 @@ impl Controller {
             let coming = line.filter(|line| line.ahead && line.filler != piece).map_or(Mask::NONE, |line| line.filling);
             // Most lines have all of it, or nothing.
             let span = Mask::range(first, last);
-            let whole = match (valid.with(coming).has_any(span), span.without(valid).is_empty()) {
+            let whole = match (valid.with(coming).intersects(span), span.without(valid).is_empty()) {
                 (false, _) => Some(Place::There),
                 (true, true) => Some(Place::Here),
                 (true, false) => None,
             };
             if let Some(now) = whole {
-                if *place.get_or_insert(now) != now {
-                    return (place.expect("just put"), Sectors(run));
+                let before = *place.get_or_insert(now);
+                if before != now {
+                    return (before, Sectors(run));
                 }
                 run += last - first;
                 continue;
@@ -116,8 +117,9 @@ impl Controller {
                         now = Place::Coming(line.expect("it has a mask").filler);
                     }
                 }
-                if *place.get_or_insert(now) != now {
-                    return (place.expect("just put"), Sectors(run));
+                let before = *place.get_or_insert(now);
+                if before != now {
+                    return (before, Sectors(run));
                 }
                 run += to.min(last) - from;
                 from = to;

@@ -43,7 +43,7 @@ enum State {
 }
 
 /// First frames of free runs of one order that are kept ready, the last first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct ReadyRuns {
     frames: [u32; READY_MAX],
     len: usize,

@@ -290,7 +290,8 @@ impl Controller {
         member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
-    /// A copy was chosen: remember it. Streams and parts are what heads are led by: of members without one nobody asks.
+    /// A copy was chosen: remember it. Streams and parts are what heads are led by: where no member has one nobody asks for
+    /// them.
     pub(crate) fn copy_chosen(
         &mut self,
         id: openraid_units::SetId,
@@ -300,15 +301,13 @@ impl Controller {
         reason: Reason,
     ) {
         self.explain(id, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.sets[id.index()].as_mut().expect("operations belong to sets");
-        let drive = set.member_of(copy.slot).map(|member| member.drive);
-        let rotates = drive.and_then(|drive| self.channels.get(drive)).is_none_or(|channel| channel.info.rotational);
+        let set = self.set_mut(id);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
                 set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
-            MirrorRead::TwinStor | MirrorRead::LeastPending if rotates => {
+            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash => {
                 let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
                 let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
                 set.heads.went_on(at, len, which.map_or(0, |(which, _)| which));

@@ -273,7 +273,8 @@ impl Op {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }
 
-    /// Has it neither said that it writes, nor logged or reserved anything, nor frames of its own? Nor has any read.
+    /// Has it neither said that it writes, nor logged or reserved anything, nor frames of its own? So it is with every
+    /// [`OpKind::Read`], whose end relies on it.
     pub(crate) fn holds_nothing(&self) -> bool {
         let writes = self.intent || self.logged != 0 || self.reserved != 0 || self.partial != Partial::No;
         !writes && self.work.is_none()
