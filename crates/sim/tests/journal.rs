@@ -7,7 +7,9 @@ mod support;
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
-use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_format::{journal_superblock_lba, FeatureMap, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_sim::drive::Latency;
+use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
@@ -458,5 +460,49 @@ fn no_room_is_used_again_before_the_tail_is_durable() {
         machine.rig.session.drain(&mut machine.rig.world);
         machine.rig.rest();
         machine.rig.judge();
+    }
+}
+
+/// What the members say of themselves: does the journal hold something for them, and may they be half written?
+fn said(machine: &Journalled) -> (bool, bool) {
+    let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
+    let newest = newest.max_by_key(|superblock| superblock.events).expect("an array has members");
+    (newest.features.contains(FeatureMap::CONTROLLER_JOURNAL), newest.resync_offset != u64::MAX)
+}
+
+/// A crash between the two marks would ask for a resync, or for force where a member is missing, of what the journal had in
+/// full.
+#[test]
+fn the_mark_of_the_journal_goes_with_the_active_mark_or_behind_it() {
+    let written = |seed: u64| {
+        // Later flushes overtake earlier ones by more than it takes to write a superblock.
+        let latency =
+            Latency { least: Nanos::from_micros(1), most: Nanos::from_millis(2), grain: Nanos::from_micros(1) };
+        let options = RigOptions { latency, ..RigOptions::new(seed) };
+        let mut machine = Journalled::made(Shape::raid5(4, Sectors::kib(64)), options, 1, Bytes::mib(1));
+        let load = Workload { len_max: 32 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
+        machine.rig.session.run(&mut machine.rig.world, &load, 10);
+        machine
+    };
+    for seed in seeds(20, 200) {
+        let mut quiet = written(seed);
+        let mut steps = 0;
+        while quiet.rig.world.step() {
+            steps += 1;
+        }
+        assert_eq!(said(&quiet), (false, false));
+        // The last thing that it has done was to say so.
+        for before in 1..=16.min(steps) {
+            let _case = Case::new(seed, format!("{before} events before it is clean"));
+            let mut machine = written(seed);
+            machine.rig.rest_or(steps - before);
+            let array = machine.rig.array;
+            let policy = Policy { write_cache: WriteCache::Through, ..Policy::default() };
+            machine.rig.world.start_admin(AdminCommand::SetPolicy { array, policy });
+            while machine.rig.world.step() {
+                assert_ne!(said(&machine), (false, true), "no journal, and half written");
+            }
+            assert_eq!(said(&machine), (false, false));
+        }
     }
 }

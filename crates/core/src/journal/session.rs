@@ -354,7 +354,11 @@ impl Controller {
             return self.set_session(id, Session::On);
         }
         // Writes past the session wait until it has ended, and everything before is flushed: it is clean as well. Else a crash
-        // would ask for a resync, or for force where a member is missing, of what the journal had in full.
+        // would ask for a resync, or for force where a member is missing, of what the journal had in full. So the clean mark that
+        // is on its way comes first.
+        if set.intent == Intent::Flushing {
+            return false;
+        }
         let is_clean = set.intent == Intent::Active && set.writers == 0;
         if is_clean && !set.journal.settled {
             return self.flush_session(id, actions);
