@@ -460,8 +460,19 @@ pub struct JournalModel {
     pub counters: Option<JournalCountersModel>,
 }
 
-/// What a journal holds for an array, and is lost with it.
+/// A range of an array's data that may be lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LostRangeModel {
+    /// Identity of the set: of the array, or of a leg of it.
+    pub set: String,
+    /// Where it begins, in the data of the set.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What a journal holds for an array, and is lost with it.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LossModel {
     /// It was given up; otherwise only said what it is.
     pub given_up: bool,
@@ -473,6 +484,12 @@ pub struct LossModel {
     pub data_bytes: Option<u64>,
     /// Writes to members that were under way.
     pub member_writes: Option<u64>,
+    /// Where at most host data are lost, where that is known: ranges that touch are one.
+    #[serde(default)]
+    pub ranges: Vec<LostRangeModel>,
+    /// So many more of them there are than are named.
+    #[serde(default)]
+    pub more_ranges: u64,
     /// What is damaged of the log: more may have stood behind that, which nobody can count.
     #[serde(default)]
     pub damage: Option<String>,

@@ -152,6 +152,22 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     assert!(err.contains(&said) && figure("entries") > 0, "{said}: {err}");
     assert!(err.contains(&format!("and {} writes to members", figure("member_writes"))), "{err}");
     assert_eq!(figure("data_bytes"), figure("data_sectors") * 512);
+    // Where that is: in order, apart from each other, within what was written.
+    let written: [(u64, u64); 2] = [(0, 1 << 20), (5 << 20, (5 << 20) + (12 << 10))];
+    let ranges = only["ranges"].as_array().expect("a list");
+    let bounds = |range: &Value| {
+        let (from, bytes) =
+            (range["offset_bytes"].as_u64().expect("a place"), range["bytes"].as_u64().expect("a length"));
+        (from, from + bytes)
+    };
+    let bounds: Vec<_> = ranges.iter().map(bounds).collect();
+    assert!(
+        bounds.iter().all(|(from, to)| from < to) && bounds.windows(2).all(|pair| pair[0].1 < pair[1].0),
+        "{bounds:?}"
+    );
+    assert!(bounds.iter().all(|(from, to)| written.iter().any(|(a, b)| a <= from && to <= b)), "{bounds:?}");
+    let (from, to) = bounds[0];
+    assert!(err.contains(&format!("no more than bytes {from} to {to}")), "{err}");
     let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
     assert!(done["done"].as_str().is_some_and(|text| text.contains("given up and lost")), "{done:#}");
     assert_eq!((&done["given_up"], &done["entries"]), (&true.into(), &only["entries"]));

@@ -6,6 +6,7 @@
 pub mod array;
 pub mod cache;
 pub mod live;
+pub mod loss;
 pub mod members;
 pub mod progress;
 pub mod table;

@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, Jour
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
-    array_state_word, look, missing, sum, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
+    array_state_word, look, missing, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
 };
 use openraid_runtime::service::{ServiceStatus, StartedArray};
 use openraid_sys::Use;
@@ -21,6 +21,7 @@ use crate::members::{open_some, options, spec};
 use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
 };
+use crate::output::loss::Loss;
 
 /// The journal that a server was started with.
 #[derive(Debug)]
@@ -311,9 +312,10 @@ impl Server {
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
         // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
         let found = look(&own.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
-        let loss = found.map(|found| sum(&found.journal, &uuids)).filter(|loss| loss.entries > 0);
+        let loss = found.map(|found| Loss::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
+        let places = loss.as_ref().map_or_else(String::new, Loss::places);
         let what = if let Some(loss) = &loss {
-            format!("{}, which wait for {array} to be started", crate::verb::journal::loss_text(loss))
+            format!("{}, which wait for {array} to be started", loss.text())
         } else if entries > 0 {
             format!("{entries} entries that wait for {array} to be started")
         } else {
@@ -321,12 +323,14 @@ impl Server {
         };
         let entries = Some(entries).filter(|entries| *entries > 0);
         let model = |given_up: bool, text: String| {
-            let model = crate::verb::journal::loss_model(loss.as_ref(), given_up, text);
-            Answer::Loss(LossModel { entries: model.entries.or(entries), ..model })
+            Answer::Loss(match &loss {
+                Some(loss) => loss.model(given_up, text),
+                None => LossModel { given_up, entries, text, ..LossModel::default() },
+            })
         };
         if !lost {
             let remedy = "bring the missing members back to get it, or add --lost to give it up for good";
-            return Ok(model(false, format!("the journal holds {what}; {remedy}")));
+            return Ok(model(false, format!("the journal holds {what}{places}; {remedy}")));
         }
         // What is given up has to be written down, and a journal that is lost writes nothing.
         self.open_full_journal()?;
@@ -334,7 +338,7 @@ impl Server {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
             self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;
         }
-        Ok(model(true, format!("given up and lost: {what}")))
+        Ok(model(true, format!("given up and lost: {what}{places}")))
     }
 
     /// The identities of an array's sets: it is served, remembered, or named by one of them.

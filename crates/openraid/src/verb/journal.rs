@@ -3,7 +3,7 @@
 use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
 use openraid_runtime::service::journal::{
-    adopt, array_state_word, discard, look, make, sum, tally, FoundDevices, LookFor, Tally,
+    adopt, array_state_word, discard, look, make, tally, FoundDevices, LookFor, Tally,
 };
 use openraid_sys::Use;
 use openraid_units::Bytes;
@@ -19,6 +19,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::making::random_uuid;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
+use crate::output::loss::Loss;
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::registry::Registry;
@@ -401,24 +402,24 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
             "the journal holds nothing for array {array}; nothing has to be given up"
         )));
     }
-    let loss = sum(&found.journal, &uuids);
+    let loss = Loss::of(&found.journal, &uuids);
     let damage = found.damage.map(|error| error.to_string());
     let behind = if damage.is_some() { " before the damage, and behind it what nobody can count" } else { "" };
-    let what = format!("{}{behind}", loss_text(&loss));
-    let model = |given_up, text| LossModel { damage: damage.clone(), ..loss_model(Some(&loss), given_up, text) };
+    let (what, places) = (format!("{}{behind}", loss.text()), loss.places());
+    let model = |given_up, text| LossModel { damage: damage.clone(), ..loss.model(given_up, text) };
     if !arguments.lost {
         let remedy = match &damage {
             Some(damage) => format!("add --lost to give up all of it for good: {damage}"),
             None => "start the array with it to get them, or add --lost to give them up for good".into(),
         };
-        let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
+        let text = format!("the journal holds {what} for {}{places}; {remedy}", arguments.array);
         return Ok(tell_loss(context, &model(false, text)));
     }
     for own in &known {
         discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
-    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
+    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{places}{others}"))))
 }
 
 /// A damaged log is used again when nobody has anything in it: who still has.
@@ -433,19 +434,6 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
         return "; the journal can be used again".into();
     }
     format!("; the journal can be used again when {} is given up, too", names.join(" and "))
-}
-
-/// What is lost, as documents and the control socket have it.
-pub fn loss_model(loss: Option<&Tally>, given_up: bool, text: String) -> LossModel {
-    LossModel {
-        given_up,
-        entries: loss.map(|loss| loss.entries),
-        data_sectors: loss.map(|loss| loss.data.get()),
-        data_bytes: loss.map(|loss| loss.data.bytes().get()),
-        member_writes: loss.map(|loss| loss.redos),
-        damage: None,
-        text,
-    }
 }
 
 /// What was only said ends as wrong usage does, so that nobody takes it for done.
@@ -471,17 +459,6 @@ fn half(found: &FoundDevices, remedy: &str) -> Failure {
          that this one has not; {remedy}, or if the other one is dead for good, add --alone",
         found.devices[whole].spec.text, found.superblocks[whole].mirror
     ))
-}
-
-/// What is lost, in words.
-pub fn loss_text(loss: &Tally) -> String {
-    format!(
-        "{} entries with {} sectors of host data ({}) and {} writes to members",
-        loss.entries,
-        loss.data.get(),
-        human(loss.data.bytes()),
-        loss.redos
-    )
 }
 
 fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcome {

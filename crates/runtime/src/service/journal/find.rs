@@ -83,7 +83,7 @@ pub struct Tally {
 }
 
 /// The entries of the log with their numbers: those that were copied out of the ring, then those in it.
-fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &FoundEntry)> {
+pub(super) fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &FoundEntry)> {
     let kept = journal.kept.iter().map(|kept| (kept.sequence, &kept.entry));
     let first = journal.kept.last().map_or(0, |last| last.sequence + 1);
     kept.chain((journal.tail.sequence..).zip(&journal.entries).filter(move |(sequence, _)| *sequence >= first))

@@ -8,6 +8,7 @@
 //!  rejoin  a device comes (back) to a journal that is in use
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
 //!  hanging devices that are still open because they do not answer
+//!  lost    where what is given up with a log stands in its array
 //!  lent    devices that are read and written on threads that may be silent for so long
 //! ```
 //!
@@ -20,6 +21,7 @@ mod hanging;
 mod heal;
 mod keeper;
 mod lent;
+mod lost;
 mod make;
 #[cfg(test)]
 mod pair;
@@ -30,6 +32,7 @@ pub use error::JournalStartError;
 pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
 pub(crate) use hanging::Hanging;
 pub use keeper::{missing, JournalKeeper, JournalNews};
+pub use lost::{lost_ranges, LostRange};
 pub use make::{adopt, discard, make};
 pub use rejoin::JoinRequest;
 
