@@ -6,11 +6,12 @@ mod support;
 use openraid_core::actions::{NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, Health, MemberState, Session};
 use openraid_core::array::assemble::AssembleError;
-use openraid_core::events::DriveError;
+use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::{Geometry, Level};
 use openraid_core::reason::FailReason;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::members::superblock_on;
+use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::world::arrays::StartError;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
@@ -69,6 +70,70 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
 }
 
 /// The mark that an array is active did not reach the only member: a crash would not be seen, so nothing is written.
+/// Drives and kernels drop what a flush was for that failed, and the next one succeeds, be it on its way already.
+#[test]
+fn a_flush_beside_one_that_failed_is_no_promise_either() {
+    for shape in [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK)] {
+        for seed in seeds(20, 100) {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            if shape.is_redundant() {
+                rig.lose(Slot(0), Loss::Failed);
+            }
+            rig.rest();
+            let needed = drive_in(&rig, 1);
+            rig.world.write(rig.array, 0, &vec![7; 64 << 10]).unwrap();
+            rig.world.drive_mut(needed).faults.flushes = true;
+            rig.world.take_notices();
+            let flushes = [0; 2].map(|_| rig.world.submit(rig.array, RequestKind::Flush, 0, 0, Vec::new()));
+            while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
+                assert!(rig.world.step(), "a flush fails");
+            }
+            rig.world.drive_mut(needed).faults.flushes = false;
+            assert_eq!(flushes.map(|token| rig.world.run_until(token).status), [ReplyStatus::IoError; 2]);
+        }
+    }
+}
+
+/// What the journal has promised and a member has dropped comes from the journal, when the array is started again. Who was
+/// filled from that member before would lack it.
+#[test]
+fn nobody_is_filled_from_a_member_in_doubt_while_the_journal_holds_what_that_has_dropped() {
+    for shape in [Shape::raid1(2), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
+        for seed in seeds(10, 60) {
+            let _case = Case::new(seed, shape);
+            let mut machine = Journalled::new(shape, seed, false, 1);
+            for slot in 0..machine.rig.geometry_losses() {
+                machine.rig.lose(Slot(slot), Loss::Failed);
+            }
+            machine.rig.rest();
+            let needed = drive_in(&machine.rig, shape.members - 1);
+            machine.rig.world.take_notices();
+            let load =
+                Workload { align: 4096, mix: [0, 1, 0, 0, 0], ..Workload::mixed(machine.rig.session.capacity()) };
+            // All of them are answered while the journal promises.
+            machine.rig.session.run(&mut machine.rig.world, &load, 30);
+            machine.rig.world.drive_mut(needed).faults.flushes = true;
+            while !machine.rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
+                assert!(machine.rig.world.step(), "a flush fails");
+            }
+            machine.rig.world.drive_mut(needed).faults.flushes = false;
+            let drive = machine.rig.new_drive();
+            machine.rig.world.add_member(machine.rig.array, drive).unwrap();
+            machine.rig.run_for(Nanos::from_secs(60));
+            assert_ne!(machine.rig.state_of(Slot(0)), MemberState::InSync);
+            assert_eq!(machine.rig.status().session, Session::On);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.boot();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.rest();
+            assert_eq!(machine.rig.state_of(Slot(0)), MemberState::InSync);
+            machine.rig.session.look_at_all(&mut machine.rig.world);
+            machine.rig.judge_members();
+        }
+    }
+}
+
 #[test]
 fn what_the_last_member_does_not_record_is_not_relied_on() {
     for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {

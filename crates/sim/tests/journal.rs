@@ -5,6 +5,7 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, WriteCache};
+use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_format::{journal_superblock_lba, FeatureMap, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
@@ -503,6 +504,44 @@ fn the_mark_of_the_journal_goes_with_the_active_mark_or_behind_it() {
                 assert_ne!(said(&machine), (false, true), "no journal, and half written");
             }
             assert_eq!(said(&machine), (false, false));
+        }
+    }
+}
+
+/// Whoever ends a server that has just begun finds an array whose part of the log is being read.
+#[test]
+fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() {
+    for seed in seeds(1, 30) {
+        for (shape, is_degraded) in
+            [(Shape::raid5(4, Sectors::kib(64)), false), (Shape::raid6(5, Sectors::kib(16)), true)]
+        {
+            for steps in 0..50 {
+                let _case = Case::new(seed, format!("{shape}, after {steps} steps"));
+                let mut machine = Journalled::new(shape, seed, false, 1);
+                if is_degraded {
+                    machine.rig.lose(Slot(1), Loss::Failed);
+                    machine.rig.rest();
+                }
+                let load = Workload { len_max: 32 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
+                machine.rig.session.run_on(&mut machine.rig.world, &load, 40);
+                machine.rig.session.cut_power(&mut machine.rig.world);
+                machine.rig.world.boot();
+                machine.attach();
+                let options = AssembleOptions { force: false, journal_lost: false };
+                let plan = assemble::plan(&machine.rig.world.candidates(), options).expect("all are there");
+                let array = machine.rig.array;
+                let start = machine.rig.world.start_admin(AdminCommand::StartSet(plan));
+                machine.rig.rest_or(steps);
+                let stop = machine.rig.world.start_admin(AdminCommand::Stop { array });
+                machine.rig.world.run_until_idle();
+                let [started, stopped] = [start, stop].map(|token| machine.rig.world.take_answer(token).expect("told"));
+                assert!(started.result.is_ok() && stopped.result.is_ok(), "{started:?} {stopped:?}");
+                assert!(machine.rig.world.status(array).is_none());
+                machine.boot();
+                machine.rig.session.look_at_all(&mut machine.rig.world);
+                machine.rig.rest();
+                machine.rig.judge();
+            }
         }
     }
 }

@@ -174,8 +174,14 @@ impl Controller {
             match result {
                 Some(result) => {
                     self.admin_waiting.remove(at);
-                    if matches!(waiting, Waiting::Stop(_)) {
-                        self.answer_others(waiting, &result, actions);
+                    match waiting {
+                        Waiting::Stop(_) => self.answer_others(waiting, &result, actions),
+                        // It was taken back: who has asked for its end has that.
+                        Waiting::Start(array, _) if self.array(array).is_none() => {
+                            self.answer_others(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
+                            at = 0;
+                        }
+                        _ => {}
                     }
                     actions.admin.push(AdminReply { token, result });
                 }
@@ -221,7 +227,8 @@ impl Controller {
             return Some(Err(AdminError::NotPossible(why)));
         }
         match set.life {
-            Life::Starting if set.is_replaying() || set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
+            Life::Starting | Life::Stopping if set.is_replaying() => return None,
+            Life::Starting if set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
                 let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
@@ -276,7 +283,9 @@ impl Controller {
         let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
         let set = self.set_mut(set_id);
         let failed = set.life == Life::Failed;
-        let busy = set.is_busy() || (!failed && set.dirty.all() > 0 && !self.is_all_tried(set_id));
+        // What is read of the journal for it comes to its end first.
+        let busy =
+            set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.is_all_tried(set_id));
         if busy {
             return None;
         }

@@ -15,7 +15,7 @@ use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::Geometry;
 use crate::io::heads::Heads;
-use crate::journal::session::SetJournal;
+use crate::journal::session::{Session, SetJournal};
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::slab::NONE;
@@ -311,6 +311,12 @@ impl Set {
     /// Is what some working member promised to keep in doubt, because a flush of it failed?
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.doubted && self.members.iter().any(|m| m.in_doubt && m.is_active())
+    }
+
+    /// Has only the journal what some working member may have dropped? Whoever was filled from that member would lack it, and
+    /// in its place nothing would keep the journal from forgetting it. The next start brings it back first.
+    pub(crate) fn is_kept_by_journal(&self) -> bool {
+        self.is_in_doubt() && self.journal.session != Session::Off
     }
 
     /// Did a member that it cannot do without drop a flush or a record? Then nothing that is written is sure to be there.

@@ -23,7 +23,7 @@ impl Controller {
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
         // What is not missing waits for a member that can take the place of what is.
         let yields = set.task.as_ref().is_none_or(Task::yields);
-        if !yields || !set.is_redundant() || prepares {
+        if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {

@@ -63,6 +63,12 @@ impl Controller {
                 return;
             }
         }
+        // One that was under way beside this may have failed meanwhile: what that was for the member has dropped, and its next
+        // success says nothing of it.
+        if self.ops[index].error.is_none() && self.set(self.ops[index].set).is_in_doubt() {
+            self.explain_op(index, Reason::FlushInDoubt, 0, 0);
+            self.ops[index].error = Some(ReplyStatus::IoError);
+        }
         if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
             self.finish_op(index, actions);
         }

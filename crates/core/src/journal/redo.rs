@@ -56,8 +56,13 @@ impl Controller {
         let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
         // A session that begins marks the set as active together with its own mark: a crash before would ask for force where a
         // member is missing. Of a set that has failed none does any more.
-        let begins =
-            set.life != Life::Failed && matches!(set.journal.session, Session::Settling | Session::Entering(_));
+        // One that ends takes the active mark along: who has said that it writes would keep that, and where the session begins
+        // anew before it has written the members would say that they may be half written and that no journal knows.
+        let moves = matches!(
+            set.journal.session,
+            Session::Settling | Session::Entering(_) | Session::Leaving | Session::Unmarking(_)
+        );
+        let begins = set.life != Life::Failed && moves;
         if !(ended || begins) {
             return true;
         }

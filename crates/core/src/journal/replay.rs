@@ -493,7 +493,10 @@ impl Controller {
     pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
         let set = self.set_mut(id);
         set.journal.replaying = false;
-        set.life = Life::Running;
+        // It may be to stop already.
+        if set.life == Life::Starting {
+            set.life = Life::Running;
+        }
         self.journal.log.settle_array(array);
         self.mark_session(id);
     }

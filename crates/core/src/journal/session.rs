@@ -217,7 +217,12 @@ impl Controller {
             Session::Off => self.begin_session(id, actions),
             Session::Settling if set.journal.flushes == 0 => self.enter_session(id),
             Session::Entering(_) if !self.journal.is_live() => self.set_session(id, Session::Off),
-            Session::Entering(generation) if self.journal.writing.durable >= generation => self.mark_session(id),
+            // A table that one device has alone counts only if the epoch says so.
+            Session::Entering(generation)
+                if self.journal.writing.durable >= generation && !self.journal.is_epoch_pending() =>
+            {
+                self.mark_session(id)
+            }
             Session::Marking(generation) if durable >= generation => {
                 // Those who have waited for it come first: it must not be quiet already.
                 let now = self.now;
