@@ -484,7 +484,8 @@ pub struct LossModel {
     pub data_bytes: Option<u64>,
     /// Writes to members that were under way.
     pub member_writes: Option<u64>,
-    /// Where at most host data are lost, where that is known: ranges that touch are one.
+    /// Where hosts wrote what is lost, where that is known: ranges that touch are one. Of an array that lacks a member what
+    /// stands beside it in the same stripes is lost with it.
     #[serde(default)]
     pub ranges: Vec<LostRangeModel>,
     /// So many more of them there are than are named.

@@ -167,7 +167,7 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     );
     assert!(bounds.iter().all(|(from, to)| written.iter().any(|(a, b)| a <= from && to <= b)), "{bounds:?}");
     let (from, to) = bounds[0];
-    assert!(err.contains(&format!("no more than bytes {from} to {to}")), "{err}");
+    assert!(err.contains(&format!("; bytes {from} to {to}")), "{err}");
     let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
     assert!(done["done"].as_str().is_some_and(|text| text.contains("given up and lost")), "{done:#}");
     assert_eq!((&done["given_up"], &done["entries"]), (&true.into(), &only["entries"]));

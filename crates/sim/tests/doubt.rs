@@ -69,7 +69,6 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
     }
 }
 
-/// The mark that an array is active did not reach the only member: a crash would not be seen, so nothing is written.
 /// Drives and kernels drop what a flush was for that failed, and the next one succeeds, be it on its way already.
 #[test]
 fn a_flush_beside_one_that_failed_is_no_promise_either() {
@@ -122,6 +121,9 @@ fn nobody_is_filled_from_a_member_in_doubt_while_the_journal_holds_what_that_has
             machine.rig.world.add_member(machine.rig.array, drive).unwrap();
             machine.rig.run_for(Nanos::from_secs(60));
             assert_ne!(machine.rig.state_of(Slot(0)), MemberState::InSync);
+            let replace = AdminCommand::Replace { array: machine.rig.array, slot: Slot(shape.members - 1), with: None };
+            let refused = machine.rig.world.admin(replace).expect_err("nobody is filled from it");
+            assert!(refused.to_string().contains("start the server anew"), "{refused}");
             assert_eq!(machine.rig.status().session, Session::On);
             machine.rig.session.cut_power(&mut machine.rig.world);
             machine.boot();
@@ -134,6 +136,7 @@ fn nobody_is_filled_from_a_member_in_doubt_while_the_journal_holds_what_that_has
     }
 }
 
+/// The mark that an array is active did not reach the only member: a crash would not be seen, so nothing is written.
 #[test]
 fn what_the_last_member_does_not_record_is_not_relied_on() {
     for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {

@@ -488,6 +488,12 @@ impl Controller {
         if set.places[slot.index()].replacement != NONE {
             return Err(AdminError::NotPossible("this member is being replaced already"));
         }
+        if set.is_kept_by_journal() {
+            return Err(AdminError::NotPossible(
+                "a flush of a member failed, and only the journal has what that member may have dropped: start the server anew, \
+                 which brings it back, before anything is copied",
+            ));
+        }
         let suits =
             |m: &Member| m.state == MemberState::Spare && !m.removed && with.is_none_or(|drive| m.drive == drive);
         let spare = set

@@ -251,7 +251,8 @@ impl Controller {
         self.set_changed = true;
         let set = self.set_mut(id);
         let Some(task) = &set.task else { return };
-        if task.is_resync() && set.promises_nothing() || set.is_kept_by_journal() {
+        let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
+        if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
             // What it wrote may not be there, and that is not recorded: after the next start it is done again.
             return set.cancel_task();
         }

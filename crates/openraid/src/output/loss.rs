@@ -16,44 +16,40 @@ const RANGES_MAX: usize = 10_000;
 pub struct Loss {
     /// How much.
     pub tally: Tally,
-    /// Where.
+    /// Where hosts wrote it.
     ranges: Vec<LostRange>,
+    /// Are places those of legs?
+    has_legs: bool,
 }
 
 impl Loss {
     /// Look it up.
     #[must_use]
     pub fn of(journal: &FoundJournal, sets: &[Uuid]) -> Self {
-        Self { tally: sum(journal, sets), ranges: lost_ranges(journal, sets) }
+        Self { tally: sum(journal, sets), ranges: lost_ranges(journal, sets), has_legs: sets.len() > 1 }
     }
 
-    /// How much, in words.
+    /// In words: how much, and where hosts wrote it.
     #[must_use]
     pub fn text(&self) -> String {
         let Tally { entries, data, redos, .. } = self.tally;
-        let (sectors, bytes) = (data.get(), human(data.bytes()));
-        format!("{entries} entries with {sectors} sectors of host data ({bytes}) and {redos} writes to members")
+        let (sectors, bytes, places) = (data.get(), human(data.bytes()), self.places());
+        format!("{entries} entries with {sectors} sectors of host data ({bytes}{places}) and {redos} writes to members")
     }
 
-    /// Where, to be added to what is said of the array.
-    #[must_use]
-    pub fn places(&self) -> String {
+    fn places(&self) -> String {
         let mut told = Vec::new();
         let mut before = None;
-        let of_many = self.ranges.iter().any(|range| range.set_uuid != self.ranges[0].set_uuid);
         for range in &self.ranges[..self.ranges.len().min(PLACES_TOLD)] {
-            let (from, to) = (range.at.get() * 512, (range.at + range.len).get() * 512);
-            let is_next_leg = of_many && before.replace(range.set_uuid) != Some(range.set_uuid);
+            let (from, to) = (range.at.offset().bytes().get(), (range.at + range.len).offset().bytes().get());
+            let is_next_leg = self.has_legs && before.replace(range.set_uuid) != Some(range.set_uuid);
             let leg = if is_next_leg { format!("leg {}: ", range.set_uuid) } else { String::new() };
             told.push(format!("{leg}{from} to {to}"));
         }
-        let more = match self.ranges.len().saturating_sub(PLACES_TOLD) {
-            0 => String::new(),
-            more => format!(" and {more} more places (--json names them)"),
-        };
-        match told.is_empty() {
-            true => String::new(),
-            false => format!(" (no more than bytes {}{more})", told.join(", ")),
+        match self.ranges.len().saturating_sub(PLACES_TOLD) {
+            _ if told.is_empty() => String::new(),
+            0 => format!("; bytes {}", told.join(", ")),
+            more => format!("; bytes {} and {more} more places", told.join(", ")),
         }
     }
 

@@ -313,7 +313,6 @@ impl Server {
         // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
         let found = look(&own.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
         let loss = found.map(|found| Loss::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
-        let places = loss.as_ref().map_or_else(String::new, Loss::places);
         let what = if let Some(loss) = &loss {
             format!("{}, which wait for {array} to be started", loss.text())
         } else if entries > 0 {
@@ -330,7 +329,7 @@ impl Server {
         };
         if !lost {
             let remedy = "bring the missing members back to get it, or add --lost to give it up for good";
-            return Ok(model(false, format!("the journal holds {what}{places}; {remedy}")));
+            return Ok(model(false, format!("the journal holds {what}; {remedy}")));
         }
         // What is given up has to be written down, and a journal that is lost writes nothing.
         self.open_full_journal()?;
@@ -338,7 +337,7 @@ impl Server {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
             self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;
         }
-        Ok(model(true, format!("given up and lost: {what}{places}")))
+        Ok(model(true, format!("given up and lost: {what}")))
     }
 
     /// The identities of an array's sets: it is served, remembered, or named by one of them.

@@ -405,21 +405,21 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     let loss = Loss::of(&found.journal, &uuids);
     let damage = found.damage.map(|error| error.to_string());
     let behind = if damage.is_some() { " before the damage, and behind it what nobody can count" } else { "" };
-    let (what, places) = (format!("{}{behind}", loss.text()), loss.places());
+    let what = format!("{}{behind}", loss.text());
     let model = |given_up, text| LossModel { damage: damage.clone(), ..loss.model(given_up, text) };
     if !arguments.lost {
         let remedy = match &damage {
             Some(damage) => format!("add --lost to give up all of it for good: {damage}"),
             None => "start the array with it to get them, or add --lost to give them up for good".into(),
         };
-        let text = format!("the journal holds {what} for {}{places}; {remedy}", arguments.array);
+        let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
         return Ok(tell_loss(context, &model(false, text)));
     }
     for own in &known {
         discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
-    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{places}{others}"))))
+    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
 }
 
 /// A damaged log is used again when nobody has anything in it: who still has.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::exit::{Exit, Outcome};
-use crate::model::ArrayModel;
+use crate::model::{ArrayModel, HealthWord};
 use crate::output::array::{health_text, task_line};
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -56,7 +56,9 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
     let mut table = Table::new(&["ARRAY", "LEVEL", "SIZE", "STATE", "MEMBERS"]);
     for array in served {
         let task: Vec<String> = array.tasks().map(|(_, task)| task_line(task)).collect();
-        let unprotected = array.journal.as_ref().is_some_and(|journal| !journal.protected);
+        let asks =
+            array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed;
+        let unprotected = asks && array.journal.as_ref().is_some_and(|journal| !journal.protected);
         let state = std::iter::once(health_text(array.health).to_owned())
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);

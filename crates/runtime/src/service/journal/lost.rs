@@ -19,8 +19,9 @@ pub struct LostRange {
     pub len: Sectors,
 }
 
-/// What the members of some arrays may not have: by set, in order, ranges that touch as one. At most that is lost: much of
-/// it may be on the members already, and the log says so some time later.
+/// What the members of some arrays may not have of what hosts wrote: by set, in order, ranges that touch as one. Much of it
+/// may be on the members already; the log says so some time later. With parity and a member missing, what stands beside it in
+/// the same stripes is lost with it: its parity may be old or new.
 #[must_use]
 pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     let superblock = &journal.superblock;
