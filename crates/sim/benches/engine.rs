@@ -120,6 +120,7 @@ fn is_picked(level: Level, depth: u32, load: Load) -> bool {
 /// The engine with cache and journal on: how many figures are short of their goals.
 fn with_journal(requests: u64) -> u32 {
     let mut short = 0;
+    let mut mixes = Vec::new();
     for (level, members) in [(Level::Raid0, 4), (Level::Raid1, 2), (Level::Raid5, 4), (Level::Raid6, 8)] {
         let chunk = if level == Level::Raid1 { Sectors(0) } else { CHUNK };
         let layout = if level == Level::Raid1 { 0 } else { 2 };
@@ -132,6 +133,9 @@ fn with_journal(requests: u64) -> u32 {
             let goal = if depth == 32 { "500" } else { "" };
             let verdict = if depth < 32 || cell.nanos <= 500.0 { "" } else { "SHORT" };
             short += u32::from(verdict == "SHORT");
+            if load == Load::Mix {
+                mixes.push(cell.nanos);
+            }
             let name = format!("{level} on {members}, journal");
             println!(
                 "{name:<28} {:>6} {depth:>6} {:>9.1} {goal:>7} {:>9.2}  {} {verdict}",
@@ -142,6 +146,10 @@ fn with_journal(requests: u64) -> u32 {
             );
             assert_eq!(cell.allocations, 0, "the engine took memory: {name}, depth {depth}");
         }
+    }
+    if !mixes.is_empty() {
+        let mean = mixes.iter().sum::<f64>() / mixes.len() as f64;
+        println!("{:<28} {:>6} {:>6} {mean:>9.1} {:>7}", "mean of these, journal", Load::Mix.name(), 32, 500);
     }
     short
 }
