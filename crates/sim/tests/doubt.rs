@@ -25,6 +25,14 @@ fn drive_in(rig: &Rig, slot: u16) -> DriveId {
     rig.drive_in(Slot(slot)).expect("somebody is in the slot")
 }
 
+/// Until a flush has failed on a member that the array cannot do without.
+#[track_caller]
+fn run_into_doubt(rig: &mut Rig) {
+    while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
+        assert!(rig.world.step(), "a flush fails");
+    }
+}
+
 fn write_and_flush(rig: &mut Rig) -> Result<(), ReplyStatus> {
     let bytes = vec![7; 64 << 10];
     rig.world.write(rig.array, 0, &bytes).unwrap();
@@ -85,9 +93,7 @@ fn a_flush_beside_one_that_failed_is_no_promise_either() {
             rig.world.drive_mut(needed).faults.flushes = true;
             rig.world.take_notices();
             let flushes = [0; 2].map(|_| rig.world.submit(rig.array, RequestKind::Flush, 0, 0, Vec::new()));
-            while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
-                assert!(rig.world.step(), "a flush fails");
-            }
+            run_into_doubt(&mut rig);
             rig.world.drive_mut(needed).faults.flushes = false;
             assert_eq!(flushes.map(|token| rig.world.run_until(token).status), [ReplyStatus::IoError; 2]);
         }
@@ -113,9 +119,7 @@ fn nobody_is_filled_from_a_member_in_doubt_while_the_journal_holds_what_that_has
             // All of them are answered while the journal promises.
             machine.rig.session.run(&mut machine.rig.world, &load, 30);
             machine.rig.world.drive_mut(needed).faults.flushes = true;
-            while !machine.rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
-                assert!(machine.rig.world.step(), "a flush fails");
-            }
+            run_into_doubt(&mut machine.rig);
             machine.rig.world.drive_mut(needed).faults.flushes = false;
             let drive = machine.rig.new_drive();
             machine.rig.world.add_member(machine.rig.array, drive).unwrap();

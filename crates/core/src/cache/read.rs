@@ -98,25 +98,18 @@ impl Controller {
                 (true, true) => Some(Place::Here),
                 (true, false) => None,
             };
-            if let Some(now) = whole {
-                let before = *place.get_or_insert(now);
-                if before != now {
-                    return (before, Sectors(run));
+            let part = |from: u64| {
+                let (here, to) = valid.run(from);
+                if here || coming.is_empty() {
+                    return (if here { Place::Here } else { Place::There }, to);
                 }
-                run += last - first;
-                continue;
-            }
+                let (comes, until) = coming.run(from);
+                let now = if comes { Place::Coming(line.expect("it has a mask").filler) } else { Place::There };
+                (now, to.min(until))
+            };
             let mut from = first;
             while from < last {
-                let (here, mut to) = valid.run(from);
-                let mut now = if here { Place::Here } else { Place::There };
-                if !here && !coming.is_empty() {
-                    let (comes, until) = coming.run(from);
-                    to = to.min(until);
-                    if comes {
-                        now = Place::Coming(line.expect("it has a mask").filler);
-                    }
-                }
+                let (now, to) = whole.map_or_else(|| part(from), |now| (now, last));
                 let before = *place.get_or_insert(now);
                 if before != now {
                     return (before, Sectors(run));

@@ -1,6 +1,6 @@
 //! Flush: every write that was replied before becomes durable on the members.
 
-use openraid_units::{MemberLba, Sectors};
+use openraid_units::{MemberLba, Sectors, SetId};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::admin::Health;
@@ -43,21 +43,13 @@ impl Controller {
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
-            if self.set(set).is_in_doubt() {
-                self.explain_op(index, Reason::FlushInDoubt, 0, 0);
-                self.ops[index].error = Some(ReplyStatus::IoError);
-                return self.finish_op(index, actions);
-            }
-            // What a member had not flushed when it was lost nobody can make durable any more.
-            if self.set(set).health() == Health::Failed {
-                self.ops[index].error = Some(ReplyStatus::IoError);
-                return self.finish_op(index, actions);
-            }
-            for member in 0..self.set(set).members.len() {
-                if self.begin_flush(set, member) {
-                    let member = u32::try_from(member).expect("few members");
-                    self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
+            if !self.set(set).is_in_doubt() {
+                // What a member had not flushed when it was lost nobody can make durable any more.
+                if self.set(set).health() == Health::Failed {
+                    self.ops[index].error = Some(ReplyStatus::IoError);
+                    return self.finish_op(index, actions);
                 }
+                self.issue_flushes(index, set, actions);
             }
             if self.ops[index].pending > 0 {
                 return;
@@ -74,10 +66,19 @@ impl Controller {
         }
     }
 
+    fn issue_flushes(&mut self, index: u32, set: SetId, actions: &mut Actions) {
+        for member in 0..self.set(set).members.len() {
+            if self.begin_flush(set, member) {
+                let member = u32::try_from(member).expect("few members");
+                self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
+            }
+        }
+    }
+
     /// Does this member have to be flushed for what was written so far? If so it is counted as being flushed.
     ///
     /// A flush that is under way may have been issued before the last write, so another one is needed then.
-    pub(crate) fn begin_flush(&mut self, set: openraid_units::SetId, member: usize) -> bool {
+    pub(crate) fn begin_flush(&mut self, set: SetId, member: usize) -> bool {
         let member = &mut self.set_mut(set).members[member];
         if !member.is_active() || !(member.unflushed || member.flushing > 0) {
             return false;

@@ -44,7 +44,8 @@ struct Logged {
 
 impl Controller {
     /// May an operation that is about to write go on to say so? A session that has ended begins anew first, when
-    /// nobody writes without it, and one that is beginning has begun; otherwise the operation is called again.
+    /// nobody writes without it, one that is beginning has begun, and one that is ending has ended; otherwise the operation is
+    /// called again.
     pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         if op.is_destage() {
@@ -62,8 +63,7 @@ impl Controller {
             set.journal.session,
             Session::Settling | Session::Entering(_) | Session::Leaving | Session::Unmarking(_)
         );
-        let begins = set.life != Life::Failed && moves;
-        if !(ended || begins) {
+        if !ended && (set.life == Life::Failed || !moves) {
             return true;
         }
         self.end_write(index);
