@@ -17,6 +17,7 @@ extern crate std;
 mod badblocks;
 mod bitmap;
 mod check;
+mod crc32c;
 mod create;
 mod feature;
 mod foreign;
@@ -37,6 +38,7 @@ pub use bitmap::{
     BITMAP_HEADER_BYTES, BITMAP_MAGIC, BITMAP_WRITE_BEHIND_MAX,
 };
 pub use check::{MetadataArea, SuperblockError};
+pub use crc32c::crc32c_of_both;
 pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
 pub use foreign::{
@@ -54,8 +56,8 @@ pub use journal::{
 pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 pub use ppl::{
-    crc32c_of_both, ppl_signature, scan_ppl, PplEntry, PplError, PplHeader, PplLog, PPL_AREA, PPL_ENTRIES_MAX,
-    PPL_HEADER_BYTES, PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
+    ppl_signature, scan_ppl, PplEntry, PplError, PplHeader, PplLog, PPL_AREA, PPL_ENTRIES_MAX, PPL_HEADER_BYTES,
+    PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
 };
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
 pub use role::{Role, RoleTable, ROLES_MAX};

@@ -23,6 +23,7 @@
 //!
 //! Source: kernel `Documentation/driver-api/md/raid5-ppl.rst`, checked against images made by Linux 6.1.
 
+use crate::crc32c;
 use crate::identity::Uuid;
 use crate::le;
 use core::fmt;
@@ -127,7 +128,7 @@ impl core::error::Error for PplError {}
 /// What marks the logs of a set as its own.
 #[must_use]
 pub fn ppl_signature(set_uuid: Uuid) -> u32 {
-    !crc32c(!0, &set_uuid.0)
+    !crc32c::update(!0, &set_uuid.0)
 }
 
 impl PplHeader {
@@ -252,70 +253,15 @@ pub fn scan_ppl<E>(
     Ok(newest)
 }
 
-/// The CRC-32C of two byte strings one behind the other, from the CRC-32C of each and the length of the second in
-/// bytes. The register after `n` more zero bytes is the polynomial times x^8n.
-#[must_use]
-pub fn crc32c_of_both(first: u32, second: u32, second_len: u64) -> u32 {
-    // Bit 31 is the coefficient of 1.
-    let (mut factor, mut power, mut left) = (1 << 31, 1 << 23, second_len);
-    while left > 0 {
-        if left & 1 == 1 {
-            factor = product(factor, power);
-        }
-        power = product(power, power);
-        left >>= 1;
-    }
-    product(first, factor) ^ second
-}
-
-/// The product of two polynomials modulo Castagnoli's.
-fn product(a: u32, b: u32) -> u32 {
-    (0..32)
-        .fold((0, b), |(sum, shifted), bit| {
-            let sum = if a >> (31 - bit) & 1 == 1 { sum ^ shifted } else { sum };
-            (sum, times_x(shifted))
-        })
-        .0
-}
-
-/// The polynomial times x, modulo Castagnoli's.
-const fn times_x(register: u32) -> u32 {
-    const POLYNOMIAL: u32 = 0x82f6_3b78;
-    register >> 1 ^ (POLYNOMIAL & (register & 1).wrapping_neg())
-}
-
 fn checksum(bytes: &[u8; PPL_HEADER_BYTES]) -> u32 {
-    let before = crc32c(!0, &bytes[..at::CHECKSUM]);
-    let field = crc32c(before, &[0; 4]);
-    !crc32c(field, &bytes[at::ENTRIES..])
-}
-
-/// CRC-32C (Castagnoli), bit by bit: headers are read once in an array's life. Starts from and gives the plain
-/// register; the usual value is `!crc32c(!0, bytes)`.
-pub(crate) fn crc32c(register: u32, bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .fold(register, |register, &byte| (0..8).fold(register ^ u32::from(byte), |register, _| times_x(register)))
+    let before = crc32c::update(!0, &bytes[..at::CHECKSUM]);
+    let field = crc32c::update(before, &[0; 4]);
+    !crc32c::update(field, &bytes[at::ENTRIES..])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_castagnolis() {
-        assert_eq!(!crc32c(!0, b"123456789"), 0xe306_9283);
-    }
-
-    #[test]
-    fn the_checksum_of_a_string_follows_from_those_of_its_parts() {
-        let bytes: [u8; 999] = core::array::from_fn(|at| u8::try_from(at * 37 % 251).unwrap());
-        for cut in [0, 1, 7, 512, 998, 999] {
-            let (first, second) = bytes.split_at(cut);
-            let both = crc32c_of_both(!crc32c(!0, first), !crc32c(!0, second), second.len() as u64);
-            assert_eq!(both, !crc32c(!0, &bytes), "cut at {cut}");
-        }
-    }
 
     #[test]
     fn of_several_logs_the_one_behind_the_last_of_rising_generation_does_not_count() {

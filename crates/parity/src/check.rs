@@ -126,7 +126,7 @@ impl Kernels {
         assert_eq!(p.len(), q.len(), "blocks of different lengths");
         crate::assert_row(p.len(), data.iter().copied());
         let mut blocks = List::new();
-        data.iter().for_each(|block| blocks.push(Some(*block)));
+        blocks.extend(data.iter().copied().map(Some));
         // SAFETY: the features are there, and the lengths are equal.
         if unsafe { (self.table.pq_agrees)(p, q, blocks.as_slice()) } {
             return;
@@ -149,7 +149,7 @@ impl Kernels {
             let piece = start..range.end.min(start + SECTOR_BYTES);
             let (in_p, in_q) = (&mut in_p[..piece.len()], &mut in_q[..piece.len()]);
             let mut blocks = List::new();
-            data.iter().for_each(|block| blocks.push(Some(&block[piece.clone()])));
+            blocks.extend(data.iter().map(|block| Some(&block[piece.clone()])));
             self.pq_sparse(in_p, in_q, blocks.as_slice());
             self.xor_into(in_p, &[&p[piece.clone()]]);
             self.xor_into(in_q, &[&q[piece]]);

@@ -27,7 +27,9 @@ impl Kernels {
     /// Panics where the lengths differ or there are more than 255 blocks.
     pub fn pq(&self, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
         assert_row(p.len(), data.iter().copied());
-        self.pq_checked(p, q, all_there(data).as_slice());
+        let mut blocks = List::new();
+        blocks.extend(data.iter().copied().map(Some));
+        self.pq_checked(p, q, blocks.as_slice());
     }
 
     /// P and Q of a row in which `None` stands for a block of zeroes. Panics as [`Kernels::pq`].
@@ -45,8 +47,10 @@ impl Kernels {
     /// Q alone. Panics as [`Kernels::pq`].
     pub fn q(&self, q: &mut [u8], data: &[&[u8]]) {
         assert_row(q.len(), data.iter().copied());
+        let mut blocks = List::new();
+        blocks.extend(data.iter().copied().map(Some));
         // SAFETY: the features are there, and the lengths are equal.
-        unsafe { (self.table.q)(q, all_there(data).as_slice()) }
+        unsafe { (self.table.q)(q, blocks.as_slice()) }
     }
 
     /// Q alone, of a row in which `None` stands for a block of zeroes. Panics as [`Kernels::pq`].
@@ -85,13 +89,6 @@ impl Kernels {
         // SAFETY: the features are there.
         unsafe { (self.table.crc32c)(register, bytes) }
     }
-}
-
-#[inline(always)]
-fn all_there<'a>(data: &[&'a [u8]]) -> List<Option<&'a [u8]>> {
-    let mut blocks = List::new();
-    data.iter().for_each(|block| blocks.push(Some(*block)));
-    blocks
 }
 
 fn assert_sparse(length: usize, data: Sources<'_>) {

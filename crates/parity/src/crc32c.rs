@@ -28,6 +28,16 @@ static BYTE: [u32; 256] = {
     table
 };
 
+/// x^`power` modulo the polynomial, by as many steps.
+pub(crate) const fn times_power(power: u64) -> u32 {
+    let (mut register, mut step) = (1 << 31, 0);
+    while step < power {
+        register = shift(register);
+        step += 1;
+    }
+    register
+}
+
 /// One byte a step.
 pub(crate) fn by_table(register: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(register, |register, byte| (register >> 8) ^ BYTE[usize::from(register.to_le_bytes()[0] ^ byte)])
@@ -42,8 +52,8 @@ mod instruction {
     use core::arch::x86_64::{_mm_crc32_u64, _mm_crc32_u8};
 
     /// Bytes of one of the three streams that are worked on together: the instruction takes one step a cycle
-    /// and gives its result after three.
-    const STREAM: usize = 1024;
+    /// and gives its result after three. Three of them and 16 bytes are a block of 4 KiB.
+    const STREAM: usize = 1360;
 
     /// `SKIP[n][byte]`: what byte n of a register becomes after [`STREAM`] zero bytes. The register is linear
     /// in its bits, so four look-ups move it past a whole stream.

@@ -20,7 +20,7 @@ static VARIANTS: [Variant; 5] = [
     (&word::TABLE, || true),
     (&crate::avx2::TABLE, || std::arch::is_x86_feature_detected!("avx2")),
     (&crate::avx512::TABLE, has_avx512),
-    (&crate::gfni::TABLE, || has_avx512() && std::arch::is_x86_feature_detected!("gfni")),
+    (&crate::gfni::TABLE, has_gfni),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -29,6 +29,15 @@ static VARIANTS: [Variant; 2] = [(&reference::TABLE, || true), (&word::TABLE, ||
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("avx512bw")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_gfni() -> bool {
+    use std::arch::is_x86_feature_detected;
+    has_avx512()
+        && is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("vpclmulqdq")
+        && is_x86_feature_detected!("pclmulqdq")
 }
 
 impl Kernels {

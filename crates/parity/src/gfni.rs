@@ -1,4 +1,5 @@
-//! 64 bytes in an AVX-512 register with GFNI: any product is one instruction, given the constant's matrix.
+//! 64 bytes in an AVX-512 register with GFNI: any product is one instruction, given the constant's matrix. The CPUs
+//! that have GFNI in these registers multiply without carry in them too, which the checksum uses.
 
 use crate::avx512::Avx512;
 use crate::gf;
@@ -72,4 +73,4 @@ impl Lane for Gfni {
     }
 }
 
-crate::loops::variant!(Gfni, "gfni", crate::crc32c::by_instruction, ["avx512f" "avx512bw" "gfni"]);
+crate::loops::variant!(Gfni, "gfni", crate::crc32c_fold::by_folding, ["avx512f" "avx512bw" "gfni"]);

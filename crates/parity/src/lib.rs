@@ -24,6 +24,8 @@ mod avx512;
 mod check;
 mod compute;
 mod crc32c;
+#[cfg(target_arch = "x86_64")]
+mod crc32c_fold;
 mod dispatch;
 #[cfg(target_arch = "x86_64")]
 mod gfni;
@@ -37,6 +39,7 @@ mod word;
 
 pub use check::{Difference, PqVerdict, SECTOR_BYTES};
 pub use dispatch::Kernels;
+pub use list::List;
 pub use recover::NotRecoverable;
 pub use table::Change;
 

@@ -72,21 +72,23 @@ impl Kernels {
     /// Data block `index` from P and the others. Panics as [`Kernels::recover`].
     pub fn recover_one_with_p(&self, present: &[(u8, &[u8])], p: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(p.len(), lost.len(), "blocks of different lengths");
-        let row = Row::new(present, &[index], lost.len());
+        let mut row = List::new();
+        order(&mut row, present, &[index], lost.len());
         let mut sources = List::new();
         sources.push(p);
-        row.blocks().iter().flatten().for_each(|block| sources.push(*block));
-        // SAFETY: the features are there, and `Row` and the assertion have compared the lengths.
+        sources.extend(row.as_slice().iter().copied().flatten());
+        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
         unsafe { (self.table.xor)(lost, sources.as_slice(), false) }
     }
 
     /// Data block `index` from Q and the others, P being lost too. Panics as [`Kernels::recover`].
     pub fn recover_one_with_q(&self, present: &[(u8, &[u8])], q: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(q.len(), lost.len(), "blocks of different lengths");
-        let row = Row::new(present, &[index], lost.len());
+        let mut row = List::new();
+        order(&mut row, present, &[index], lost.len());
         let factor = gf::divide(1, gf::power(index));
-        // SAFETY: the features are there, and `Row` and the assertion have compared the lengths.
-        unsafe { (self.table.solve_with_q)(lost, row.blocks(), q, factor) }
+        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
+        unsafe { (self.table.solve_with_q)(lost, row.as_slice(), q, factor) }
     }
 
     /// Two data blocks, each given by its index and its place, from P, Q and the others. Panics as
@@ -101,36 +103,27 @@ impl Kernels {
     ) {
         let length = lost_x.len();
         assert!([p.len(), q.len(), lost_y.len()] == [length; 3], "blocks of different lengths");
-        let row = Row::new(present, &[x, y], length);
+        let mut row = List::new();
+        order(&mut row, present, &[x, y], length);
         let divisor = gf::power(x) ^ gf::power(y);
         let factors = [gf::divide(gf::power(y), divisor), gf::divide(1, divisor)];
-        // SAFETY: the features are there, and `Row` and the assertion have compared the lengths.
-        unsafe { (self.table.solve_with_pq)([lost_x, lost_y], row.blocks(), p, q, factors) }
+        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
+        unsafe { (self.table.solve_with_pq)([lost_x, lost_y], row.as_slice(), p, q, factors) }
     }
 }
 
-/// The surviving blocks in the order of their indices.
-struct Row<'a>(List<Option<&'a [u8]>>);
-
-impl<'a> Row<'a> {
-    fn new(present: &[(u8, &'a [u8])], lost: &[u8], length: usize) -> Self {
-        let highest = present.iter().map(|(index, _)| *index).chain(lost.iter().copied()).max();
-        let count = highest.map_or(0, |index| usize::from(index) + 1);
-        assert!(count <= gf::ORDER, "data index 255 has no coefficient of its own");
-        assert!(lost.len() < 2 || lost[0] != lost[1], "data block {} is lost twice", lost[0]);
-        assert_row(length, present.iter().map(|(_, block)| *block));
-        let mut row = List::new();
-        (0..count).for_each(|_| row.push(None));
-        let blocks = row.as_mut_slice();
-        for (index, block) in present {
-            assert!(!lost.contains(index), "data block {index} is both present and lost");
-            let earlier = blocks[usize::from(*index)].replace(*block);
-            assert!(earlier.is_none(), "data block {index} is present twice");
-        }
-        Self(row)
-    }
-
-    fn blocks(&self) -> &[Option<&'a [u8]>] {
-        self.0.as_slice()
+/// Puts the surviving blocks into `row` in the order of their indices.
+fn order<'a>(row: &mut List<Option<&'a [u8]>>, present: &[(u8, &'a [u8])], lost: &[u8], length: usize) {
+    let highest = present.iter().map(|(index, _)| *index).chain(lost.iter().copied()).max();
+    let count = highest.map_or(0, |index| usize::from(index) + 1);
+    assert!(count <= gf::ORDER, "data index 255 has no coefficient of its own");
+    assert!(lost.len() < 2 || lost[0] != lost[1], "data block {} is lost twice", lost[0]);
+    assert_row(length, present.iter().map(|(_, block)| *block));
+    row.extend((0..count).map(|_| None));
+    let blocks = row.as_mut_slice();
+    for (index, block) in present {
+        assert!(!lost.contains(index), "data block {index} is both present and lost");
+        let earlier = blocks[usize::from(*index)].replace(*block);
+        assert!(earlier.is_none(), "data block {index} is present twice");
     }
 }

@@ -159,7 +159,7 @@ fn crc32c_is_the_same_in_every_variant_and_in_pieces() {
         })
     };
     every_variant(|name, kernels, noise| {
-        for length in LENGTHS.into_iter().chain([3071, 3072, 3073, 6144, 9216 + 17, 20_000]) {
+        for length in LENGTHS.into_iter().chain([3071, 3072, 3073, 4079, 4080, 4096, 6144, 8160, 9216 + 17, 20_000]) {
             let start = noise.below(bytes.len() - length + 1).min(63);
             let text = &bytes[start..start + length];
             let whole = kernels.crc32c(0x1234_5678, text);

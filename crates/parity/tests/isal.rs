@@ -1,4 +1,4 @@
-//! P and Q against an implementation by other people: ISA-L, where it is installed.
+//! P, Q and CRC-32C against an implementation by other people: ISA-L, where it is installed.
 
 #[path = "common/isal.rs"]
 mod isal;
@@ -36,6 +36,21 @@ fn p_and_q_are_those_of_isal() {
             // SAFETY: as before, with one block written.
             unsafe { generate(isal.xor_gen, &mut starts, length) };
             assert!(sum.bytes() == parity[0].bytes());
+        }
+    }
+}
+
+#[test]
+fn crc32c_is_that_of_isal() {
+    let Some(isal) = Isal::load() else {
+        println!("skipped: {}", isal::MISSING);
+        return;
+    };
+    let bytes = Noise::new(32).bytes(70_000);
+    for length in (0..1100).chain([4079, 4080, 4096, 4097, 65_535, 65_536, 65_537, 69_990]) {
+        for (name, kernels) in Kernels::all_supported() {
+            let text = &bytes[length % 7..][..length];
+            assert_eq!(kernels.crc32c(7, text), isal.crc32c(7, text), "{name}, {length} bytes");
         }
     }
 }

@@ -5,15 +5,10 @@
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
-use openraid_parity::{Change, Kernels, PqVerdict, SECTOR_BYTES};
-use openraid_sys::{FramePool, PoolRange, DISJOINT_READS_MAX};
+use openraid_parity::{Change, Kernels, List, PqVerdict, SECTOR_BYTES};
+use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
-/// Columns for which the smaller of two sizes of lists on the stack does: clearing the larger costs more than
-/// the arithmetic of a small job.
-const FEW: usize = 16;
-/// Columns of any job: the members of the widest set.
-const MANY: usize = DISJOINT_READS_MAX;
 /// Sectors of one step where a result must be computed beside the pool to be compared.
 const CHECK_BYTES: usize = 4096;
 
@@ -25,25 +20,11 @@ pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[J
     assert!(job.len > 0 && !columns.is_empty(), "bug: an empty job: {job:?}");
     let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
     assert!(sectors || job.kind == JobKind::Copy, "bug: a job on part of a sector: {job:?}");
-    let coefficients = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
-    if columns.len() * 2 + 2 <= FEW && coefficients <= FEW {
-        run_sized::<FEW>(kernels, pool, job, columns)
-    } else {
-        run_sized::<MANY>(kernels, pool, job, columns)
-    }
-}
-
-fn run_sized<const N: usize>(
-    kernels: Kernels,
-    pool: &mut FramePool,
-    job: &ParityJob,
-    columns: &[JobColumn],
-) -> Verdict {
     match job.kind {
-        JobKind::Generate => generate::<N>(kernels, pool, job, columns),
-        JobKind::Update => update::<N>(kernels, pool, job, columns),
-        JobKind::Recover { lost } => recover::<N>(kernels, pool, job, columns, usize::from(lost)),
-        JobKind::Check => return check::<N>(kernels, pool, job, columns),
+        JobKind::Generate => generate(kernels, pool, job, columns),
+        JobKind::Update => update(kernels, pool, job, columns),
+        JobKind::Recover { lost } => recover(kernels, pool, job, columns, usize::from(lost)),
+        JobKind::Check => return check(kernels, pool, job, columns),
         JobKind::Compare => return compare(kernels, pool, job, columns),
         JobKind::Checksum => {
             let at = range(columns[0].at, job);
@@ -65,66 +46,56 @@ fn range(at: PoolOffset, job: &ParityJob) -> PoolRange {
     PoolRange::new(at, Bytes(u64::from(job.len)))
 }
 
-/// The ranges of the columns, in their order.
-fn ranges<const N: usize>(
-    columns: &[JobColumn],
-    job: &ParityJob,
-    of: impl Fn(&JobColumn) -> PoolOffset,
-) -> ([PoolRange; N], usize) {
-    let mut ranges = [PoolRange::default(); N];
-    for (range_of, column) in ranges.iter_mut().zip(columns) {
-        *range_of = range(of(column), job);
-    }
-    (ranges, columns.len())
+/// The ranges that hold the columns now, in their order.
+fn ranges<'a>(columns: &'a [JobColumn], job: &'a ParityJob) -> impl Iterator<Item = PoolRange> + 'a {
+    columns.iter().map(|column| range(column.at, job))
 }
 
-/// The columns by coefficient; nothing where the job names none, which is a block of zeroes.
-fn row<'a, const N: usize>(columns: &[JobColumn], blocks: &[&'a [u8]]) -> ([Option<&'a [u8]>; N], usize) {
-    let mut row = [None; N];
-    let mut count = 0;
+/// The ranges of the parities at hand.
+fn syndromes(job: &ParityJob) -> impl Iterator<Item = PoolRange> + '_ {
+    [job.p, job.q].into_iter().flatten().map(|at| range(at, job))
+}
+
+/// Puts the columns into `row` by coefficient. `None` stands for one that the job does not name: a block of zeroes.
+fn order<'a>(row: &mut List<Option<&'a [u8]>>, columns: &[JobColumn], blocks: &[&'a [u8]]) {
+    let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
+    row.extend((0..count).map(|_| None));
     for (column, block) in columns.iter().zip(blocks) {
-        let earlier = row[usize::from(column.index)].replace(*block);
+        let earlier = row.as_mut_slice()[usize::from(column.index)].replace(*block);
         assert!(earlier.is_none(), "bug: coefficient {} twice in a job", column.index);
-        count = count.max(usize::from(column.index) + 1);
     }
-    (row, count)
 }
 
-fn generate<const N: usize>(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
-    let (reads, count) = ranges::<N>(columns, job, |column| column.at);
+fn generate(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
+    let mut reads = List::new();
+    reads.extend(ranges(columns, job));
+    let reads = reads.as_slice();
     match (job.p, job.q) {
-        (Some(p), None) => {
-            pool.disjoint(&reads[..count], &[range(p, job)], |data, out| kernels.xor(out[0], data));
-        }
-        (None, Some(q)) => pool.disjoint(&reads[..count], &[range(q, job)], |data, out| {
-            let (row, count) = row::<N>(columns, data);
-            kernels.q_sparse(out[0], &row[..count]);
+        (Some(p), None) => pool.disjoint(reads, &[range(p, job)], |data, out| kernels.xor(out[0], data)),
+        (None, Some(q)) => pool.disjoint(reads, &[range(q, job)], |data, out| {
+            let mut row = List::new();
+            order(&mut row, columns, data);
+            kernels.q_sparse(out[0], row.as_slice());
         }),
-        (Some(p), Some(q)) => {
-            pool.disjoint(&reads[..count], &[range(p, job), range(q, job)], |data, out| {
-                let (row, count) = row::<N>(columns, data);
-                let [p, q] = out else { unreachable!("two were given") };
-                kernels.pq_sparse(p, q, &row[..count]);
-            });
-        }
+        (Some(p), Some(q)) => pool.disjoint(reads, &[range(p, job), range(q, job)], |data, out| {
+            let mut row = List::new();
+            order(&mut row, columns, data);
+            let [p, q] = out else { unreachable!("two were given") };
+            kernels.pq_sparse(p, q, row.as_slice());
+        }),
         (None, None) => panic!("bug: a job that computes nothing: {job:?}"),
     }
 }
 
-fn update<const N: usize>(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
-    let mut reads = [PoolRange::default(); N];
-    let places = columns.iter().flat_map(|column| [column.at, column.old]);
-    for (read, at) in reads.iter_mut().zip(places) {
-        *read = range(at, job);
-    }
-    let reads = &reads[..2 * columns.len()];
+fn update(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
+    let mut reads = List::new();
+    reads.extend(columns.iter().flat_map(|column| [column.at, column.old]).map(|at| range(at, job)));
     let writes = [job.p, job.q].map(|at| at.map(|at| range(at, job)));
     let run = |data: &[&[u8]], out: &mut [&mut [u8]]| {
-        let mut changes = [const { Change { index: 0, old: &[], new: &[] } }; N];
-        for (nth, (change, column)) in changes.iter_mut().zip(columns).enumerate() {
-            *change = Change { index: column.index, new: data[2 * nth], old: data[2 * nth + 1] };
-        }
-        let changes = &changes[..columns.len()];
+        let mut changes = List::new();
+        let (pairs, _) = data.as_chunks::<2>();
+        changes.extend(columns.iter().zip(pairs).map(|(column, &[new, old])| Change { index: column.index, old, new }));
+        let changes = changes.as_slice();
         match out {
             [p, q] => kernels.pq_update(p, q, changes),
             [p] if job.p.is_some() => kernels.p_update(p, changes),
@@ -133,34 +104,24 @@ fn update<const N: usize>(kernels: Kernels, pool: &mut FramePool, job: &ParityJo
         }
     };
     match writes {
-        [Some(p), Some(q)] => pool.disjoint(reads, &[p, q], run),
-        [Some(only), None] | [None, Some(only)] => pool.disjoint(reads, &[only], run),
+        [Some(p), Some(q)] => pool.disjoint(reads.as_slice(), &[p, q], run),
+        [Some(only), None] | [None, Some(only)] => pool.disjoint(reads.as_slice(), &[only], run),
         [None, None] => panic!("bug: a job that updates nothing: {job:?}"),
     }
 }
 
-fn recover<const N: usize>(
-    kernels: Kernels,
-    pool: &mut FramePool,
-    job: &ParityJob,
-    columns: &[JobColumn],
-    lost: usize,
-) {
+fn recover(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn], lost: usize) {
     assert!(lost <= columns.len() && lost <= 2, "bug: {lost} lost columns: {job:?}");
     let (present, missing) = columns.split_at(columns.len() - lost);
-    let (mut reads, mut count) = ranges::<N>(present, job, |column| column.at);
-    for syndrome in [job.p, job.q].into_iter().flatten() {
-        reads[count] = range(syndrome, job);
-        count += 1;
-    }
-    let (writes, _) = ranges::<2>(missing, job, |column| column.at);
-    pool.disjoint(&reads[..count], &writes[..lost], |data, out| {
+    let mut reads = List::new();
+    reads.extend(ranges(present, job).chain(syndromes(job)));
+    let mut writes = List::new();
+    writes.extend(ranges(missing, job));
+    pool.disjoint(reads.as_slice(), writes.as_slice(), |data, out| {
         let (data, syndromes) = data.split_at(present.len());
-        let mut blocks = [(0, &[][..]); N];
-        for (block, (column, bytes)) in blocks.iter_mut().zip(present.iter().zip(data)) {
-            *block = (column.index, *bytes);
-        }
-        let blocks = &blocks[..present.len()];
+        let mut blocks = List::new();
+        blocks.extend(present.iter().zip(data).map(|(column, block)| (column.index, *block)));
+        let blocks = blocks.as_slice();
         let (p, q) = match (job.p, job.q) {
             (Some(_), Some(_)) => (Some(syndromes[0]), Some(syndromes[1])),
             (Some(_), None) => (Some(syndromes[0]), None),
@@ -176,50 +137,42 @@ fn recover<const N: usize>(
     });
 }
 
-fn check<const N: usize>(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
-    let (mut reads, count) = ranges::<N>(columns, job, |column| column.at);
-    let mut all = count;
-    for syndrome in [job.p, job.q].into_iter().flatten() {
-        reads[all] = range(syndrome, job);
-        all += 1;
-    }
-    pool.disjoint(&reads[..all], &[], |data, _| {
-        let (data, syndromes) = data.split_at(count);
+fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+    let mut reads = List::new();
+    reads.extend(ranges(columns, job).chain(syndromes(job)));
+    pool.disjoint(reads.as_slice(), &[], |data, _| {
+        let (data, syndromes) = data.split_at(columns.len());
         match (job.p, job.q) {
             (Some(_), Some(_)) => check_pq(kernels, syndromes[0], syndromes[1], columns, data),
             (Some(_), None) => kernels.check_p(syndromes[0], data).map_or(Verdict::Match, |_| Verdict::Unknown),
-            (None, Some(_)) => check_q::<N>(kernels, syndromes[0], columns, data),
+            (None, Some(_)) => check_q(kernels, syndromes[0], columns, data),
             (None, None) => panic!("bug: a job that checks nothing: {job:?}"),
         }
     })
 }
 
 fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
-    let zeroes;
-    let (row, count) = row::<MANY>(columns, data);
-    let whole = if row[..count].iter().all(Option::is_some) {
-        &[][..]
-    } else {
-        zeroes = vec![0; p.len()];
-        &zeroes[..]
-    };
-    let mut blocks = [&[][..]; MANY];
-    for (block, column) in blocks.iter_mut().zip(&row[..count]) {
-        *block = column.unwrap_or(whole);
-    }
+    let mut row = List::new();
+    order(&mut row, columns, data);
+    let has_gaps = row.as_slice().iter().any(Option::is_none);
+    let zeroes = vec![0; if has_gaps { p.len() } else { 0 }];
+    let mut blocks = List::new();
+    blocks.extend(row.as_slice().iter().map(|block| block.unwrap_or(&zeroes)));
     let mut verdict = Verdict::Match;
-    kernels.check_pq_each(SECTOR_BYTES, p, q, &blocks[..count], |_, found| {
+    kernels.check_pq_each(SECTOR_BYTES, p, q, blocks.as_slice(), |_, found| {
         verdict = combine(verdict, of_columns(found, columns));
     });
     verdict
 }
 
-fn check_q<const N: usize>(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
-    let (row, count) = row::<N>(columns, data);
+fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
+    let mut row = List::new();
+    order(&mut row, columns, data);
     let mut expected = [0; CHECK_BYTES];
     for (nth, step) in q.chunks(CHECK_BYTES).enumerate() {
-        let part = row.map(|block| block.map(|block| &block[nth * CHECK_BYTES..][..step.len()]));
-        kernels.q_sparse(&mut expected[..step.len()], &part[..count]);
+        let mut part = List::new();
+        part.extend(row.as_slice().iter().map(|block| block.map(|block| &block[nth * CHECK_BYTES..][..step.len()])));
+        kernels.q_sparse(&mut expected[..step.len()], part.as_slice());
         if kernels.compare(&expected[..step.len()], step).is_some() {
             return Verdict::Unknown;
         }

@@ -15,8 +15,9 @@
 use super::error::EntryFault;
 use super::record::{JournalRecord, RECORD_BYTES};
 use super::ring::{entry_sectors, JournalRing, LogPlace, RingSector};
-use super::{crc32c, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES, JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX};
+use super::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES, JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX};
 use super::{JOURNAL_RECORDS_MAX as RECORDS, JOURNAL_VERSION};
+use crate::crc32c;
 use crate::identity::Uuid;
 use crate::le;
 use openraid_units::Sectors;

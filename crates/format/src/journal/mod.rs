@@ -20,7 +20,6 @@
 //!
 //! Reading and writing is the caller's; nothing here allocates. Drawn to the byte in `docs/on-disk.md`.
 
-mod crc32c;
 mod entry;
 mod error;
 mod mirror;
@@ -33,6 +32,7 @@ pub use entry::{EntryHeader, EntryKind, JournalEntry};
 pub use error::{EntryFault, JournalError};
 pub use mirror::choose_journal_mirror;
 pub use record::JournalRecord;
+pub(crate) use record::RECORD_BYTES;
 pub use ring::{entry_sectors, JournalRing, LogPlace, RingSector};
 pub use scan::{scan_ring, JournalScan, ScanNeed, ScanOutcome};
 pub use superblock::{journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, NewestCopy, SuperblockCopy};

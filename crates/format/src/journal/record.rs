@@ -15,7 +15,7 @@ use crate::role::ROLES_MAX;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 /// Bytes of a record.
-pub(super) const RECORD_BYTES: usize = 32;
+pub(crate) const RECORD_BYTES: usize = 32;
 
 mod at {
     pub const KIND: usize = 0;

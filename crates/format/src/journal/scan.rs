@@ -21,7 +21,8 @@ use super::entry::{EntryHeader, Envelope, JournalEntry};
 use super::error::{EntryFault, JournalError};
 use super::ring::{JournalRing, LogPlace, RingSector};
 use super::superblock::JournalSuperblock;
-use super::{crc32c, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
+use super::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
+use crate::crc32c;
 use openraid_units::Sectors;
 
 /// What a scan wants next.

@@ -16,10 +16,11 @@
 use super::error::JournalError;
 use super::ring::{JournalRing, LogPlace, RingSector};
 use super::{
-    crc32c, JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_KEEP_DEVICE_MIN,
+    JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_KEEP_DEVICE_MIN,
     JOURNAL_KEEP_SHARE, JOURNAL_LBA_END, JOURNAL_MIRRORS_MAX, JOURNAL_NUMBER_END, JOURNAL_RING_MIN, JOURNAL_RING_START,
     JOURNAL_VERSION,
 };
+use crate::crc32c;
 use crate::identity::Uuid;
 use crate::le;
 use openraid_units::{BlockSize, DriveLba, Sectors};

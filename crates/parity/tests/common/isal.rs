@@ -1,15 +1,19 @@
 //! Intel's ISA-L as an independent implementation, loaded at run time: nothing here needs it to build.
 
-use core::ffi::{c_int, c_void, CStr};
+use core::ffi::{c_int, c_uint, c_void, CStr};
 
 /// Its functions take the number of all blocks, parity included and last, and their common length.
 pub type Generate = unsafe extern "C" fn(c_int, c_int, *mut *mut c_void) -> c_int;
+
+/// Its CRC-32C takes and gives the plain register.
+pub type Checksum = unsafe extern "C" fn(*const u8, c_int, c_uint) -> c_uint;
 
 /// What is used of the library. It stays loaded until the process ends.
 #[derive(Clone, Copy)]
 pub struct Isal {
     pub xor_gen: Generate,
     pub pq_gen: Generate,
+    pub crc32_iscsi: Checksum,
 }
 
 /// What to say where the library is not there.
@@ -29,10 +33,23 @@ impl Isal {
             // SAFETY: the library is open and the name terminated.
             let address = unsafe { libc::dlsym(library, name.as_ptr()) };
             assert!(!address.is_null(), "libisal has no {name:?}");
-            // SAFETY: both functions have this type in isa-l/raid.h.
-            unsafe { core::mem::transmute::<*mut c_void, Generate>(address) }
+            address
         };
-        Some(Self { xor_gen: function(c"xor_gen"), pq_gen: function(c"pq_gen") })
+        // SAFETY: the functions have these types in isa-l/raid.h and isa-l/crc.h.
+        unsafe {
+            Some(Self {
+                xor_gen: core::mem::transmute::<*mut c_void, Generate>(function(c"xor_gen")),
+                pq_gen: core::mem::transmute::<*mut c_void, Generate>(function(c"pq_gen")),
+                crc32_iscsi: core::mem::transmute::<*mut c_void, Checksum>(function(c"crc32_iscsi")),
+            })
+        }
+    }
+
+    /// CRC-32C of some bytes from the plain register on.
+    #[allow(dead_code)]
+    pub fn crc32c(&self, register: u32, bytes: &[u8]) -> u32 {
+        // SAFETY: the slice has that many bytes.
+        unsafe { (self.crc32_iscsi)(bytes.as_ptr(), c_int::try_from(bytes.len()).unwrap(), register) }
     }
 }
 

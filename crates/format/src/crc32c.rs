@@ -1,9 +1,9 @@
-//! CRC-32C (Castagnoli) of the journal's own blocks, eight bytes a step.
+//! CRC-32C (Castagnoli) of metadata blocks, eight bytes a step: headers of the journal and of partial parity logs.
 //!
-//! An entry header is made for every group commit, so its checksum must cost less than the commit: the records
-//! that are not used are zero, and zeroes are taken in one multiplication instead of byte by byte. Payloads are
-//! not computed here; whoever holds them has faster means. All functions take and give the plain register; the
-//! value that stands on disk is `!update(!0, bytes)`.
+//! The journal makes an entry header for every group commit, so the checksum must cost less than the commit: the
+//! records that are not used are zero, and one multiplication takes all zeroes. Payloads are not computed here; the
+//! drivers hold them and have faster means. All functions take and give the plain register; the value on disk is
+//! `!update(!0, bytes)`.
 
 /// The polynomial, bit 31 being x^0.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -15,8 +15,8 @@ static TABLES: [[u32; 256]; STEP] = tables();
 const LANES: usize = 4;
 const LANE_UNITS_MIN: usize = 2;
 /// Bytes that one step of [`zeroes`] stands for: one unused record.
-const ZERO_UNIT: usize = super::record::RECORD_BYTES;
-const ZERO_UNITS_MAX: usize = super::JOURNAL_RECORDS_MAX;
+const ZERO_UNIT: usize = crate::journal::RECORD_BYTES;
+const ZERO_UNITS_MAX: usize = crate::journal::JOURNAL_RECORDS_MAX;
 /// Polynomials are multiplied four bits a step: so many values four bits have.
 const FOUR_BITS: usize = 16;
 /// `ZERO_MULTIPLES[n][v]`: x^(8 * ZERO_UNIT * n), times the four bits `v` at the top of a register, reduced.
@@ -92,7 +92,7 @@ const fn x4() -> [u32; FOUR_BITS] {
 }
 
 /// The register after some bytes.
-pub(super) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
+pub(crate) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
     // The first lane skips so many times its own length, and the table ends there.
     let units = (bytes.len() / (LANES * ZERO_UNIT)).min(ZERO_UNITS_MAX / (LANES - 1));
     if units >= LANE_UNITS_MIN {
@@ -111,7 +111,7 @@ pub(super) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
 }
 
 /// The register after four lanes of `units` records each. A step waits for the one before it: of four at once none
-/// has to wait for long. What a lane gives counts as if the lanes behind it were zeroes that follow.
+/// has to wait for long. A lane's register counts as if the lanes after it were zeroes.
 fn update_lanes(register: u32, bytes: &[u8], units: usize) -> u32 {
     let (steps, _) = bytes.as_chunks::<STEP>();
     let (front, back) = steps.split_at(steps.len() / 2);
@@ -120,7 +120,7 @@ fn update_lanes(register: u32, bytes: &[u8], units: usize) -> u32 {
     for (((a, b), c), d) in one.iter().zip(two).zip(three).zip(four) {
         registers = [step(registers[0], a), step(registers[1], b), step(registers[2], c), step(registers[3], d)];
     }
-    // Each for itself, so that none waits for the one before it.
+    // Independent of each other, so that the CPU overlaps them.
     let [a, b, c, d] = registers;
     zeroes(a, 3 * units) ^ zeroes(b, 2 * units) ^ zeroes(c, units) ^ d
 }
@@ -142,34 +142,63 @@ fn at(table: usize, byte: u8) -> u32 {
 }
 
 /// The register after `units` records of zeroes.
-pub(super) fn zeroes(register: u32, units: usize) -> u32 {
+pub(crate) fn zeroes(register: u32, units: usize) -> u32 {
     let multiples = &ZERO_MULTIPLES[units];
     let four_bits = |value: u32| (value & 15) as usize;
     // The highest powers stand at the bottom, and come first.
     (0..8).fold(0, |sum, step| sum >> 4 ^ X4[four_bits(sum)] ^ multiples[four_bits(register >> (4 * step))])
 }
 
+/// The CRC-32C of two byte strings one after the other, from the CRC-32C of each and the length of the second in
+/// bytes. The register after `n` more zero bytes is the polynomial times x^8n.
+#[must_use]
+pub fn crc32c_of_both(first: u32, second: u32, second_len: u64) -> u32 {
+    // Bit 31 is the coefficient of 1.
+    let (mut factor, mut power, mut left) = (1 << 31, 1 << 23, second_len);
+    while left > 0 {
+        if left & 1 == 1 {
+            factor = product(factor, power);
+        }
+        power = product(power, power);
+        left >>= 1;
+    }
+    product(first, factor) ^ second
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ppl;
     use std::vec;
     use std::vec::Vec;
+
+    fn bit_by_bit(register: u32, bytes: &[u8]) -> u32 {
+        bytes.iter().fold(register, |register, &byte| (0..8).fold(register ^ u32::from(byte), |r, _| times_x(r)))
+    }
 
     #[test]
     fn the_checksum_is_castagnolis() {
         assert_eq!(!update(!0, b"123456789"), 0xe306_9283);
         let bytes: Vec<u8> = (0..2000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
         for len in (0..1100).chain([3840, 4000, 4096, 5119, 5120, 5121, 6000, 8000]) {
-            assert_eq!(update(7, &bytes[..len]), ppl::crc32c(7, &bytes[..len]), "{len} bytes");
+            assert_eq!(update(7, &bytes[..len]), bit_by_bit(7, &bytes[..len]), "{len} bytes");
         }
     }
 
     #[test]
     fn zeroes_in_one_step_are_zeroes_one_by_one() {
         for units in 0..=ZERO_UNITS_MAX {
-            let long = ppl::crc32c(0x1234_5678, &vec![0; units * ZERO_UNIT]);
+            let long = bit_by_bit(0x1234_5678, &vec![0; units * ZERO_UNIT]);
             assert_eq!(zeroes(0x1234_5678, units), long, "{units} records");
+        }
+    }
+
+    #[test]
+    fn the_checksum_of_a_string_follows_from_those_of_its_parts() {
+        let bytes: [u8; 999] = core::array::from_fn(|at| u8::try_from(at * 37 % 251).unwrap());
+        for cut in [0, 1, 7, 512, 998, 999] {
+            let (first, second) = bytes.split_at(cut);
+            let both = crc32c_of_both(!update(!0, first), !update(!0, second), second.len() as u64);
+            assert_eq!(both, !update(!0, &bytes), "cut at {cut}");
         }
     }
 }
