@@ -5,9 +5,15 @@
 
 use openraid_units::Nanos;
 
-/// How long a shard that was busy just now looks for more before it sleeps. Waking a sleeper takes 5 to 20 us on a
-/// virtual machine, and a client that waits for each answer comes back within that time.
+/// How long a shard looks for the next request of a client that waits for each answer, before it sleeps. Waking a
+/// sleeper takes 5 to 20 us on a virtual machine, and such a client comes back within that time.
 pub const LOOK_TIME: Nanos = Nanos::from_micros(30);
+/// What one look that found something counts against looks that found nothing: looking pays while one in five does.
+pub const LOOK_HIT: u32 = 4;
+/// The most that looks can have to their credit.
+pub const LOOK_CREDIT_MAX: u32 = 64;
+/// A shard whose looks have no credit left looks once in this many rounds.
+pub const LOOK_PAUSE: u32 = 16;
 /// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer where the
 /// process may not have so many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;

@@ -73,6 +73,9 @@ pub struct Serving {
     pub array: ArrayId,
     /// A payload that is still in the socket.
     pub stream: Option<Stream>,
+    /// The last request had its payload streamed: the next one is expected to, and only its head is received with
+    /// others, so that its payload goes from the socket straight into frames.
+    pub streams: bool,
     /// A read whose answer must not be interrupted by others: it waits until nothing else runs.
     pub held: Option<Request>,
     /// Such a read runs: nothing else is begun.

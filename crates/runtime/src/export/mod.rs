@@ -115,6 +115,8 @@ pub struct Exports {
     counters: ExportCounters,
     connections_max: usize,
     stopping: bool,
+    /// Requests of the largest batch that one connection gave since [`Exports::take_largest_batch`].
+    largest_batch: u32,
 }
 
 /// As many connections as descriptors can be had for, up to the limit.
@@ -143,11 +145,17 @@ impl Default for Exports {
             counters: ExportCounters::default(),
             connections_max: connections_max(),
             stopping: false,
+            largest_batch: 0,
         }
     }
 }
 
 impl Exports {
+    /// Requests of the largest batch that one connection gave since the last call.
+    pub fn take_largest_batch(&mut self) -> u32 {
+        std::mem::take(&mut self.largest_batch)
+    }
+
     /// Take connections from this listener.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 use openraid_core::events::BlockRequest;
 use openraid_core::events::RequestKind;
 use openraid_nbd::server::{HandshakeEvent, Parsed, Payload as Place, Transmission, TransmissionEvent, Tuning};
-use openraid_nbd::{Command, NbdError, Request};
+use openraid_nbd::{Command, NbdError, Request, REQUEST_BYTES};
 use openraid_sys::{Interest, Progress};
 
 use super::connection::{must_be_alone, Connection, Phase, Serving, Stream};
@@ -58,7 +58,11 @@ impl Exports {
         }
         let held = connection.tail.len();
         let scarce = self.tails > TAILS_BYTES_MAX;
-        let room = if scarce { RECEIVE_BYTES_SCARCE } else { RECEIVE_BYTES_MAX };
+        let room = match connection.head_expected() {
+            Some(head) if held < head => head,
+            _ if scarce => RECEIVE_BYTES_SCARCE,
+            _ => RECEIVE_BYTES_MAX,
+        };
         let start = self.inbox_used;
         if INBOX_BYTES - start < room.max(held) {
             // The buffer is full for this round; the kernel will say again that bytes are there.
@@ -130,9 +134,10 @@ impl Exports {
         let Some(connection) = self.table.get_mut(key) else { return };
         let mut inbox_end = start;
         if let (Phase::Serving(_), false) = (&connection.phase, close) {
-            let mut batch =
-                Batch { key, inbox: &self.inbox, start, at: start + used, end: start + filled, keep: start };
+            let (at, end) = (start + used, start + filled);
+            let mut batch = Batch { key, inbox: &self.inbox, start, at, end, keep: start, requests: 0 };
             let outcome = batch.take_requests(connection, shared, &mut self.status);
+            self.largest_batch = self.largest_batch.max(batch.requests);
             used = batch.at - start;
             inbox_end = batch.keep;
             close = matches!(outcome, Outcome::Close);
@@ -178,7 +183,8 @@ impl Exports {
                 HandshakeEvent::Ready(session) => {
                     let parser = Transmission::new(&session, Tuning::default());
                     let array = self.arrays[session.export];
-                    let serving = Serving { session, parser, array, stream: None, held: None, alone: None };
+                    let serving =
+                        Serving { session, parser, array, stream: None, streams: false, held: None, alone: None };
                     connection.phase = Phase::Serving(Box::new(serving));
                     // Where the kernel does not give larger buffers, it gives its usual ones.
                     let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
@@ -208,6 +214,8 @@ struct Batch<'a> {
     end: usize,
     /// The buffer must be kept up to here.
     keep: usize,
+    /// Requests taken.
+    requests: u32,
 }
 
 impl Batch<'_> {
@@ -228,6 +236,8 @@ impl Batch<'_> {
             self.at += consumed;
             match event {
                 TransmissionEvent::Request(request, place) => {
+                    self.requests += 1;
+                    serving.streams = matches!(place, Place::Streaming { .. });
                     self.take(connection, &request, place, base, shared, status);
                 }
                 TransmissionEvent::Refused(refusal) => {
@@ -341,6 +351,14 @@ fn serving_held(connection: &mut Connection) {
 }
 
 impl Connection {
+    /// Bytes of the next request's head if its payload is expected to be streamed.
+    fn head_expected(&self) -> Option<usize> {
+        match &self.phase {
+            Phase::Serving(serving) if serving.streams => Some(REQUEST_BYTES),
+            _ => None,
+        }
+    }
+
     /// A read that must be alone waits, and nothing else runs any more.
     pub(super) fn can_start_held(&self) -> bool {
         matches!(&self.phase, Phase::Serving(serving) if serving.held.is_some()) && self.requests == 0

@@ -11,6 +11,7 @@
 
 mod carry;
 mod drives;
+mod looks;
 mod order;
 mod orders;
 mod stop;
@@ -35,6 +36,7 @@ use crate::limits::LOOK_TIME;
 use crate::record::Recorder;
 use crate::slab::{Key, Slab};
 use drives::{Drives, REMOTE_CLASS};
+use looks::Looks;
 
 /// The kernel's names for what is waited for once.
 const ENGINE: u64 = 4 << 56;
@@ -108,8 +110,7 @@ pub struct Shard {
     stopping: Option<stop::Stopping>,
     notes: Vec<String>,
     ended: bool,
-    /// Is there a processor to spare for looking instead of sleeping?
-    looks: bool,
+    looks: Looks,
     /// How long it has looked.
     looked: Nanos,
 }
@@ -164,7 +165,7 @@ impl Shard {
             stopping: None,
             notes,
             ended: false,
-            looks: std::thread::available_parallelism().is_ok_and(|count| count.get() > 1),
+            looks: Looks::new(),
             looked: Nanos::ZERO,
         })
     }
@@ -189,23 +190,32 @@ impl Shard {
         self.tell(ServiceEvent::Stopped);
     }
 
-    /// Wait until something happens. After a busy round the shard looks again and again for a moment before it goes
-    /// to sleep: the next request of a client that waits for each answer comes sooner than a sleeper wakes.
+    /// Wait until something happens. After a round with one request the shard looks for the next one for a moment: its
+    /// client may wait for each answer. After several requests of one connection it sleeps: their client has more under
+    /// way, and they come in one call.
     fn wait(&mut self) {
-        if self.looks && !self.events.is_empty() {
-            let from = clock::now();
-            let until = self.timeout().map_or(from + LOOK_TIME, |due| from + due.min(LOOK_TIME));
-            while self.shared.now < until {
-                self.wait_for(Some(Nanos(0)));
-                if !self.events.is_empty() {
-                    self.looked += self.shared.now.since(from);
-                    return;
-                }
-            }
-            self.looked += self.shared.now.since(from);
+        let batch = self.exports.take_largest_batch();
+        if !self.events.is_empty() && batch <= 1 && self.looks.pays() && self.look() {
+            return;
         }
         let timeout = self.timeout();
         self.wait_for(timeout);
+    }
+
+    /// Look again and again without sleeping; true if something came.
+    fn look(&mut self) -> bool {
+        let from = clock::now();
+        let until = self.timeout().map_or(from + LOOK_TIME, |due| from + due.min(LOOK_TIME));
+        while self.shared.now < until {
+            self.wait_for(Some(Nanos(0)));
+            if !self.events.is_empty() {
+                break;
+            }
+        }
+        let found = !self.events.is_empty();
+        self.looked += self.shared.now.since(from);
+        self.looks.note(found);
+        found
     }
 
     fn wait_for(&mut self, timeout: Option<Nanos>) {
