@@ -1,12 +1,6 @@
 //! How a command ends: the exit codes, and failures in words.
 //!
-//! ```text
-//!   0  fine
-//!   1  the array that was shown, tried or copied is degraded
-//!   2  it failed, or the array has failed
-//!   4  cannot tell: no server answers, a member cannot be read
-//!  64  wrong usage
-//! ```
+//! The table below is the only one: `--help` and the man pages are made from it, and a test holds the README against it.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -19,28 +13,68 @@ pub enum Exit {
     Fine = 0,
     /// The array that was shown, tried or copied is degraded.
     Degraded = 1,
-    /// It failed, or the array has failed.
+    /// The array has failed, or does not start.
     Failed = 2,
+    /// A check or repair has found mismatches, or left some.
+    Mismatches = 3,
     /// The state cannot be found out.
     CannotTell = 4,
+    /// A check, repair or other task has ended before it was done.
+    Aborted = 5,
+    /// A check could compare nothing.
+    NotComparable = 6,
     /// The command line makes no sense.
     Usage = 64,
+    /// The order is understood and not carried out.
+    Refused = 65,
+    /// The operation failed.
+    Error = 74,
 }
 
 impl Exit {
+    /// All of them, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Fine,
+        Self::Degraded,
+        Self::Failed,
+        Self::Mismatches,
+        Self::CannotTell,
+        Self::Aborted,
+        Self::NotComparable,
+        Self::Usage,
+        Self::Refused,
+        Self::Error,
+    ];
+
     /// As a number.
     pub const fn code(self) -> u8 {
         self as u8
     }
-    /// The end a number stands for; what is not known is a failure.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => Self::Fine,
-            1 => Self::Degraded,
-            4 => Self::CannotTell,
-            64 => Self::Usage,
-            _ => Self::Failed,
+
+    /// The end a number stands for; an unknown one comes from a newer server, which could not do what it was asked.
+    pub fn from_code(code: u8) -> Self {
+        Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Error)
+    }
+
+    /// What it means, as the help and the README say it.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Fine => "fine; no mismatches",
+            Self::Degraded => "the array is degraded",
+            Self::Failed => "the array has failed or does not start; a member has no good superblock",
+            Self::Mismatches => "mismatches were found, or are left",
+            Self::CannotTell => "the state cannot be told: no server answers, a member cannot be read",
+            Self::Aborted => "a check, repair or other task was aborted before it was done",
+            Self::NotComparable => "nothing could be compared",
+            Self::Usage => "wrong usage: the command line makes no sense",
+            Self::Refused => "refused: it would do harm, or does not fit the state; nothing was changed",
+            Self::Error => "the operation failed: an I/O error, no space, no permission of the system",
         }
+    }
+
+    /// All of them as lines.
+    pub fn table() -> String {
+        Self::ALL.map(|exit| format!("  {:>2}  {}", exit.code(), exit.meaning())).join("\n")
     }
 }
 
@@ -60,17 +94,49 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// It did not work.
+    /// With this end.
+    pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
+        Self { exit, text: text.to_string() }
+    }
+    /// The operation failed.
     pub fn failed(text: impl fmt::Display) -> Self {
-        Self { exit: Exit::Failed, text: text.to_string() }
+        Self::new(Exit::Error, text)
+    }
+    /// The order is understood; it would do harm, or does not fit the state. Nothing was changed.
+    pub fn refused(text: impl fmt::Display) -> Self {
+        Self::new(Exit::Refused, text)
+    }
+    /// The array has failed, or does not start.
+    pub fn array_failed(text: impl fmt::Display) -> Self {
+        Self::new(Exit::Failed, text)
     }
     /// The state cannot be found out.
     pub fn cannot_tell(text: impl fmt::Display) -> Self {
-        Self { exit: Exit::CannotTell, text: text.to_string() }
+        Self::new(Exit::CannotTell, text)
     }
     /// The command line makes no sense.
     pub fn usage(text: impl fmt::Display) -> Self {
-        Self { exit: Exit::Usage, text: text.to_string() }
+        Self::new(Exit::Usage, text)
+    }
+
+    /// The same, said of a thing.
+    #[must_use]
+    pub fn of(self, name: impl fmt::Display) -> Self {
+        Self { text: format!("{name}: {}", self.text), ..self }
+    }
+
+    /// Several in one: a line for each, and the end that weighs most. An array that does not start weighs more than an
+    /// operation that failed, and that more than a refusal.
+    pub fn joined(failures: &[Self], otherwise: Exit) -> Self {
+        let weight = |exit: &Exit| match exit {
+            Exit::Failed => 3,
+            Exit::Error => 2,
+            Exit::Refused => 1,
+            _ => 0,
+        };
+        let exit = failures.iter().map(|failure| failure.exit).max_by_key(weight).unwrap_or(otherwise);
+        let lines: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
+        Self::new(exit, lines.join("\n  "))
     }
 }
 
@@ -83,3 +149,60 @@ impl std::error::Error for Failure {}
 
 /// What every verb returns.
 pub type Outcome = Result<Exit, Failure>;
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// Lines without their margins, joined, so that wrapping does not matter.
+    fn flat(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The rows of the table below the heading "Exit codes" of the README.
+    fn readme() -> Vec<(u8, String)> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+        let text = std::fs::read_to_string(path).expect("the README");
+        let rows = text.split("\n## Exit codes\n").nth(1).expect("a section on exit codes");
+        let rows = rows.split("\n## ").next().unwrap().lines().filter_map(|line| {
+            let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+            Some((cells.next()?.parse().ok()?, cells.next()?.to_owned()))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn the_readme_the_help_and_the_man_pages_have_the_same_codes() {
+        let wanted: Vec<_> = Exit::ALL.map(|exit| (exit.code(), exit.meaning().to_owned())).into();
+        assert_eq!(readme(), wanted);
+        let mut command = Arguments::command();
+        let help = flat(&command.render_help().to_string());
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page).expect("memory");
+        let page = flat(&String::from_utf8(page).expect("UTF-8").replace("\\-", "-").replace("\\'", "'"));
+        for (code, meaning) in wanted {
+            let row = format!("{code} {meaning}");
+            assert!(help.contains(&row), "{row:?} is not in the help");
+            assert!(page.contains(&row), "{row:?} is not in the man page");
+        }
+    }
+
+    #[test]
+    fn codes_come_back_as_they_went_and_unknown_ones_are_errors() {
+        for exit in Exit::ALL {
+            assert_eq!(Exit::from_code(exit.code()), exit);
+        }
+        assert_eq!(Exit::from_code(7), Exit::Error);
+    }
+
+    #[test]
+    fn of_several_failures_an_array_that_does_not_start_weighs_most() {
+        let all = [Failure::refused("a"), Failure::array_failed("b"), Failure::failed("c")];
+        assert_eq!(Failure::joined(&all, Exit::Refused), Failure::array_failed("a\n  b\n  c"));
+        assert_eq!(Failure::joined(&all[..1], Exit::Error).exit, Exit::Refused);
+        assert_eq!(Failure::joined(&[], Exit::Error).exit, Exit::Error);
+    }
+}

@@ -329,7 +329,7 @@ pub fn sure_to(uncertain_percent: f64, chance_percent: f64) -> String {
 /// Something else is there.
 pub fn may_be_written(path: &Path) -> Result<(), Failure> {
     let refused = |why: &str| {
-        Err(Failure::usage(format!("{}: {why}, and would be lost; name another file, or remove it", path.display())))
+        Err(Failure::refused(format!("{}: {why}, and would be lost; name another file, or remove it", path.display())))
     };
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod causes;
 mod consistency;
 mod control;
 mod demo;

@@ -9,6 +9,7 @@ use openraid_runtime::ServiceHandle;
 use openraid_sys::{clock, fill_random};
 use openraid_units::{Bytes, DriveId, Sectors};
 
+use crate::causes::Cause;
 use crate::exit::Failure;
 use crate::members::MISSING;
 use crate::sets;
@@ -175,9 +176,11 @@ impl Shape {
         let mut plans = Vec::new();
         for number in 0..self.legs.len() {
             let mut spec = self.spec(number, sizes)?;
-            let plan = create::plan(&spec).map_err(|error| Failure::failed(sets::create_error(&error, &name)))?;
+            let plan =
+                create::plan(&spec).map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
             spec.bitmap = self.bitmap.unwrap_or(self.md.is_redundant() && plan.common.size >= BITMAP_FROM);
-            let plan = create::plan(&spec).map_err(|error| Failure::failed(sets::create_error(&error, &name)))?;
+            let plan =
+                create::plan(&spec).map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
             plans.push(plan);
         }
         Ok(plans)
@@ -267,7 +270,7 @@ impl Shape {
         } else {
             service.create(requests.remove(0))
         };
-        made.map_err(Failure::failed)
+        made.map_err(Failure::from)
     }
 }
 

@@ -106,7 +106,7 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
     for (spec, result) in specs.iter().zip(member::open_all(specs, options)) {
         match result {
             Ok(member) => opened.push(member),
-            Err(error) => failed.push((spec.text.clone(), Failure::failed(error))),
+            Err(error) => failed.push((spec.text.clone(), Failure::from(error))),
         }
     }
     (opened, failed)
@@ -124,12 +124,8 @@ pub fn open_every(
     if failed.is_empty() {
         return Ok(opened);
     }
-    Err(Failure { exit: Exit::Failed, text: join(failed.iter().map(|(_, failure)| failure.text.as_str())) })
-}
-
-/// Lines of one text.
-pub fn join<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    lines.collect::<Vec<_>>().join("\n  ")
+    let failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();
+    Err(Failure::joined(&failures, Exit::Error))
 }
 
 /// Members by what the user wrote: the name of an array that is remembered stands for its members.
@@ -157,6 +153,23 @@ pub fn looks_like_a_name(text: &str) -> bool {
     crate::words::array_name(text).is_ok() && !Path::new(text).exists()
 }
 
+/// The path of a member that is to be a new file.
+fn new_path<'a>(option: &str, spec: &'a MemberSpec) -> Result<&'a Path, Failure> {
+    match &spec.place {
+        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => Ok(path),
+        _ => Err(Failure::usage(format!("{spec}: {option} is for files, and this is none"))),
+    }
+}
+
+fn there_already(option: &str, spec: &MemberSpec) -> Failure {
+    let remedy = format!("leave {option} out to use it as it is, or remove it first");
+    Failure::refused(format!("{spec}: it is there already; {remedy}"))
+}
+
+fn cannot_be_made(spec: &MemberSpec, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{spec}: the file cannot be made: {error}"))
+}
+
 /// Zeroes that are written to a new file in one go.
 const FILL_BYTES: usize = 1 << 20;
 
@@ -175,24 +188,36 @@ impl NewFiles {
         Self::make_for("--file-size", specs, size)
     }
 
+    /// Could [`NewFiles::make`] make them? Nothing is made.
+    ///
+    /// # Errors
+    /// As [`NewFiles::make`].
+    pub fn check(specs: &[MemberSpec], size: Bytes) -> Result<(), Failure> {
+        let mut known: Vec<&Path> = Vec::new();
+        for spec in specs {
+            let path = new_path("--file-size", spec)?;
+            if known.contains(&path) || fs::symlink_metadata(path).is_ok() {
+                return Err(there_already("--file-size", spec));
+            }
+            let folder = path.parent().unwrap_or(path);
+            openraid_sys::check_new_file(folder, size.get()).map_err(|error| cannot_be_made(spec, &error))?;
+            known.push(path);
+        }
+        Ok(())
+    }
+
     /// The same for a verb whose option has another name.
     fn make_for(option: &str, specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         let mut files = Self::default();
         for spec in specs {
-            let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else {
-                return Err(Failure::usage(format!("{spec}: {option} is for files, and this is none")));
-            };
+            let path = new_path(option, spec)?;
             let made = OpenOptions::new().write(true).create_new(true).open(path);
             let file = made.map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Failure::failed(format!(
-                    "{spec}: it is there already; leave {option} out to use it as it is, or remove it first"
-                )),
-                _ => Failure::failed(format!("{spec}: the file cannot be made: {error}")),
+                std::io::ErrorKind::AlreadyExists => there_already(option, spec),
+                _ => cannot_be_made(spec, &error),
             })?;
-            files.paths.push(path.clone());
-            file.set_len(size.get()).map_err(|error| {
-                Failure::failed(format!("{spec}: the file cannot have {} bytes: {error}", size.get()))
-            })?;
+            files.paths.push(path.to_path_buf());
+            file.set_len(size.get()).map_err(|error| cannot_be_made(spec, &error))?;
         }
         Ok(files)
     }

@@ -6,7 +6,8 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, StartError, Started};
 use openraid_runtime::{ServiceConfig, ServiceHandle};
 
-use crate::exit::Failure;
+use crate::causes::Cause;
+use crate::exit::{Exit, Failure};
 use crate::server::view::Served;
 use crate::sets;
 
@@ -17,7 +18,7 @@ pub struct Trial {
     /// What came of the members.
     pub started: Started,
     /// Why some of them make nothing, with their names.
-    why: Vec<String>,
+    why: Vec<Failure>,
 }
 
 impl Trial {
@@ -47,11 +48,11 @@ impl Trial {
             (opened, probed)
         });
         let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
-        let started = service.handle().assemble(overlaid.collect(), request).map_err(Failure::failed)?;
+        let started = service.handle().assemble(overlaid.collect(), request)?;
         let trial = Self { service, started, why };
         for served in trial.served() {
             for set in served.sets() {
-                trial.handle().admin(AdminCommand::Pause { array: set }).map_err(Failure::failed)?;
+                trial.handle().admin(AdminCommand::Pause { array: set })?;
             }
         }
         Ok(trial)
@@ -76,50 +77,52 @@ impl Trial {
         match (arrays.pop(), arrays.is_empty()) {
             (Some(array), true) => Ok(array),
             (Some(_), false) => {
-                Err(Failure::usage("these members make several arrays; name the members of one, or the array itself"))
+                Err(Failure::refused("these members make several arrays; name the members of one, or the array itself"))
             }
             (None, _) => Err(self.why_nothing()),
         }
     }
 
-    /// Why arrays do not start although their members make one, a line each.
-    pub fn refused(&self) -> Vec<String> {
+    /// Why arrays do not start although their members make one, one by one.
+    pub fn refused(&self) -> Vec<Failure> {
         let line = |(_, name, error): &(_, String, StartError)| match error {
             // Seen without starting anything: among the reasons, with the names of the members.
             StartError::Assemble(_) | StartError::NotAMember(..) => None,
             StartError::LegsMissing { .. } => Some(legs_missing(name, error)),
-            _ => Some(format!("array {name}: {error}")),
+            _ => Some(Failure::from(error.clone()).of(format_args!("array {name}"))),
         };
         self.started.failed.iter().filter_map(line).collect()
     }
 
     /// Why there is no array.
     pub fn why_nothing(&self) -> Failure {
-        let lines: Vec<String> = self.why.iter().cloned().chain(self.refused()).collect();
-        if lines.is_empty() {
-            return Failure::failed("no members were given that can be used; name the drives");
+        let failures: Vec<Failure> = self.why.iter().cloned().chain(self.refused()).collect();
+        if failures.is_empty() {
+            return Failure::refused("no members were given that can be used; name the drives");
         }
-        Failure::failed(lines.join("\n  "))
+        Failure::joined(&failures, Exit::Refused)
     }
 }
 
-/// Why these members make no array, a line for each array and each member that belongs to none.
-pub fn reasons(members: &[(OpenedMember, ProbedMember)], force: bool) -> Vec<String> {
+/// Why these members make no array, one for each array and each member that belongs to none.
+pub fn reasons(members: &[(OpenedMember, ProbedMember)], force: bool) -> Vec<Failure> {
     let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
     let (plans, strangers) = sets::plan(&probed, force);
     let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
     let failed = plans.iter().filter_map(|set| {
         let error = set.plan.as_ref().err()?;
-        Some(format!("array {}: {}", set.newest.set_name, sets::assemble_error(error, &name)))
+        let text = format!("array {}: {}", set.newest.set_name, sets::assemble_error(error, &name));
+        Some(Failure::new(error.exit(), text))
     });
     let strangers =
-        strangers.iter().map(|place| format!("{}: {}", probed[*place].spec, sets::no_member(&probed[*place])));
+        strangers.iter().map(|place| Failure::refused(sets::no_member(&probed[*place])).of(&probed[*place].spec));
     failed.chain(strangers).collect()
 }
 
 /// The words for a nested array that is not complete.
-pub fn legs_missing(name: &str, error: &StartError) -> String {
-    format!("array {name}: {error}; if its legs are arrays that stand for themselves, use --flat")
+pub fn legs_missing(name: &str, error: &StartError) -> Failure {
+    let text = format!("array {name}: {error}; if its legs are arrays that stand for themselves, use --flat");
+    Failure::new(error.exit(), text)
 }
 
 /// A service that nobody can reach.
@@ -127,7 +130,7 @@ pub fn legs_missing(name: &str, error: &StartError) -> String {
 /// # Errors
 /// There is no room for it.
 pub fn quiet_service() -> Result<Service, Failure> {
-    Service::start(ServiceConfig::default()).map_err(Failure::failed)
+    Service::start(ServiceConfig::default()).map_err(Failure::from)
 }
 
 #[cfg(test)]

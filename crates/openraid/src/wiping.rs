@@ -9,6 +9,7 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::ServiceHandle;
 use openraid_units::{Bytes, Sectors};
 
+use crate::causes::Cause;
 use crate::exit::Failure;
 
 /// What is zeroed at the place of a signature that is not md's: libblkid looks at no longer structure.
@@ -80,7 +81,7 @@ fn area(at: u64, bytes: u64, capacity: Sectors, what: String) -> Area {
 pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[Area]) -> Result<(), Failure> {
     let name = member.spec.text.clone();
     let failed = |error: openraid_runtime::service::ServiceError| {
-        Failure::failed(format!("{name}: its metadata cannot be wiped: {error}"))
+        Failure::new(error.exit(), format!("{name}: its metadata cannot be wiped: {error}"))
     };
     let drive = service.attach(member).map_err(failed)?;
     let started = service.admin(AdminCommand::StartPassthrough { drive }).map_err(failed)?;

@@ -80,10 +80,10 @@ fn input_longer_than_the_array_is_refused_from_a_file_before_anything_is_written
     fs::write(lab.path("long"), &long).expect("room");
     let input = || Stdio::from(File::open(lab.path("long")).expect("just written"));
     // The superblocks alone are written: the array was started, and stopped without a change to its content.
-    lab.run_with(&["copy-in", "data"], input()).refused(2, &["does not fit", "nothing was written"]);
+    lab.run_with(&["copy-in", "data"], input()).refused(65, &["does not fit", "nothing was written"]);
     assert_eq!(lab.line("copy-out data").expect(0).out[..1000], noise(1, 1000), "the content is as it was");
     assert_eq!(lab.fingerprints(&names), before);
-    lab.pipe(&["copy-in", "data"], &long).refused(2, &["is longer than"]);
+    lab.pipe(&["copy-in", "data"], &long).refused(74, &["is longer than"]);
     lab.line("show data").expect(0);
     // Exactly as long fits.
     lab.pipe(&["copy-in", "data"], &long[..size]).expect(0);

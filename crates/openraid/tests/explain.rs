@@ -45,9 +45,9 @@ fn seen(story: &Value, start: u64) -> Vec<String> {
 fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
     let lab = Lab::new("explain");
     let (server, start) = served(&lab, &[]);
-    lab.line("explain data --request last").refused(64, &["steps of requests are not kept", "--record on"]);
+    lab.line("explain data --request last").refused(65, &["steps of requests are not kept", "--record on"]);
     lab.line("explain data --record on").expect(0);
-    lab.line("explain data --request last").refused(64, &["no request has ended"]);
+    lab.line("explain data --request last").refused(65, &["no request has ended"]);
     // Stripe 1 begins at 192 KiB; column 2 of it 128 KiB later, in the slot of P (2) plus 1 plus 2, modulo 4.
     ask(&lab, &server, &[(WRITE, (192 + 128 + 4) << 10, &[7; 4096])]);
     let told = story(&lab, "last");

@@ -79,7 +79,7 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     killed(&lab, &["j0"]);
     let examined = lab.line("examine d0").expect(0);
     assert!(examined.text().contains("starts with that one only"), "{}", examined.text());
-    lab.line("serve --nbd 127.0.0.1:0 data").refused(2, &["a journal holds writes", "--journal"]);
+    lab.line("serve --nbd 127.0.0.1:0 data").refused(65, &["a journal holds writes", "--journal"]);
     let tried = lab.line("doctor data").expect(2).text();
     for word in
         ["all members are there", "not started: array data: a journal holds writes", "--journal", "--journal-lost"]
@@ -91,11 +91,11 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     assert_eq!(tried["not_started"].as_array().map(Vec::len), Some(1), "{tried:#}");
     assert_eq!((&tried["sets"][0]["needs_journal"], &tried["tried"]), (&true.into(), &Value::Array(Vec::new())));
     lab.line("journal create --size 16M other").expect(0);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(2, &["it is not the one that is here"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(65, &["it is not the one that is here"]);
     // A journal that somebody uses is nobody's member, and no member is a journal.
-    lab.line("create more --level 1 --assume-clean j0 other").refused(2, &["openraid journal", "--overwrite"]);
-    lab.line("journal create j0").refused(2, &["openraid journal", "--overwrite"]);
-    lab.line("journal create d0").refused(2, &["data", "--overwrite"]);
+    lab.line("create more --level 1 --assume-clean j0 other").refused(65, &["openraid journal", "--overwrite"]);
+    lab.line("journal create j0").refused(65, &["openraid journal", "--overwrite"]);
+    lab.line("journal create d0").refused(65, &["data", "--overwrite"]);
     let examined = lab.line("examine j0 --json").expect(0).json();
     assert_eq!(examined["members"][0]["journal"]["arrays"][0]["state"], "live", "{examined:#}");
     assert!(examined["members"][0]["journal"]["arrays"][0]["data_bytes"].as_u64() > Some(0), "{examined:#}");
@@ -128,7 +128,7 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
     let own = lab.line("examine j1 --json").expect(0).json()["members"][0]["journal"]["uuid"].clone();
     let own = own.as_str().expect("a journal has a name").to_owned();
     assert!(lab.line("examine d0").expect(0).text().contains(&format!("journal {own} holds writes")));
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["it is not the one that is here", &own]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["it is not the one that is here", &own]);
     let server = restarted(&lab, &["--journal", "j1"]);
     assert!(io(&lab, &["read -P 8 0 64k", "read -P 9 1000k 8k"]));
     server.stop();
@@ -141,10 +141,10 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     }
     let lab = made("journal-discard", 16, "j0", "16M");
     killed(&lab, &["j0"]);
-    lab.line("journal discard data --on j0").refused(64, &["sectors of host data", "--lost"]);
-    lab.line("journal discard nobody --on j0 --lost").refused(64, &["no array named"]);
+    lab.line("journal discard data --on j0").refused(65, &["sectors of host data", "--lost"]);
+    lab.line("journal discard nobody --on j0 --lost").refused(65, &["no array named"]);
     // The figures of the words are fields, and what was only said does not end as if it were done.
-    let words = lab.line("journal discard data --on j0 --json").refused(64, &["openraid journal discard: "]);
+    let words = lab.line("journal discard data --on j0 --json").refused(65, &["openraid journal discard: "]);
     let (only, err) = (words.json(), &words.err);
     assert_eq!((&only["schema"], &only["given_up"]), (&"openraid/journal-discard/1".into(), &false.into()));
     let figure = |key: &str| only[key].as_u64().unwrap_or_else(|| panic!("{key}: {only:#}"));
@@ -174,18 +174,18 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     let server = restarted(&lab, &["--journal", "j0"]);
     assert!(lab.show("data")["forced"].is_string());
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
-    lab.line("journal discard data").refused(2, &["is running"]);
+    lab.line("journal discard data").refused(65, &["is running"]);
     server.stop();
     // The same by a running server that has not started the array.
     killed(&lab, &["j0"]);
-    let said = lab.line("journal discard data --on j0").expect(64).err;
+    let said = lab.line("journal discard data --on j0").expect(65).err;
     let (from, to) = (said.find("holds ").expect("a figure") + 6, said.find(" for data").expect("its name"));
     let lost = said[from..to].to_owned();
     assert!(lost.contains(" sectors of host data ("), "{lost}");
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
     // The same figures as when nobody uses the journal.
-    let only = lab.line("journal discard data --json").refused(64, &[&format!("{lost}, which wait"), "--lost"]).json();
+    let only = lab.line("journal discard data --json").refused(65, &[&format!("{lost}, which wait"), "--lost"]).json();
     assert!(
         lost.starts_with(&format!("{} entries with {} sectors", only["entries"], only["data_sectors"])),
         "{only:#}"
@@ -207,8 +207,8 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     killed(&lab, &["j0", "j1"]);
     std::fs::rename(lab.path("j1"), lab.path("away")).expect("moved");
     // Alone it may be behind: that has to be said.
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["--journal-alone", "the other one is missing"]);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(2, &["j1"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["--journal-alone", "the other one is missing"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(65, &["j1"]);
     let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
     holds_everything(&lab);
     assert!(io(&lab, &["write -P 3 5M 12k", "write -P 7 8M 4k"]));
@@ -229,11 +229,11 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     for (line, remedy) in
         [("journal adopt j1 --yes", "name both"), ("journal discard data --on j1", "name both with --on")]
     {
-        let refused = lab.line(line).refused(2, &["the other one is missing", remedy, "--alone"]);
+        let refused = lab.line(line).refused(65, &["the other one is missing", remedy, "--alone"]);
         assert!(!refused.err.contains("--journal"), "an option that the verb does not have: {}", refused.err);
     }
-    lab.line("journal adopt j1 --alone").refused_aloud(64, &["already", "--yes"]);
-    lab.line("journal discard data --on j1 --alone").refused(64, &["sectors of host data", "--lost"]);
+    lab.line("journal adopt j1 --alone").refused_aloud(65, &["already", "--yes"]);
+    lab.line("journal discard data --on j1 --alone").refused(65, &["sectors of host data", "--lost"]);
     lab.line("journal adopt j1 --alone --yes").expect(0);
     let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
     holds_everything(&lab);
@@ -258,13 +258,13 @@ fn of_two_devices_that_were_both_used_alone_the_one_that_was_used_first_is_behin
         }
     }
     let behind = ["j1", "in use later", "--journal-alone"];
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j1").refused(2, &behind);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j1").refused(65, &behind);
     let both = ["carries the journal alone", "in use last", "journal attach"];
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(2, &both);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(65, &both);
     // The one that was used last needs no word, and does not take the other one's promises away without one.
     let server = restarted(&lab, &["--journal", "j0"]);
     assert!(io(&lab, &["read -P 7 8M 4k"]));
-    lab.line("journal attach j1").refused(2, &["has carried the journal alone", "--overwrite"]);
+    lab.line("journal attach j1").refused(65, &["has carried the journal alone", "--overwrite"]);
     lab.line("journal attach j1 --yes --overwrite").expect(0);
     wait_for_devices(&lab, true);
     server.stop();
@@ -279,19 +279,19 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
         return;
     }
     let lab = made("journal-bad", 16, "j0", "16M");
-    let there = lab.line("journal create --size 16M j0").refused(2, &["leave --size out"]);
+    let there = lab.line("journal create --size 16M j0").refused(65, &["leave --size out"]);
     assert!(there.err.starts_with("openraid journal create: "), "{}", there.err);
-    lab.line("journal create --size 4M tiny").refused(2, &["too small", "8 MiB"]);
+    lab.line("journal create --size 4M tiny").refused(65, &["too small", "8 MiB"]);
     lab.line("journal create ram:16M").refused(64, &["memory"]);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal nothing").refused(2, &["nothing"]);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal d0").refused(2, &["not an openraid journal"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal nothing").refused(65, &["nothing"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal d0").refused(65, &["not an openraid journal"]);
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j0 --journal j0").refused(64, &["once or twice"]);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j0").refused(2, &["j0"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j0").refused(65, &["j0"]);
     lab.line("serve --nbd 127.0.0.1:0 data --consistency-policy controller-journal").refused(64, &["--journal"]);
     killed(&lab, &["j0"]);
     let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
     let again = lab.line("serve --nbd 127.0.0.1:0 data --journal j0");
-    assert!(again.code == 2 && again.err.contains("locked"), "{again:?}");
+    assert!(again.code == 65 && again.err.contains("locked"), "{again:?}");
     server.stop();
     // Another controller.
     let stranger = Lab::new("journal-stranger");
@@ -299,18 +299,18 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     let device = device.to_str().expect("UTF-8");
     stranger.line("create own --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let words = ["another controller", "openraid journal adopt DEVICE"];
-    stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(2, &words);
-    let asked = stranger.run(&["journal", "adopt", device]).expect(64);
+    stranger.run(&["serve", "--nbd", "127.0.0.1:0", "own", "--journal", device]).refused(65, &words);
+    let asked = stranger.run(&["journal", "adopt", device]).expect(65);
     assert!(asked.text().contains("if that one does not use it any more, add --yes"), "{}", asked.text());
     stranger.run(&["journal", "adopt", device, "--yes"]).expect(0);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["another controller"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["another controller"]);
     lab.line("journal adopt j0 --yes").expect(0);
     let own = lab.line("journal adopt j0").expect(0);
     assert!(own.text().contains("belongs to this controller already"), "{}", own.text());
     // Cut off.
     let whole = std::fs::read(lab.path("j0")).expect("it is there");
     std::fs::write(lab.path("j0"), &whole[..12 << 20]).expect("room");
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(2, &["shrunk"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["shrunk"]);
     std::fs::write(lab.path("j0"), &whole).expect("room");
     // Bits: in a superblock the other one helps; in the log it is damage, and the entry is named.
     let mut bytes = read_at(&lab.path("j0"), 100, 1);
@@ -349,18 +349,18 @@ fn of_a_device_that_was_cut_off_it_is_said_that_the_other_one_is_whole_and_how_t
     for bytes in [12 << 20, 4 << 20, 0] {
         cut(&lab, "j1", bytes);
         let words = ["j1: it is ", "long and was 16 MiB long", "j0, is whole", "--journal-alone"];
-        let refused = lab.line(both).refused(2, &words);
+        let refused = lab.line(both).refused(65, &words);
         assert!(!refused.err.contains("at least") && !refused.err.contains("a member"), "{}", refused.err);
     }
     std::fs::remove_file(lab.path("j1")).expect("it was there");
-    lab.line(both).refused(2, &["j1: there is no such file", "j0, is whole", "--journal-alone"]);
+    lab.line(both).refused(65, &["j1: there is no such file", "j0, is whole", "--journal-alone"]);
     let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
     holds_everything(&lab);
     server.stop();
     // One that carries the journal alone needs no other one, and nothing has to be confirmed.
     lab.line("journal create --size 16M j2").expect(0);
     let words = ["j1: there is no such file", "j2, is whole", "it carries the journal alone"];
-    let refused = lab.line("serve --nbd 127.0.0.1:0 data --journal j1 --journal j2").refused(2, &words);
+    let refused = lab.line("serve --nbd 127.0.0.1:0 data --journal j1 --journal j2").refused(65, &words);
     assert!(!refused.err.contains("--journal-alone"), "{}", refused.err);
 }
 
@@ -394,7 +394,7 @@ fn policies_are_set_shown_and_refused_with_their_reason() {
     lab.line("create no --level 5 --consistency-policy bitmap --bitmap none --file-size 16M f0 f1 f2")
         .refused(64, &["contradict"]);
     let server = lab.serve(&["data", "old", "--journal", "j0"]);
-    lab.line("set old write.cache=journal").refused(64, &["metadata (1.0)"]);
+    lab.line("set old write.cache=journal").refused(65, &["metadata (1.0)"]);
     let set = lab.line("set data --consistency-policy resync").expect(0);
     assert!(set.text().contains("write.cache=through"), "{}", set.text());
     assert_eq!(lab.show("data")["consistency_policy"], "resync");
@@ -405,13 +405,13 @@ fn policies_are_set_shown_and_refused_with_their_reason() {
     assert!(lab.line("explain data").expect(0).text().contains("journal: protects"));
     let shown = journal(&lab);
     assert_eq!((&shown["state"], &shown["devices"][0]["works"]), (&"live".into(), &true.into()));
-    lab.line("journal discard data --lost").refused(2, &["is running"]);
-    lab.line("journal discard old --lost").refused(2, &["is running"]);
+    lab.line("journal discard data --lost").refused(65, &["is running"]);
+    lab.line("journal discard old --lost").refused(65, &["is running"]);
     server.stop();
     let server = lab.serve(&["data"]);
     let state = lab.show("data");
     assert_eq!(state["settings"]["write_cache"], "through");
-    lab.line("set data write.cache=journal").refused(2, &["--journal DEVICE"]);
+    lab.line("set data write.cache=journal").refused(65, &["--journal DEVICE"]);
     lab.line("journal show").refused(4, &["no running server has a journal"]);
     server.stop();
 }
@@ -458,9 +458,9 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     assert!(remembered());
     // What the journal cannot protect is as it would be without one.
     let words = ["profile=performance", "--yes", "the journal of this server cannot protect it: its metadata (1.0)"];
-    let refused = lab.line("set old profile=performance").refused(64, &words);
+    let refused = lab.line("set old profile=performance").refused(65, &words);
     assert!(!refused.err.contains("--journal"), "it has one: {}", refused.err);
-    lab.line("set data write.cache=volatile").refused(64, &["--yes", "or take write.cache=journal"]);
+    lab.line("set data write.cache=volatile").refused(65, &["--yes", "or take write.cache=journal"]);
     lab.line("set old profile=performance --yes").expect(0);
     assert_eq!(lab.show("old")["settings"]["write_cache"], "volatile");
     lab.line("set old profile=protection").expect(0);

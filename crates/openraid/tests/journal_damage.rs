@@ -41,7 +41,7 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
     let remedy =
         ["openraid journal show DEVICE", "openraid journal discard ARRAY --on DEVICE --lost", "should stand at"];
-    lab.line(serve).refused(2, &remedy);
+    lab.line(serve).refused(65, &remedy);
     // What is left of it is shown, and where it ends.
     let shown = lab.line("journal show j0").expect(1).text();
     assert!(shown.contains("DAMAGED") && shown.contains("should stand at bytes") && shown.contains("data"), "{shown}");
@@ -52,8 +52,8 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     assert_eq!((arrays.len(), &arrays[0]["name"]), (1, &"data".into()), "{shown:#}");
     assert!(arrays[0]["waiting_entries"].as_u64() > Some(0), "{shown:#}");
     // The array that is named there is given up.
-    lab.line("journal discard data --on j0").refused(64, &["before the damage", "nobody can count", "--lost"]);
-    lab.line(serve).refused(2, &["should stand at"]);
+    lab.line("journal discard data --on j0").refused(65, &["before the damage", "nobody can count", "--lost"]);
+    lab.line(serve).refused(65, &["should stand at"]);
     let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
     let text = done["done"].as_str().expect("it is done");
     assert!(text.contains("given up and lost") && text.contains("can be used again"), "{text}");
@@ -86,7 +86,7 @@ fn a_damaged_log_of_two_arrays_is_used_again_when_both_are_given_up() {
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
     let done = lab.line("journal discard data --on j0 --lost").expect(0).text();
     assert!(done.contains("when other is given up, too"), "{done}");
-    lab.line(serve).refused(2, &["should stand at"]);
+    lab.line(serve).refused(65, &["should stand at"]);
     let shown = lab.line("journal show j0 --json").expect(1).json();
     assert_eq!(shown["journal"]["arrays"].as_array().map(Vec::len), Some(2), "{shown:#}");
     let done = lab.line("journal discard other --on j0 --lost").expect(0).text();

@@ -122,7 +122,7 @@ fn a_device_that_was_dropped_comes_back_by_itself_while_hosts_write() {
     std::fs::rename(inside.join("away"), inside.join("j")).expect("moved");
     wait_for_devices(&lab, true);
     lab.line("journal show").expect(0);
-    lab.line("journal attach").refused(64, &["all devices of the journal"]);
+    lab.line("journal attach").refused(65, &["all devices of the journal"]);
     assert!(io(&lab, &["write -P 77 12M 4k", "read -P 10 8192k 64k"]));
     holds_everything(&lab);
     // It has everything: the other one is not needed.
@@ -150,13 +150,13 @@ fn another_device_takes_the_place_of_one_that_is_gone() {
     };
     file("short", 12);
     file("new", 16);
-    lab.line("journal attach nothing").refused(2, &["nothing"]);
-    lab.line("journal attach short").refused(2, &["the same size"]);
-    lab.line("journal attach d0").refused(2, &["d0"]);
+    lab.line("journal attach nothing").refused(65, &["nothing"]);
+    lab.line("journal attach short").refused(65, &["the same size"]);
+    lab.line("journal attach d0").refused(65, &["d0"]);
     // The one that it was made with is known again, and so is what may hold more.
     lab.line("journal attach j1").expect(0);
     wait_for_devices(&lab, true);
-    lab.line("journal attach new").refused(2, &["both devices of the journal work"]);
+    lab.line("journal attach new").refused(65, &["both devices of the journal work"]);
     server.kill();
     let second = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
     holds_everything(&lab);
@@ -262,12 +262,12 @@ fn a_device_that_was_dropped_is_refused_beside_a_dead_one_that_went_on() {
     server.kill();
     let both = "serve --nbd 127.0.0.1:0 data --journal j0 --journal j1";
     std::fs::rename(lab.path("j0"), lab.path("away")).expect("moved");
-    lab.line(both).refused(2, &["j0: there is no such file", "j1, is whole", "--journal-alone"]);
+    lab.line(both).refused(65, &["j0: there is no such file", "j1, is whole", "--journal-alone"]);
     // Used by somebody else it is not dead.
     std::fs::rename(lab.path("away"), lab.path("j0")).expect("moved");
     std::fs::copy(lab.path("j0"), lab.path("same")).expect("room");
     let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal same").refused(2, &["locked"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal same").refused(65, &["locked"]);
     server.stop();
     std::fs::remove_file(lab.path("j1")).expect("it was there");
     let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
@@ -285,7 +285,7 @@ fn what_only_the_current_of_two_devices_knows_can_be_given_up() {
     killed(&lab, &["j0", "j1"]);
     std::fs::rename(lab.path("early"), lab.path("j1")).expect("moved");
     let both = "journal discard data --on j0 --on j1";
-    lab.line(both).refused(64, &["sectors of host data", "--lost"]);
+    lab.line(both).refused(65, &["sectors of host data", "--lost"]);
     let done = lab.line(&format!("{both} --lost")).expect(0).text();
     assert!(done.contains("given up and lost"), "{done}");
     let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);

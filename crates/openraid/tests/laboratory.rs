@@ -192,14 +192,14 @@ fn nothing_is_overwritten_by_accident() {
     lab.line(&format!("{review} --target sim:3ware-9650se --out one")).expect(0);
     let results = fs::read(lab.path("one/results.json")).expect("results");
     lab.line(&format!("{review} --target sim:openraid --out one"))
-        .refused(64, &["one: it holds a review of sim:3ware-9650se", "another folder"]);
+        .refused(65, &["one: it holds a review of sim:3ware-9650se", "another folder"]);
     assert!(fs::read(lab.path("one/results.json")).expect("results") == results);
     lab.line(&format!("{review} --target sim:3ware-9650se --out one")).expect(0);
     assert!(fs::read(lab.path("one/results.json")).expect("results") == results);
     fs::write(lab.path("disk.img"), vec![7; 8192]).expect("written");
-    lab.line("compare one one --out disk.img").refused(64, &["disk.img: it is no report", "another file"]);
+    lab.line("compare one one --out disk.img").refused(65, &["disk.img: it is no report", "another file"]);
     assert_eq!(fs::read(lab.path("disk.img")).expect("it is there"), vec![7; 8192]);
-    lab.line("compare one one --out /dev/null").refused(64, &["no regular file"]);
+    lab.line("compare one one --out /dev/null").refused(65, &["no regular file"]);
     for _ in 0..2 {
         lab.line("compare one one --out page.html").expect(0);
     }
@@ -207,7 +207,7 @@ fn nothing_is_overwritten_by_accident() {
         let folder = format!("of-{name}");
         fs::create_dir(lab.path(&folder)).expect("made");
         fs::write(lab.path(&folder).join(name), "mine").expect("written");
-        lab.line(&format!("{review} --target sim:3ware-9650se --out {folder}")).refused(64, &[name, "name another"]);
+        lab.line(&format!("{review} --target sim:3ware-9650se --out {folder}")).refused(65, &[name, "name another"]);
         assert_eq!(fs::read(lab.path(&folder).join(name)).expect("it is there"), b"mine");
     }
 }
@@ -288,12 +288,12 @@ fn a_review_takes_the_machine_that_simulate_takes() {
     assert!(drive.contains("Exos") && page.contains("Exos") && page.contains("64 MiB") && page.contains("16 KiB"));
     let plain = "review --target sim:3ware-9650se --arrays raid0x4 --load file-server --effort quick";
     lab.line(&format!("{plain} --out other"))
-        .refused(64, &["with other drives, in another state, or with another bus", "another folder"]);
+        .refused(65, &["with other drives, in another state, or with another bus", "another folder"]);
     lab.line(&format!("{plain} --out plain")).expect(0);
     let compared = lab.line("compare plain other --json").expect(0).json();
     assert_eq!(compared["pairs"].as_array().map(Vec::len), Some(1));
-    lab.line("plan --drives 3 --levels 6 --effort quick").expect(64);
-    lab.line("plan --drives 1 --effort quick").expect(64);
+    lab.line("plan --drives 3 --levels 6 --effort quick").expect(65);
+    lab.line("plan --drives 1 --effort quick").expect(65);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
         let page = fs::read_to_string(lab.path(folder).join("report.html")).expect("a page");
         assert!(page.contains(words), "{words}");
     }
-    lab.line(&format!("{review} --out fresh")).refused(64, &["in another state", "another folder"]);
+    lab.line(&format!("{review} --out fresh")).refused(65, &["in another state", "another folder"]);
     let compared = lab.line("compare steady fresh --json").expect(0).json();
     assert_eq!((compared["pairs"].as_array().map(Vec::len), &compared["only_a"]), (Some(2), &0.into()));
     let disks = review.replace("intel-rst", "3ware-9650se");
@@ -402,7 +402,7 @@ fn a_load_that_cannot_be_measured_says_why_and_is_wrong_usage() {
     ] {
         let folder = load.replace([' ', '.'], "-");
         // As simulate says of a load that does not fit.
-        let ran = lab.line(&format!("review --target disk --load {load} --seconds 1 --out {folder}")).expect(64);
+        let ran = lab.line(&format!("review --target disk --load {load} --seconds 1 --out {folder}")).expect(65);
         assert!(ran.text().contains(words), "{load}: {}", ran.text());
     }
     // Where something was measured it is no failure.
@@ -478,7 +478,7 @@ fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
     server.kill();
     let ended = child.wait_with_output().expect("it ends");
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(2), "{told}");
+    assert_eq!(ended.status.code(), Some(74), "{told}");
     // Between two cells there is no measurement that it could be in the middle of.
     assert!(told.contains("gone in the middle of the measurement") || told.contains("cannot connect"), "{told}");
     assert!(told.contains(&uri) && told.contains("is kept in cut/cells: the same line goes on there"), "{told}");

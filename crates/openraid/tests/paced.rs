@@ -66,10 +66,10 @@ fn what_is_no_paced_member_is_refused_with_a_remedy() {
     let lab = Lab::new("paced-bad");
     let serve = |member: &str| lab.run(&["serve", "--level", "1", "--name", "x", member, member]);
     serve("model:wd9999").refused(64, &["there is no drive profile 'wd9999'", "known are: ", "wd740gd"]);
-    serve("model:wd740gd,size=80T").refused(2, &["is more than the", "leave it out"]);
+    serve("model:wd740gd,size=80T").refused(64, &["is more than the", "leave it out"]);
     serve("model:wd740gd,size=1").refused(64, &["the size must be"]);
     serve("model:wd740gd,speed=9").refused(64, &["size=SIZE, file=PATH"]);
-    serve("model:wd740gd,file=nowhere").refused(2, &["nowhere"]);
+    serve("model:wd740gd,file=nowhere").refused(65, &["nowhere"]);
     serve("model:").refused(64, &["name a drive's profile"]);
     lab.line("create x --level 1 model:wd740gd model:wd740gd").refused(64, &["memory is gone"]);
     lab.line("rehearse raid5x4 --drive wd9999").refused(64, &["there is no drive profile"]);

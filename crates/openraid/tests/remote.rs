@@ -24,7 +24,7 @@ fn an_array_over_remote_members_is_made_filled_served_and_loses_one() {
     near.pipe(&["copy-in", "data"], &image).expect(0);
     let examined = near.run(&["examine", y, "--json"]).expect(0).json();
     assert_eq!(examined["members"][0]["superblock"]["array"], "data");
-    near.run(&["create", "other", "--level", "1", x, x]).refused(2, &["twice"]);
+    near.run(&["create", "other", "--level", "1", x, x]).refused(65, &["twice"]);
     assert!(near.run(&["copy-out", x, z]).expect(1).out[..image.len()] == image);
     let server = near.serve(&["data"]);
     near.run(&["fail", "data", y]).expect(0);

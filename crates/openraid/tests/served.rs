@@ -45,10 +45,10 @@ fn a_member_fails_leaves_and_a_new_one_takes_its_place() {
     lab.line("show data").expect(1);
     lab.line("list").expect(1);
     // Another one must not go.
-    lab.line("fail data d2").refused(2, &["needs this member"]);
-    lab.line("add data --file-size 4M small").refused(2, &["small", "room"]);
+    lab.line("fail data d2").refused(65, &["needs this member"]);
+    lab.line("add data --file-size 4M small").refused(65, &["small", "room"]);
     assert!(!lab.path("small").exists());
-    lab.line("remove data d2").refused(2, &["fail it first"]);
+    lab.line("remove data d2").refused(65, &["fail it first"]);
     let removed = lab.line("remove data d1").expect(0);
     assert!(removed.text().contains("is out of data"), "{}", removed.text());
     lab.line("add data --file-size 16M d9").expect(0);
@@ -73,7 +73,7 @@ fn a_spare_takes_over_by_itself_and_can_be_listed_added_and_removed() {
     assert_eq!(spares(), 1);
     lab.line("spare add data --file-size 16M s1").expect(0);
     assert_eq!(spares(), 2);
-    lab.line("spare remove data d0").refused(64, &["no spare"]);
+    lab.line("spare remove data d0").refused(65, &["no spare"]);
     lab.line("spare remove data s1").expect(0);
     assert_eq!(spares(), 1);
     lab.line("fail data slot:3").expect(0);
@@ -96,8 +96,8 @@ fn a_working_member_is_replaced_without_a_moment_of_less_redundancy() {
     lab.line("set data rebuild.rate=none").expect(0);
     let state = lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
     assert_ne!(state_of(&state, "d2"), "in-sync");
-    lab.line("replace data slot:0").refused(2, &["no spare"]);
-    lab.line("replace data nothing").refused(64, &["is no member"]);
+    lab.line("replace data slot:0").refused(65, &["no spare"]);
+    lab.line("replace data nothing").refused(65, &["is no member"]);
     server.stop();
     content_is(&lab, &image);
     let out = lab.line("copy-out d0 d1 new").expect(1).out;
@@ -148,7 +148,7 @@ fn a_check_finds_what_does_not_fit_and_can_be_paused_and_ended() {
     assert_eq!(lab.show("data")["last_check_mismatches"], 0);
     lab.line("set data scrub.rate=1M").expect(0);
     lab.line("check data").expect(0);
-    lab.line("check data").refused(2, &["another task"]);
+    lab.line("check data").refused(65, &["another task"]);
     lab.line("pause data").expect(0);
     let paused = lab.wait_for("data", |array| array["task"]["paused"] == true);
     thread::sleep(Duration::from_millis(300));
@@ -213,7 +213,7 @@ fn settings_are_changed_shown_and_refused_by_name() {
     // What cannot be is refused before it is asked for a confirmation.
     for risk in ["profile=performance", "write.cache=volatile", "write.cache=volatile --yes"] {
         lab.line(&format!("set data {risk}"))
-            .refused(2, &["data: the server has no cache; start it with --cache SIZE"]);
+            .refused(65, &["data: the server has no cache; start it with --cache SIZE"]);
     }
     lab.line("set data read-ahead-max=0").refused(64, &["at least 4 KiB", "read-ahead=none"]);
     // What has no effect here is said.
@@ -222,7 +222,7 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert!(set.contains("note: mirror-read=primary has no effect: data has no copies"), "{set}");
     // The caches of the drives: files have none, and nothing is half set.
     let before = lab.show("data")["settings"].clone();
-    lab.line("set data sorting=on drive.cache=off").refused(64, &["d0: it is no block device", "nothing was changed"]);
+    lab.line("set data sorting=on drive.cache=off").refused(65, &["d0: it is no block device", "nothing was changed"]);
     lab.line("set data drive.cache=sometimes").refused(64, &["on, off, as-found"]);
     assert_eq!(lab.show("data")["settings"], before);
     assert_eq!(before["drive_cache"], "as-found");
@@ -248,7 +248,7 @@ fn memory_that_is_not_there_is_refused_with_figures_before_anything_is_served() 
     let lab = Lab::new("memory");
     let serve =
         |options: &str| lab.line(&format!("serve --nbd 127.0.0.1:0 --level 1 --name x ram:8M ram:8M {options}"));
-    serve("--cache 3T").refused(64, &["the server would need 3.", "--cache 3 TiB", "there are", "at the most"]);
+    serve("--cache 3T").refused(65, &["the server would need 3.", "--cache 3 TiB", "there are", "at the most"]);
     serve("--cache 5T").refused(64, &["more than 4 TiB cannot be addressed; give less"]);
     serve("--cache 64K").refused(64, &["--cache 64 KiB", "give 80 KiB at least"]);
 }
@@ -392,7 +392,7 @@ fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
     let server = lab.serve(&["--scan", "."]);
     assert_eq!(server.ready["arrays"][0]["level"], "raid50");
     lab.line("fail data slot:1.2").expect(0);
-    lab.line("fail data slot:2").refused(64, &["slot:LEG.SLOT"]);
+    lab.line("fail data slot:2").refused(65, &["slot:LEG.SLOT"]);
     let state = lab.wait_for("data", |array| {
         array["legs"][1]["members"][2]["state"] == "faulty"
             || array["legs"][1]["members"].to_string().contains("faulty")
@@ -404,8 +404,8 @@ fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
     lab.line("add data --file-size 16M n1 --leg 1").expect(0);
     lab.line("add data --file-size 16M n0").expect(0);
     lab.wait_for("data", |array| array["health"] == "optimal");
-    lab.line("spare add data --file-size 16M n2").refused(64, &["--leg"]);
-    lab.line("spare add data --file-size 16M n2 --leg 7").refused(64, &["legs 0 to 1"]);
+    lab.line("spare add data --file-size 16M n2").refused(65, &["--leg"]);
+    lab.line("spare add data --file-size 16M n2 --leg 7").refused(65, &["legs 0 to 1"]);
     lab.line("check data --follow").expect(0);
     server.stop();
     let out = lab.line("copy-out a1 a2 n0 b0 b1 n1").expect(0).out;
@@ -455,7 +455,7 @@ fn a_running_server_takes_an_array_over() {
     assert!(ran.text().contains("served now: two"), "{}", ran.text());
     assert_eq!(lab.show("two")["health"], "optimal");
     // The same again: they are in use now.
-    let again = lab.line("assemble b0 b1").expect(2);
+    let again = lab.line("assemble b0 b1").expect(65);
     assert!(again.text().contains("locked by"), "{}", again.text());
     lab.line("stop one").expect(0);
     lab.line("stop two").expect(0);
@@ -621,10 +621,10 @@ fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_st
     let lab = Lab::new("cached");
     lab.line("create data --level 5 --chunk 64K --file-size 32M --assume-clean d0 d1 d2 d3").expect(0);
     let server = lab.serve(&["data"]);
-    lab.line("set data write.cache=volatile --yes").refused(2, &["--cache"]);
+    lab.line("set data write.cache=volatile --yes").refused(65, &["--cache"]);
     server.stop();
     let server = lab.serve(&["data", "--cache", "8M"]);
-    lab.line("set data write.cache=volatile").refused(64, &["--yes", "flush"]);
+    lab.line("set data write.cache=volatile").refused(65, &["--yes", "flush"]);
     lab.line("set data write.cache=volatile --yes").expect(0);
     assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
     is_said_and_confirmed(&lab, &server);

@@ -36,11 +36,7 @@ use std::path::PathBuf;
 const ABOUT: &str = "An open RAID controller in user space: arrays on files, drives and remote exports, \
 served over NBD, in the format of Linux md";
 
-const AFTER: &str = "\
-Exit codes: 0 fine; 1 the array that was shown, tried or copied is degraded; 2 it failed, or the array has failed; \
-4 the state cannot be told (no server, an unreadable member); 64 wrong usage. Verbs that change something (fail, \
-remove, ...) end with 0 when they did it, whatever state that leaves the array in.
-
+const EXAMPLES: &str = "\
 Five minutes, without root:
   openraid create data --level 5 --file-size 256M d1 d2 d3 d4
   openraid serve data --nbd-unix /tmp/data.sock &
@@ -52,9 +48,18 @@ Five minutes, without root:
 
 `openraid demo` shows all of it by itself.";
 
+/// The exit codes and examples.
+fn after_help() -> String {
+    let codes = crate::exit::Exit::table();
+    format!(
+        "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 when they did it, whatever state that \
+         leaves the array in.\n\n{EXAMPLES}"
+    )
+}
+
 /// The command.
 #[derive(Parser, Debug)]
-#[command(name = "openraid", version, about = ABOUT, after_help = AFTER, max_term_width = 100, infer_subcommands = false)]
+#[command(name = "openraid", version, about = ABOUT, after_help = after_help(), max_term_width = 100, infer_subcommands = false)]
 pub struct Arguments {
     /// What applies to every verb.
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
             folder.join(format!("{}.sock", std::process::id()))
         }
     };
-    let listener = Listener::unix(&path).map_err(|error| Failure::failed(format!("control socket: {error}")))?;
+    let listener = Listener::unix(&path).map_err(|error| Failure::from(error).of("control socket"))?;
     let broken = |error: std::io::Error| Failure::failed(format!("control socket {}: {error}", path.display()));
     let accepting = UnixListener::from(listener.as_fd().try_clone_to_owned().map_err(broken)?);
     accepting.set_nonblocking(false).map_err(broken)?;

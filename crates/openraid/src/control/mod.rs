@@ -6,7 +6,7 @@
 //! ```text
 //!  {"v":1,"do":"fail","array":"data","member":"/srv/d2"}
 //!  {"v":1,"ok":{"done":{"text":"...","array":{...}}}}
-//!  {"v":1,"error":{"exit":2,"text":"..."}}
+//!  {"v":1,"error":{"exit":65,"text":"..."}}
 //! ```
 
 mod client;

@@ -131,7 +131,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     drop(demo);
     service.stop();
     if interrupted {
-        return Err(Failure::failed("interrupted"));
+        return Err(Failure::new(Exit::Aborted, "interrupted"));
     }
     let body = result?;
     if context.output.json {
@@ -254,7 +254,7 @@ impl Demo<'_> {
         loop {
             self.hear()?;
             if self.interrupted {
-                return Err(Failure::failed("interrupted"));
+                return Err(Failure::new(Exit::Aborted, "interrupted"));
             }
             let array = self.server.array(NAME)?;
             self.show(std::slice::from_ref(&array), Some(&load.counters));

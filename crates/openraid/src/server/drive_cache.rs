@@ -111,7 +111,7 @@ impl Server {
             return Ok(drives);
         }
         let word = wish.word();
-        Err(Failure::usage(format!(
+        Err(Failure::refused(format!(
             "drive.cache={word} is not possible, nothing was changed:\n  {}",
             refused.join("\n  ")
         )))

@@ -35,12 +35,12 @@ impl Server {
     /// # Errors
     /// It cannot be used.
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
-        let mut started = self.handle.attach_journal(&request).map_err(Failure::failed)?;
-        self.handle.wait_for_journal().map_err(Failure::failed)?;
+        let mut started = self.handle.attach_journal(&request)?;
+        self.handle.wait_for_journal()?;
         // Before anything is promised: what is promised from here on only these devices have.
-        let keeper = JournalKeeper::start(self.handle(), request).map_err(Failure::failed)?;
+        let keeper = JournalKeeper::start(self.handle(), request)?;
         if self.journal.set(OwnJournal { keeper }).is_err() {
-            return Err(Failure::failed("the server has a journal already"));
+            return Err(Failure::refused("the server has a journal already"));
         }
         started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
         Ok(started.notes)
@@ -231,14 +231,14 @@ impl Server {
     pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
         let own = self.journal.get().ok_or_else(|| {
-            Failure::usage("this server has no journal; start it with --journal DEVICE, once or twice")
+            Failure::refused("this server has no journal; start it with --journal DEVICE, once or twice")
         })?;
         let request = own.keeper.request();
         let away = missing(&status, &request);
         let device = match device {
             Some(text) => spec(text)?,
             None => away.first().cloned().ok_or_else(|| {
-                Failure::usage("all devices of the journal that were named are in use; name another one: openraid journal attach DEVICE")
+                Failure::refused("all devices of the journal that were named are in use; name another one: openraid journal attach DEVICE")
             })?,
         };
         let known = request.devices.contains(&device);
@@ -246,7 +246,7 @@ impl Server {
         if !known && !overwrite {
             join.fresh = self.is_blank(&join.device)?;
         }
-        self.handle.join_journal(&join).map_err(Failure::failed)?;
+        self.handle.join_journal(&join)?;
         let name = join.device.text.clone();
         if !known {
             let stays = request.devices.into_iter().filter(|spec| !away.contains(spec));
@@ -283,7 +283,7 @@ impl Server {
     pub(super) fn open_full_journal(&self) -> Result<(), Failure> {
         let Some(own) = self.journal.get() else { return Ok(()) };
         let is_full = |state| state == JournalState::Lost(JournalLoss::Full);
-        match self.handle.reopen_journal(&own.keeper.request(), is_full).map_err(Failure::failed)? {
+        match self.handle.reopen_journal(&own.keeper.request(), is_full)? {
             Some(_) => self.remember_journal(),
             None => Ok(()),
         }
@@ -293,19 +293,19 @@ impl Server {
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
         let own = self.journal.get().ok_or_else(|| {
-            Failure::usage("this server has no journal; name the devices of one that nobody uses with --on")
+            Failure::refused("this server has no journal; name the devices of one that nobody uses with --on")
         })?;
         let uuids = self.sets_of(&status, array)?;
         let runs = status.arrays.iter().map(|view| &view.status).any(|own| {
             own.health != Health::Failed && own.superblock.as_ref().is_some_and(|s| uuids.contains(&s.set_uuid))
         });
         if runs {
-            return Err(Failure::failed(format!("{array} is running and has everything: nothing has to be given up")));
+            return Err(Failure::refused(format!("{array} is running and has everything: nothing has to be given up")));
         }
         let journal = status.journal.ok_or_else(|| Failure::failed("the journal is lost and was not found again"))?;
         let known: Vec<_> = journal.arrays.iter().filter(|known| uuids.contains(&known.set_uuid)).collect();
         if known.is_empty() {
-            return Err(Failure::failed(format!(
+            return Err(Failure::refused(format!(
                 "the journal holds nothing for array {array}; nothing has to be given up"
             )));
         }
@@ -335,7 +335,7 @@ impl Server {
         self.open_full_journal()?;
         for known in known {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
-            self.handle.admin(discard).map_err(|error| Failure::failed(format!("{array}: {error}")))?;
+            self.handle.admin(discard).map_err(|error| Failure::from(error).of(array))?;
         }
         Ok(model(true, format!("given up and lost: {what}")))
     }
@@ -351,7 +351,7 @@ impl Server {
             return Ok(vec![uuid]);
         }
         let entry = self.registry.find(array)?.ok_or_else(|| {
-            Failure::usage(format!(
+            Failure::refused(format!(
                 "no array named {array:?} is served or remembered; name its identity, as `openraid journal show` has it"
             ))
         })?;

@@ -51,7 +51,7 @@ pub(super) fn find(status: &ServiceStatus, served: &Served, text: &str) -> Resul
         }
     }
     let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-    Err(Failure::usage(format!("{text} is no member of array {}; its members are: {known}", served.name)))
+    Err(Failure::refused(format!("{text} is no member of array {}; its members are: {known}", served.name)))
 }
 
 fn is_named(view: &DriveView, text: &str) -> bool {
@@ -66,7 +66,10 @@ fn is_named(view: &DriveView, text: &str) -> bool {
 fn find_slot(status: &ServiceStatus, served: &Served, sets: &[ArrayId], place: &str) -> Result<Found, Failure> {
     let wrong = || {
         let form = if sets.len() > 1 { "slot:LEG.SLOT" } else { "slot:SLOT" };
-        Failure::usage(format!("slot:{place} is no slot of array {}; write {form}, as `show` counts them", served.name))
+        Failure::refused(format!(
+            "slot:{place} is no slot of array {}; write {form}, as `show` counts them",
+            served.name
+        ))
     };
     let (leg, slot) = match place.split_once('.') {
         Some((leg, slot)) => (leg.parse::<usize>().map_err(|_| wrong())?, slot),
@@ -80,7 +83,7 @@ fn find_slot(status: &ServiceStatus, served: &Served, sets: &[ArrayId], place: &
     let member = member.ok_or_else(wrong)?;
     match member.drive {
         Some(drive) => Ok(Found { set, drive, member: *member }),
-        None => Err(Failure::usage(format!("slot {slot} of array {} has no member", served.name))),
+        None => Err(Failure::refused(format!("slot {slot} of array {} has no member", served.name))),
     }
 }
 
@@ -106,7 +109,7 @@ impl Server {
             let legs = served.legs().len();
             return served.legs().get(leg).copied().ok_or_else(|| {
                 let why = if legs == 0 { "has no legs".into() } else { format!("has the legs 0 to {}", legs - 1) };
-                Failure::usage(format!("array {} {why}; --leg {leg} names none", served.name))
+                Failure::refused(format!("array {} {why}; --leg {leg} names none", served.name))
             });
         }
         let needs = |set: &ArrayId| {
@@ -118,7 +121,7 @@ impl Server {
         match sets.as_slice() {
             [only] => Ok(*only),
             _ => sets.iter().copied().find(needs).ok_or_else(|| {
-                Failure::usage(format!(
+                Failure::refused(format!(
                     "no leg of array {} needs a member; say with --leg which one gets it as a spare",
                     served.name
                 ))
@@ -131,11 +134,11 @@ impl Server {
         let spec = spec(text)?;
         let mut options = options(Use::Exclusive);
         options.without_flush = self.without_flush;
-        let (opened, probed) = member::open_and_probe(&spec, options).map_err(Failure::failed)?;
+        let (opened, probed) = member::open_and_probe(&spec, options)?;
         let status = self.status()?;
         let set_status = set_status(&status, set)?;
         let array = set_status.superblock.clone().ok_or_else(|| {
-            Failure::usage("a raw drive has no redundancy, so nothing can be added to it; make an array instead")
+            Failure::refused("a raw drive has no redundancy, so nothing can be added to it; make an array instead")
         })?;
         let returning = probed.look.superblock.clone().filter(|own| own.set_uuid == array.set_uuid);
         if returning.is_none() {
@@ -152,25 +155,25 @@ impl Server {
         opened: OpenedMember,
     ) -> Result<Joined, Failure> {
         let (name, capacity) = (opened.spec.text.clone(), opened.info.capacity);
-        let drive = self.handle.attach(opened).map_err(Failure::failed)?;
+        let drive = self.handle.attach(opened)?;
         let was_here = returning.is_some();
         let result = match returning {
             Some(superblock) => Ok(superblock),
             None => {
                 let new = NewDrive { drive, capacity, uuid: crate::making::random_uuid() };
                 superblock_for_new_member(array, &new)
-                    .map_err(|error| Failure::failed(sets::create_error(&error, &|_| name.clone())))
+                    .map_err(|error| Failure::refused(sets::create_error(&error, &|_| name.clone())))
             }
         };
         let added = result.and_then(|superblock| {
             let member = NewMember { drive, superblock, returning: was_here };
             let added = self.handle.admin(AdminCommand::Add { array: set, member });
-            added.map_err(|error| Failure::failed(format!("{name}: {error}")))
+            added.map_err(|error| Failure::from(error).of(&name))
         });
         match added {
             Ok(_) => Ok(Joined { drive, returning: was_here }),
             Err(failure) => {
-                self.handle.detach(drive).map_err(Failure::failed)?;
+                self.handle.detach(drive)?;
                 Err(failure)
             }
         }
@@ -185,7 +188,7 @@ pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure>
     if overwrite || probed.look.foreign.is_empty() && probed.look.superblock_error.is_none() {
         return Ok(());
     }
-    Err(Failure::failed(format!(
+    Err(Failure::refused(format!(
         "{}: it holds {}; look at it with `openraid examine`, and if all of it may be lost, add --yes --overwrite",
         probed.spec,
         contents(probed)

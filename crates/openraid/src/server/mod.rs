@@ -120,7 +120,7 @@ impl Server {
     }
 
     fn status(&self) -> Result<ServiceStatus, Failure> {
-        self.handle.status().map_err(Failure::failed)
+        self.handle.status().map_err(Failure::from)
     }
 
     /// Take a sample of how far background tasks are; call it about once a second.

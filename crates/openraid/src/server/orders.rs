@@ -11,7 +11,7 @@ use super::start::Taking;
 use super::view::Served;
 use super::Server;
 use crate::control::{Answer, Command};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::members::{open_some, options, spec};
 use crate::model::HealthWord;
 use crate::output;
@@ -35,7 +35,7 @@ fn wait_while<T>(look: impl Fn() -> Result<T, Failure>, is_to_wait: impl Fn(&T) 
 
 /// What came of a command, said of the array or member that it was for.
 fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
-    done.map(drop).map_err(|error| Failure::failed(format!("{name}: {error}")))
+    done.map(drop).map_err(|error| Failure::from(error).of(name))
 }
 
 impl Server {
@@ -156,7 +156,7 @@ impl Server {
         let is_failing = |found: &Found| matches!(found.member.state, MemberState::Failing(_));
         let found = wait_while(|| find(&self.status()?, &served, member), is_failing)?;
         if spare_only && found.member.state != MemberState::Spare {
-            return Err(Failure::usage(format!("{member} is no spare of {name}; see `openraid show {name}`")));
+            return Err(Failure::refused(format!("{member} is no spare of {name}; see `openraid show {name}`")));
         }
         self.admin(member, AdminCommand::Remove { array: found.set, drive: found.drive })?;
         let released = self.release(found.drive);
@@ -171,7 +171,7 @@ impl Server {
     }
 
     fn release(&self, drive: DriveId) -> Result<(), Failure> {
-        self.handle.detach(drive).map_err(Failure::failed)
+        self.handle.detach(drive).map_err(Failure::from)
     }
 
     fn replace(&self, name: &str, member: &str, with: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
@@ -179,7 +179,7 @@ impl Server {
         let status = self.status()?;
         let found = find(&status, &served, member)?;
         let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
-            Failure::usage(format!(
+            Failure::refused(format!(
                 "{member} is no working member of {name}; a failed one is replaced by `openraid add {name} NEW`"
             ))
         })?;
@@ -187,7 +187,7 @@ impl Server {
             None => (None, false),
             Some(text) => match find(&status, &served, text) {
                 Ok(spare) if spare.set == found.set => (Some(spare.drive), false),
-                Ok(_) => return Err(Failure::usage(format!("{text} belongs to another leg of {name}"))),
+                Ok(_) => return Err(Failure::refused(format!("{text} belongs to another leg of {name}"))),
                 Err(_) => (Some(self.join(found.set, text, overwrite)?.drive), true),
             },
         };
@@ -236,15 +236,16 @@ impl Server {
         self.open_full_journal()?;
         let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: None };
         let taken = self.take(opened, how)?;
-        let mut lines: Vec<String> = failed.into_iter().map(|(_, failure)| failure.text).collect();
-        lines.extend(taken.failed);
+        let mut failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();
+        failures.extend(taken.failed);
         if taken.served.is_empty() {
-            return Err(Failure::failed(lines.join("\n  ")));
+            return Err(Failure::joined(&failures, Exit::Refused));
         }
         for name in &taken.served {
             self.note(name);
         }
-        lines.insert(0, format!("served now: {}", taken.served.join(", ")));
+        let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
+        lines.extend(failures.into_iter().map(|failure| failure.text));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
         Ok(Answer::Done { text: lines.join("\n  "), array })
     }

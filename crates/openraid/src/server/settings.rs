@@ -33,12 +33,12 @@ impl Server {
         }
         if let (WriteCache::Journal, Some(why)) = (policy.write_cache, never_protected(&status, &served)) {
             let why = unprotected(why);
-            return Err(Failure::usage(format!("{name}: the journal cannot protect it: {why}")));
+            return Err(Failure::refused(format!("{name}: the journal cannot protect it: {why}")));
         }
         if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile {
             // What cannot be is not asked for a confirmation.
             if status.cache.is_none() {
-                return Err(Failure::failed(format!("{name}: the server has no cache; start it with --cache SIZE")));
+                return Err(Failure::refused(format!("{name}: the server has no cache; start it with --cache SIZE")));
             }
             if !yes {
                 return Err(unconfirmed(settings, self.has_journal(), never_protected(&status, &served)));
@@ -128,7 +128,7 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
         (true, Some(why)) => format!("; the journal of this server cannot protect it: {}", unprotected(why)),
         (false, Some(why)) => format!("; a journal could not protect it: {}", unprotected(why)),
     };
-    Failure::usage(format!(
+    Failure::refused(format!(
         "{cause}writes are then acknowledged before they are on the members, and what was not flushed is lost when the \
          power goes or the server ends; add --yes if clients flush what they need{other}"
     ))

@@ -19,7 +19,7 @@ pub struct Taken {
     /// Names of the arrays that are served now.
     pub served: Vec<String>,
     /// What was not started, and why, and what is not as it was to be; a line each.
-    pub failed: Vec<String>,
+    pub failed: Vec<Failure>,
 }
 
 /// How arrays are taken into service.
@@ -44,13 +44,13 @@ impl Server {
         let Taking { force, journal_lost, nesting, journalled } = how;
         let mut failed = trial::reasons(&members, force);
         let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
-        let started = self.handle.assemble(members, request).map_err(Failure::failed)?;
+        let started = self.handle.assemble(members, request)?;
         for (_, name, error) in &started.failed {
             match error {
                 // Among the reasons above, with the names of the members.
                 StartError::Assemble(_) | StartError::NotAMember(..) => {}
                 StartError::LegsMissing { .. } => failed.push(trial::legs_missing(name, error)),
-                _ => failed.push(format!("array {name}: {error}")),
+                _ => failed.push(Failure::from(error.clone()).of(format_args!("array {name}"))),
             }
         }
         let mut served = Vec::new();
@@ -58,9 +58,9 @@ impl Server {
             match self.serve_journalled(array, journalled) {
                 Ok((name, note)) => {
                     served.push(name);
-                    failed.extend(note);
+                    failed.extend(note.map(Failure::refused));
                 }
-                Err(failure) => failed.push(failure.text),
+                Err(failure) => failed.push(failure),
             }
         }
         Ok(Taken { served, failed })
@@ -97,7 +97,7 @@ impl Server {
         let note = self.apply_journal_policy(&started, &name, journalled);
         if let Err(failure) = self.export(&name, array) {
             self.state().arrays.retain(|other| other.array != array);
-            self.handle.stop_and_release(&started).map_err(Failure::failed)?;
+            self.handle.stop_and_release(&started)?;
             return Err(failure);
         }
         Ok((name, note))
@@ -108,8 +108,8 @@ impl Server {
     /// # Errors
     /// It cannot be attached or exported.
     pub fn take_raw(&self, name: &str, member: OpenedMember) -> Result<(), Failure> {
-        let drive = self.handle.attach(member).map_err(Failure::failed)?;
-        let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::failed);
+        let drive = self.handle.attach(member)?;
+        let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::from);
         let result = started.and_then(|outcome| match outcome {
             AdminOutcome::Started(array) => self.export(name, array).map(|()| array),
             AdminOutcome::Done => Err(Failure::failed("the engine started nothing")),
@@ -120,7 +120,7 @@ impl Server {
                 Ok(())
             }
             Err(failure) => {
-                self.handle.detach(drive).map_err(Failure::failed)?;
+                self.handle.detach(drive)?;
                 Err(failure)
             }
         }
@@ -135,7 +135,7 @@ impl Server {
 
     fn export(&self, name: &str, array: ArrayId) -> Result<(), Failure> {
         let request = ExportRequest { array, name: name.into(), description: String::new(), read_only: self.read_only };
-        self.handle.export(&request).map_err(|error| Failure::failed(format!("{name}: {error}")))
+        self.handle.export(&request).map_err(|error| Failure::from(error).of(name))
     }
 
     /// Stop an array and serve it no more.
@@ -146,10 +146,10 @@ impl Server {
         let served = self.find(name)?;
         let status = self.status()?;
         let stopped = match &served.started {
-            Some(started) => self.handle.stop_and_release(started).map_err(Failure::failed),
+            Some(started) => self.handle.stop_and_release(started).map_err(Failure::from),
             None => self.stop_raw(served.array),
         };
-        stopped.map_err(|failure| Failure { text: format!("{name}: {}", failure.text), ..failure })?;
+        stopped.map_err(|failure| failure.of(name))?;
         for failure in self.restore_drive_caches(&status, &served) {
             output::warn(&failure);
         }
@@ -161,11 +161,11 @@ impl Server {
 
     fn stop_raw(&self, array: ArrayId) -> Result<(), Failure> {
         let status = self.status()?;
-        self.handle.stop_array(array).map_err(Failure::failed)?;
+        self.handle.stop_array(array)?;
         let view = status.arrays.iter().find(|view| view.status.array == array);
         for member in view.iter().flat_map(|view| &view.status.members) {
             if let Some(drive) = member.drive {
-                self.handle.detach(drive).map_err(Failure::failed)?;
+                self.handle.detach(drive)?;
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ impl Server {
     /// # Errors
     /// The service has ended.
     pub fn record(&self, on: bool) -> Result<Answer, Failure> {
-        self.handle.keep_steps(if on { STEPS_MAX } else { 0 }).map_err(Failure::failed)?;
+        self.handle.keep_steps(if on { STEPS_MAX } else { 0 })?;
         self.state().keeping = if on { Keeping::On } else { Keeping::Off };
         let text = if on {
             format!(
@@ -67,7 +67,7 @@ impl Server {
         };
         if gone {
             self.state().keeping = Keeping::Off;
-            self.handle.keep_steps(0).map_err(Failure::failed)?;
+            self.handle.keep_steps(0)?;
         }
         Ok(())
     }
@@ -81,8 +81,8 @@ impl Server {
         if let Wanted::Since(_) = wanted {
             self.follow()?;
         }
-        let Some((steps, told)) = self.handle.steps().map_err(Failure::failed)? else {
-            return Err(Failure::usage(format!(
+        let Some((steps, told)) = self.handle.steps()? else {
+            return Err(Failure::refused(format!(
                 "steps of requests are not kept; begin with `openraid explain {name} --record on`, or watch with \
                  `openraid explain {name} --follow`"
             )));
@@ -112,7 +112,7 @@ impl Server {
             begins
         };
         if begins {
-            self.handle.keep_steps(STEPS_MAX).map_err(Failure::failed)?;
+            self.handle.keep_steps(STEPS_MAX)?;
         }
         Ok(())
     }
@@ -154,14 +154,14 @@ fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Re
                     Some((first, last)) => format!("kept are requests {first} to {last}"),
                     None => "none has come since steps are kept".into(),
                 };
-                return Err(Failure::usage(format!("{name}: nothing is known of request {number}; {there}")));
+                return Err(Failure::refused(format!("{name}: nothing is known of request {number}; {there}")));
             }
             Ok(found)
         }
         Wanted::Last => {
             let last = requests().filter(|story| story.ended.is_some()).max_by_key(|story| story.ended);
             last.map(|story| vec![story])
-                .ok_or_else(|| Failure::usage(format!("{name}: no request has ended since steps are kept")))
+                .ok_or_else(|| Failure::refused(format!("{name}: no request has ended since steps are kept")))
         }
         Wanted::Slowest(count) => {
             let mut ended: Vec<&Story> = requests().filter(|story| story.ended.is_some() && story.whole).collect();

@@ -57,12 +57,12 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
     let trial = Trial::start_as(opened, arguments.force, Nesting::Follow, true)?;
     let arrays = entries(&trial, &plans, &probed);
-    let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Failed);
+    let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     if arrays.is_empty() {
         let body = Body { sets: verdicts, others, arrays, handed_over: None };
-        lines.push(trial.why_nothing().text);
-        context.output.answer(Exit::Failed, &body, &lines.join("\n"));
-        return Ok(Exit::Failed);
+        let why = trial.why_nothing();
+        lines.push(why.text);
+        return Ok(context.output.answer(why.exit, &body, &lines.join("\n")));
     }
     drop(trial);
     let handed_over = finish(arguments, context, &arrays, &mut lines)?;
@@ -138,7 +138,7 @@ fn forget(arguments: &AssembleArguments, context: &Context) -> Outcome {
         return Err(Failure::usage("name the one array that is to be forgotten"));
     };
     if !context.registry.forget(name)? {
-        return Err(Failure::usage(format!("no array named {name:?} is remembered; see `openraid list`")));
+        return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));
     }
     let text = format!("{name} is forgotten; its members are as they were");
     Ok(context.output.answer(Exit::Fine, &Forgotten { forgotten: name }, &text))

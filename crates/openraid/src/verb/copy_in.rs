@@ -53,14 +53,17 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     let service = quiet_service()?;
     let request =
         AssembleRequest { options: AssembleOptions { force: false, journal_lost: false }, nesting: Nesting::Follow };
-    let mut started = service.handle().assemble(opened, request).map_err(Failure::failed)?;
+    let mut started = service.handle().assemble(opened, request)?;
     let array = match (started.arrays.pop(), started.arrays.is_empty()) {
         (Some(array), true) => Served::of(array, Vec::new()),
-        (Some(_), false) => return Err(Failure::usage("these members make several arrays; name the members of one")),
+        (Some(_), false) => return Err(Failure::refused("these members make several arrays; name the members of one")),
         (None, _) => {
-            let outer = started.failed.iter().map(|(_, name, error)| format!("array {name}: {error}"));
-            let lines = if why.is_empty() { outer.collect() } else { why };
-            return Err(Failure::failed(lines.join("\n  ")));
+            let outer = started
+                .failed
+                .into_iter()
+                .map(|(_, name, error)| Failure::from(error).of(format_args!("array {name}")));
+            let failures: Vec<Failure> = if why.is_empty() { outer.collect() } else { why };
+            return Err(Failure::joined(&failures, Exit::Refused));
         }
     };
     fill(arguments, context, service, &array)
@@ -68,7 +71,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
 
 fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array: &Served) -> Outcome {
     let handle = service.handle();
-    let status = handle.status().map_err(Failure::failed)?;
+    let status = handle.status()?;
     let view = status.arrays.iter().find(|view| view.status.array == array.array);
     let view = view.ok_or_else(|| Failure::failed("the array does not run"))?;
     let (size, health) = (view.status.capacity.bytes().get(), view.status.health);
@@ -80,10 +83,10 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     let result = copy(&handle, array, size);
     each_set(&handle, array, |array| AdminCommand::Resume { array })?;
     let bytes = result?;
-    handle.flush(array.array).map_err(Failure::failed)?;
+    handle.flush(array.array)?;
     let in_sync = if arguments.no_sync { !is_syncing(&handle, array)? } else { wait_for_sync(&handle, array)? };
     if let Some(started) = &array.started {
-        handle.stop_and_release(started).map_err(Failure::failed)?;
+        handle.stop_and_release(started)?;
     }
     service.stop();
     let degraded = health != Health::Optimal;
@@ -101,7 +104,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
 
 fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) -> AdminCommand) -> Result<(), Failure> {
     for set in array.sets() {
-        handle.admin(command(set)).map_err(Failure::failed)?;
+        handle.admin(command(set))?;
     }
     Ok(())
 }
@@ -113,7 +116,7 @@ fn check_input(size: u64, name: &str) -> Result<(), Failure> {
     let Ok(metadata) = input.metadata() else { return Ok(()) };
     let left = metadata.len().saturating_sub(input.stream_position().unwrap_or(0));
     if metadata.is_file() && left > size {
-        return Err(Failure::failed(format!(
+        return Err(Failure::refused(format!(
             "the input has {left} bytes, {name} holds {size}: it does not fit; nothing was written"
         )));
     }
@@ -183,7 +186,7 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
 
 /// The sets of the array, as they are now.
 fn sets(handle: &ServiceHandle, array: &Served) -> Result<Vec<ArrayStatus>, Failure> {
-    let status = handle.status().map_err(Failure::failed)?;
+    let status = handle.status()?;
     let own = array.sets();
     Ok(status.arrays.into_iter().map(|view| view.status).filter(|status| own.contains(&status.array)).collect())
 }
@@ -201,7 +204,7 @@ fn wait_for_sync(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure
     loop {
         let sets = sets(handle, array)?;
         if sets.iter().any(|set| set.health == Health::Failed) {
-            return Err(Failure::failed(format!("{} has failed during the sync", array.name)));
+            return Err(Failure::array_failed(format!("{} has failed during the sync", array.name)));
         }
         if !sets.iter().any(needs_sync) {
             return Ok(true);

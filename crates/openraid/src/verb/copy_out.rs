@@ -49,7 +49,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let trial = Trial::start(opened, arguments.force, nesting)?;
     let served = trial.only()?;
-    let status = trial.handle().status().map_err(Failure::failed)?;
+    let status = trial.handle().status()?;
     let model = view::model(&status, &served, &Rates::default());
     let model = model.ok_or_else(|| Failure::failed("the array does not run"))?;
     warn_of(&model, context);

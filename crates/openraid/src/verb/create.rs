@@ -66,16 +66,19 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     }
     let shape = Shape::of(&wish(arguments, bitmap))?;
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
-    if let (true, Some(size)) = (arguments.dry_run, arguments.file_size) {
+    if let Some(size) = arguments.file_size {
+        NewFiles::check(&specs, size)?;
         let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names)?;
-        return Ok(tell(context, &body(arguments, &shape, &plans, names, Vec::new())));
+        if arguments.dry_run {
+            return Ok(tell(context, &body(arguments, &shape, &plans, names, Vec::new())));
+        }
     }
     let files = match arguments.file_size {
         Some(size) => Some(NewFiles::make(&specs, size)?),
         None => None,
     };
-    let usage = if arguments.dry_run { Use::ReadExclusive } else { Use::Exclusive };
-    let members = open_every(&specs, options(usage))?;
+    // As for writing with --dry-run too: what keeps `create` from opening them is told then.
+    let members = open_every(&specs, options(Use::Exclusive))?;
     let overwrite = arguments.overwrite && arguments.yes;
     let mut taken = Vec::new();
     let mut overwritten = Vec::new();
@@ -86,16 +89,13 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
             overwritten.push(format!("{}: {}", probed.spec, contents(probed)));
         }
     }
-    if !taken.is_empty() && !arguments.dry_run {
-        return Err(Failure::failed(taken.join("\n  ")));
+    if !taken.is_empty() {
+        return Err(Failure::refused(taken.join("\n  ")));
     }
     let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
     let plans = shape.plan(&sizes, &names)?;
     let mut body = body(arguments, &shape, &plans, names, overwritten);
     if arguments.dry_run {
-        for line in &taken {
-            context.output.warn(line);
-        }
         return Ok(tell(context, &body));
     }
     make(&shape, &plans, members, &specs, &mut body)?;
@@ -114,7 +114,7 @@ fn specs(arguments: &CreateArguments) -> Result<Vec<MemberSpec>, Failure> {
 fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Failure> {
     let name = &arguments.name;
     if context.registry.find(name)?.is_some() {
-        return Err(Failure::failed(format!(
+        return Err(Failure::refused(format!(
             "an array named {name} is remembered already; choose another name, or forget that one with `openraid \
              assemble {name} --forget`"
         )));
@@ -177,12 +177,12 @@ fn make(
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&handle, plans, opened)?;
     body.uuid = Some(started.superblock.set_uuid.to_string());
-    let status = handle.status().map_err(Failure::failed)?;
+    let status = handle.status()?;
     if let Some(view) = status.arrays.iter().find(|view| view.status.array == started.array) {
         body.size_bytes = view.status.capacity.bytes().get();
     }
     forget_what_was_inside(&handle, &started, body.size_bytes, shape.assume_clean)?;
-    handle.stop_and_release(&started).map_err(Failure::failed)?;
+    handle.stop_and_release(&started)?;
     service.stop();
     Ok(())
 }
@@ -200,7 +200,7 @@ fn forget_what_was_inside(
         let inside = handle.superblock_inside(started.array, capacity).map_err(Failure::failed)?;
         let Some(inside) = inside.filter(|_| !keep) else { return Ok(()) };
         let offset = inside.super_offset.offset().bytes().get();
-        handle.write(started.array, offset, &[0; SUPERBLOCK_BYTES_MAX], true).map_err(Failure::failed)?;
+        handle.write(started.array, offset, &[0; SUPERBLOCK_BYTES_MAX], true)?;
     }
     Ok(())
 }
@@ -317,12 +317,14 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
     if let Some((_, what)) = only_for_arrays.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!("jbod serves drives as they are, so {what} means nothing; leave it out")));
     }
-    let files = match arguments.file_size.filter(|_| !arguments.dry_run) {
-        Some(size) => Some(NewFiles::make(specs, size)?),
-        None => None,
+    let (files, members) = match arguments.file_size {
+        Some(size) if arguments.dry_run => (NewFiles::check(specs, size).map(|()| None)?, Vec::new()),
+        Some(size) => (Some(NewFiles::make(specs, size)?), open_every(specs, options(Use::ReadExclusive))?),
+        None => (None, open_every(specs, options(Use::ReadExclusive))?),
     };
-    let members = open_every(specs, options(Use::ReadExclusive))?;
-    let size: Sectors = members.iter().map(|(opened, _)| opened.info.capacity).sum();
+    let planned = arguments.file_size.map_or(Sectors::ZERO, |size| size.sectors_floor() * specs.len() as u64);
+    let there: Sectors = members.iter().map(|(opened, _)| opened.info.capacity).sum();
+    let size = if members.is_empty() { planned } else { there };
     let body = Body {
         name: arguments.name.clone(),
         uuid: None,

@@ -56,7 +56,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(sets.iter().map(set_text));
     lines.extend(others.iter().map(line));
     let (mut tried, mut not_started) = try_out(opened, false, arguments.read)?;
-    let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Fine);
+    let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if tried.is_empty() {
@@ -67,12 +67,12 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
             (true, false) => "tried in memory: no array starts, not even by force:".into(),
             (false, _) => "tried in memory: no array starts by itself; by force this one would".into(),
         });
-        exit = Exit::Failed;
+        exit = exit.max(of_sets);
     } else {
         lines.push("tried in memory".into());
     }
     if !not_started.is_empty() {
-        exit = exit.max(Exit::Failed);
+        exit = Exit::Failed;
     }
     lines.extend(tried.iter().map(tried_text));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
@@ -92,7 +92,7 @@ fn verdict(tried: &[Tried]) -> Exit {
             tried.array.exit()
         }
     };
-    tried.iter().map(of).max().unwrap_or(Exit::Failed)
+    tried.iter().map(of).max().unwrap_or(Exit::Fine)
 }
 
 /// What starts, and why the rest does not although members make it.
@@ -119,7 +119,7 @@ fn try_out(
         }
         tried.push(Tried { array, by_force: force, read_bytes: done, read_error: error });
     }
-    Ok((tried, trial.refused()))
+    Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
 
 fn tried_text(tried: &Tried) -> String {

@@ -37,7 +37,7 @@ pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
     let text = text(&members, arguments.yes);
     if !arguments.yes {
         let something = members.iter().any(|member| !member.areas.is_empty());
-        let exit = if something { Exit::Usage } else { Exit::Fine };
+        let exit = if something { Exit::Refused } else { Exit::Fine };
         let hint = if something { "\nnothing was done; add --yes to do it" } else { "" };
         return Ok(context.output.answer(exit, &Body { erased: false, members }, &format!("{text}{hint}")));
     }

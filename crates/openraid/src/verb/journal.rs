@@ -88,7 +88,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
         .filter_map(|(_, probed)| check_free(probed, overwrite).err().map(|failure| failure.text))
         .collect();
     if !taken.is_empty() {
-        return Err(Failure::failed(taken.join("\n  ")));
+        return Err(Failure::refused(taken.join("\n  ")));
     }
     let holds_something = members.iter().any(|(_, probed)| !wiping::all_areas(probed).is_empty());
     let members = if holds_something {
@@ -102,7 +102,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
         members
     };
     let opened: Vec<OpenedMember> = members.into_iter().map(|(opened, _)| opened).collect();
-    let superblocks = make(&opened, random_uuid(), controller).map_err(Failure::failed)?;
+    let superblocks = make(&opened, random_uuid(), controller)?;
     if let Some(files) = files {
         files.keep();
     }
@@ -178,7 +178,7 @@ pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalMo
     let wanted = LookFor { damaged: holder.is_none(), ..LookFor::default() };
     let found = look(specs, options(Use::Examine), &wanted).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
-        None => Failure::failed(error),
+        None => Failure::from(error),
     })?;
     let mut journal = model_of(&found);
     if holder.is_some() {
@@ -375,7 +375,7 @@ fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
         return Ok(vec![uuid]);
     }
     let entry = context.registry.find(array)?.ok_or_else(|| {
-        Failure::usage(format!(
+        Failure::refused(format!(
             "no array named {array:?} is remembered; name its identity, as `openraid journal show DEVICE` has it"
         ))
     })?;
@@ -390,7 +390,7 @@ fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
 fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Outcome {
     let usage = if arguments.lost { Use::Exclusive } else { Use::ReadExclusive };
     let wanted = LookFor { damaged: true, ..LookFor::default() };
-    let mut found = look(&specs(&arguments.on)?, options(usage), &wanted).map_err(Failure::failed)?;
+    let mut found = look(&specs(&arguments.on)?, options(usage), &wanted)?;
     if found.is_half() && !arguments.alone {
         return Err(half(&found, "name both with --on"));
     }
@@ -398,7 +398,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     let known: Vec<_> = tally(&found.journal).into_iter().filter(|own| uuids.contains(&own.set_uuid)).collect();
     if known.is_empty() {
         let array = &arguments.array;
-        return Err(Failure::failed(format!(
+        return Err(Failure::refused(format!(
             "the journal holds nothing for array {array}; nothing has to be given up"
         )));
     }
@@ -416,7 +416,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
         return Ok(tell_loss(context, &model(false, text)));
     }
     for own in &known {
-        discard(&mut found, own.set_uuid).map_err(Failure::failed)?;
+        discard(&mut found, own.set_uuid)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
     Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
@@ -436,14 +436,14 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
     format!("; the journal can be used again when {} is given up, too", names.join(" and "))
 }
 
-/// What was only said ends as wrong usage does, so that nobody takes it for done.
+/// What was only said ends as a refusal, so that no script takes it for done.
 fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
     let done = loss.given_up.then_some(loss.text.as_str());
     let body = DiscardBody { done, array: None, loss };
     if loss.given_up {
         context.output.answer(Exit::Fine, &body, &loss.text)
     } else {
-        context.output.fail_with(&Failure::usage(&loss.text), &body)
+        context.output.fail_with(&Failure::refused(&loss.text), &body)
     }
 }
 
@@ -454,7 +454,7 @@ fn half(found: &FoundDevices, remedy: &str) -> Failure {
         .devices
         .get(1 - whole)
         .map_or_else(String::new, |other| format!(" ({} did not finish joining and does not count)", other.spec.text));
-    Failure::failed(format!(
+    Failure::refused(format!(
         "journal {}: this is copy {} of a journal on two devices, and the other one is missing{also}, which may hold promises \
          that this one has not; {remedy}, or if the other one is dead for good, add --alone",
         found.devices[whole].spec.text, found.superblocks[whole].mirror
@@ -463,13 +463,13 @@ fn half(found: &FoundDevices, remedy: &str) -> Failure {
 
 fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcome {
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
-    let mut found = look(&specs(&arguments.devices)?, options(usage), &LookFor::default()).map_err(Failure::failed)?;
+    let mut found = look(&specs(&arguments.devices)?, options(usage), &LookFor::default())?;
     if found.is_half() && !arguments.alone {
         return Err(half(&found, "name both"));
     }
     let controller = context.registry.controller()?;
     if arguments.yes {
-        adopt(&mut found, controller).map_err(Failure::failed)?;
+        adopt(&mut found, controller)?;
     }
     let superblock = &found.journal.superblock;
     let is_own = superblock.controller == controller;
@@ -489,13 +489,13 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
              refused then if it comes back",
             body.uuid
         );
-        (Exit::Usage, text)
+        (Exit::Refused, text)
     } else {
         let text = format!(
             "journal {} belongs to controller {}, this one is {controller}; if that one does not use it any more, add --yes",
             body.uuid, superblock.controller
         );
-        (Exit::Usage, text)
+        (Exit::Refused, text)
     };
     Ok(context.output.answer(exit, &body, &text))
 }

@@ -80,7 +80,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let load = request.pattern.name().to_owned();
     let advice = advice(&planned);
     let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
-    let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Usage };
+    let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Refused };
     Ok(context.output.answer(exit, &body, &text(&body, outstanding)))
 }
 

@@ -150,21 +150,21 @@ fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
             let other = folder.join("fio.json");
             if other.exists() {
                 let text = format!("{}: it is of no review, and would be lost; name another folder", other.display());
-                return Err(Failure::usage(text));
+                return Err(Failure::refused(text));
             }
         }
         _ => {
             let known = compare::read(&path)
-                .map_err(|error| Failure::usage(format!("{error}; nothing is replaced: name another folder")))?;
+                .map_err(|error| Failure::refused(format!("{error}; nothing is replaced: name another folder")))?;
             if known.target != *target {
-                return Err(Failure::usage(format!(
+                return Err(Failure::refused(format!(
                     "{}: it holds a review of {}, not of {target}; name another folder",
                     folder.display(),
                     known.target
                 )));
             }
             if facts.simulated && known.bed != facts.bed {
-                return Err(Failure::usage(format!(
+                return Err(Failure::refused(format!(
                     "{}: it holds a review of {target} with other drives, in another state, or with another bus, cache or chunk; name another folder",
                     folder.display()
                 )));
@@ -343,8 +343,8 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     let exit = match (body.failed, own_is_missing) {
         (0, false) => Exit::Fine,
         // Nothing went wrong: a load was asked for that none of these can have, as simulate and plan refuse it.
-        (0, true) => Exit::Usage,
-        _ => Exit::Failed,
+        (0, true) => Exit::Refused,
+        _ => Exit::Error,
     };
     context.output.answer(exit, &body, &lines.join("\n"))
 }

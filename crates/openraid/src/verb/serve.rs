@@ -69,12 +69,13 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     // Before any thread is made, so that no thread takes a signal for itself.
     let signals =
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
-    let wanted = wanted(arguments, context)?;
+    // What is wrong with the line itself is said first.
     let listen = listens(arguments)?;
     check_journal_options(arguments)?;
     let limits = limits_of(arguments)?;
+    let wanted = wanted(arguments, context)?;
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
-    let service = Service::start(config).map_err(Failure::failed)?;
+    let service = Service::start(config)?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
@@ -128,7 +129,7 @@ fn wanted(arguments: &ServeArguments, context: &Context) -> Result<Wanted, Failu
     if nothing_named && arguments.level.is_none() {
         let entries = context.registry.entries()?;
         if entries.is_empty() {
-            return Err(Failure::usage(
+            return Err(Failure::refused(
                 "no array is remembered; make one with `openraid create`, or name members or a folder (--scan)",
             ));
         }
@@ -141,7 +142,7 @@ fn wanted(arguments: &ServeArguments, context: &Context) -> Result<Wanted, Failu
         match entry {
             Some(entry) => wanted.add(&entry)?,
             None if looks_like_a_name(name) && !name.contains(':') => {
-                return Err(Failure::usage(format!(
+                return Err(Failure::refused(format!(
                     "{name}: no array of this name is remembered, and no file of this name is here; see `openraid list`"
                 )))
             }
@@ -240,7 +241,7 @@ fn limits_of(arguments: &ServeArguments) -> Result<Limits, Failure> {
     check_sizes(&limits, memory)?;
     limits.check().map_err(|error| too_little(memory, &with, &error))?;
     if let Some(bound) = openraid_sys::memory::bound() {
-        check_memory(&limits, &bound).map_err(Failure::usage)?;
+        check_memory(&limits, &bound).map_err(Failure::refused)?;
     }
     Ok(limits)
 }
@@ -335,7 +336,7 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
     let mut open = options(Use::Exclusive);
     open.without_flush = arguments.without_flush;
     let (opened, failed) = open_some(&wanted.members, open);
-    reasons.extend(failed.into_iter().map(|(_, failure)| failure.text));
+    reasons.extend(failed.into_iter().map(|(_, failure)| failure));
     // In a folder there may be other files; of what was named, everything should belong to an array.
     let named = arguments.scan.is_empty();
     let opened = opened
@@ -356,19 +357,18 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
         let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
         match raw {
             Ok(()) => served += 1,
-            Err(failure) => reasons.push(failure.text),
+            Err(failure) => reasons.push(failure),
         }
     }
     if served == 0 {
-        let why = if reasons.is_empty() {
-            "none of the files holds a member of an array".into()
-        } else {
-            reasons.join("\n  ")
-        };
-        return Err(Failure::failed(format!("nothing can be served:\n  {why}")));
+        if reasons.is_empty() {
+            reasons.push(Failure::refused("none of the files holds a member of an array"));
+        }
+        let why = Failure::joined(&reasons, Exit::Refused);
+        return Err(Failure { text: format!("nothing can be served:\n  {}", why.text), ..why });
     }
     for reason in reasons {
-        context.output.warn(&reason);
+        context.output.warn(&reason.text);
     }
     Ok(())
 }
@@ -479,7 +479,7 @@ fn attend(arguments: &ServeArguments, context: &Context, service: &Service, serv
             }
             Ok(event) => {
                 if matches!(event, ServiceEvent::StopFailed(..)) {
-                    exit = Exit::Failed;
+                    exit = Exit::Error;
                 }
                 if let Some(news) = server.news(&event) {
                     tell_news(context, live.as_mut(), &news);

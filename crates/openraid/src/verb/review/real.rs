@@ -169,7 +169,7 @@ fn precondition(
 /// The target's name, typed.
 fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) -> Result<Destruction, Failure> {
     if let Some(name) = &arguments.name {
-        return Destruction::confirmed(choice, name).map_err(Failure::usage);
+        return Destruction::confirmed(choice, name).map_err(Failure::refused);
     }
     let name = choice.short_name();
     context.output.warn(&format!(
@@ -178,5 +178,5 @@ fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) ->
     ));
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
-    Destruction::confirmed(choice, &typed).map_err(Failure::usage)
+    Destruction::confirmed(choice, &typed).map_err(Failure::refused)
 }

@@ -66,6 +66,13 @@ pub enum JournalStartError {
         /// The reason in words.
         why: String,
     },
+    /// The engine does not let a device join.
+    JoinRefused {
+        /// The device.
+        device: String,
+        /// Why.
+        error: ServiceError,
+    },
     /// The journal was used later without these devices.
     LeftBehind(String),
     /// A device did not answer for this long.
@@ -127,6 +134,7 @@ impl fmt::Display for JournalStartError {
                  promises that this one has not; name that one, or, if it is lost for good, use this one with --journal-alone"
             ),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
+            Self::JoinRefused { device, error } => write!(f, "journal {device}: {error}"),
             Self::Silent(device, limit) => {
                 write!(f, "journal {device}: no answer for {} seconds; check the drive", limit.as_secs())
             }

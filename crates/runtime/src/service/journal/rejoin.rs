@@ -45,7 +45,7 @@ impl ServiceHandle {
         let drive = self.attach(opened)?;
         if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {
             self.detach_all(&[drive])?;
-            return Err(JournalStartError::Io { device: request.device.text.clone(), why: error.to_string() });
+            return Err(JournalStartError::JoinRefused { device: request.device.text.clone(), error });
         }
         Ok(())
     }

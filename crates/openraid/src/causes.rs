@@ -1,0 +1,122 @@
+//! Which end of a command an error of the service means.
+
+use openraid_core::actions::ReplyStatus;
+use openraid_core::array::assemble::AssembleError;
+use openraid_core::array::create::CreateError;
+use openraid_format::PlacementError;
+use openraid_runtime::member::remote::RemoteError;
+use openraid_runtime::member::OpenError;
+use openraid_runtime::service::journal::JournalStartError;
+use openraid_runtime::service::{AttachError, OrderError, ServiceError, ShardError, StartError};
+use openraid_sys::{MemberError, NetError};
+
+use crate::exit::{Exit, Failure};
+
+/// An error that knows how a command ends that met it.
+pub trait Cause: std::fmt::Display {
+    /// The end.
+    fn exit(&self) -> Exit;
+}
+
+impl<T: Cause> From<T> for Failure {
+    fn from(cause: T) -> Self {
+        Self::new(cause.exit(), &cause)
+    }
+}
+
+impl Cause for ServiceError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Net(error) => error.exit(),
+            Self::Thread(_) | Self::Ended => Exit::Error,
+            Self::Shard(ShardError::Pool(_) | ShardError::System(_)) => Exit::Error,
+            Self::Order(OrderError::Attach(AttachError::Exhausted(_))) => Exit::Error,
+            Self::Request(ReplyStatus::ReadOnly | ReplyStatus::Offline) => Exit::Refused,
+            Self::Request(_) => Exit::Error,
+            Self::Shard(ShardError::Limits(_)) | Self::Order(_) | Self::Admin(_) => Exit::Refused,
+        }
+    }
+}
+
+impl Cause for NetError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Failed { .. } => Exit::Error,
+            Self::InUse { .. } | Self::NotASocket { .. } | Self::PathTooLong { .. } => Exit::Refused,
+        }
+    }
+}
+
+impl Cause for StartError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Service(error) => error.exit(),
+            Self::Assemble(error) => error.exit(),
+            Self::Create(error) => error.exit(),
+            Self::LegsMissing { .. } => Exit::Failed,
+            Self::Placement(_) | Self::NotAMember(..) | Self::Name(_) | Self::NoMembers => Exit::Refused,
+        }
+    }
+}
+
+impl Cause for AssembleError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Nothing => Exit::Refused,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+impl Cause for CreateError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Geometry(_) | Self::NoUse(_) | Self::TooManyMembers(_) | Self::TooManyMissing(_) => Exit::Usage,
+            Self::Placement { error: PlacementError::BadChunk { .. }, .. } => Exit::Usage,
+            Self::Placement { .. } | Self::SpareTooSmall { .. } | Self::SizeTooLarge { .. } | Self::Bitmap(_) => {
+                Exit::Refused
+            }
+        }
+    }
+}
+
+impl Cause for MemberError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Failed { .. } => Exit::Error,
+            _ => Exit::Refused,
+        }
+    }
+}
+
+impl Cause for RemoteError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::ReadOnly | Self::NoFlush | Self::BlockSize(_) | Self::Empty | Self::Changed => Exit::Refused,
+            _ => Exit::Error,
+        }
+    }
+}
+
+impl Cause for OpenError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Local(error) => error.exit(),
+            Self::Remote { error, .. } => error.exit(),
+            Self::Model { .. } => Exit::Usage,
+            Self::Twice { .. } => Exit::Refused,
+            Self::Silent { .. } | Self::Probe { .. } | Self::Exhausted { .. } => Exit::Error,
+        }
+    }
+}
+
+impl Cause for JournalStartError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Open(error) => error.exit(),
+            Self::Service(error) | Self::JoinRefused { error, .. } => error.exit(),
+            Self::Io { .. } | Self::Silent(..) | Self::Hangs(_) | Self::Panicked(_) | Self::LostAtOnce => Exit::Error,
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How commands end: each bad line with its code, and a dry run as the command itself.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+
+use support::{noise, write_at, Lab};
+
+const USAGE: i32 = 64;
+const REFUSED: i32 = 65;
+const ERROR: i32 = 74;
+
+/// Each line ends with its code and says why.
+#[track_caller]
+fn end_so(lab: &Lab, table: &[(&str, i32)]) {
+    for (line, code) in table {
+        let ran = lab.line(line);
+        assert_eq!(ran.code, *code, "{line}: {}\n{}", ran.text(), ran.err);
+        assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{line}: silent");
+    }
+}
+
+#[test]
+fn lines_that_make_no_sense_end_as_usage() {
+    let lab = Lab::new("exit-usage");
+    let lines = "|explode|create|create x|create x --level 7 a b c|create x --level 5 a|\
+        create x --level 0 --layout left-symmetric a b|create x --level 1 --chunk 64K a b|create x --level 0 --bitmap internal a b|\
+        create a/b --level 1 a b|create x --level 1 ram:8M ram:8M|assemble|show|fail x|\
+        examine|examine nbd://|doctor|copy-out|set|set data rebuild.rate|serve --nbd nonsense|serve --memory 1K|\
+        serve --journal a --journal b --journal c|serve --consistency-policy ppl|serve x --bogus|journal|journal create|\
+        plan --levels 9|simulate raid5x0|torture --minutes 0.5|torture --replay abc|torture --seeds 5..3|completions tcl";
+    let table: Vec<(&str, i32)> = lines.split('|').map(|line| (line.trim(), USAGE)).collect();
+    end_so(&lab, &table);
+    assert_eq!(fs::read_dir(&lab.folder).expect("the folder").count(), 0, "a line has made something");
+}
+
+#[test]
+fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
+    let lab = Lab::new("exit-state");
+    lab.drives(&["a", "b", "c", "full"], 8);
+    lab.drives(&["empty"], 0);
+    write_at(&lab.path("full"), 1024 + 56, &[0x53, 0xef]);
+    fs::write(lab.path("small"), vec![0; 256 << 10]).expect("room");
+    end_so(
+        &lab,
+        &[
+            ("serve", REFUSED),
+            ("serve nobody", REFUSED),
+            ("serve a b", REFUSED),
+            ("assemble a b", REFUSED),
+            ("assemble nobody --forget", REFUSED),
+            ("copy-out a b", REFUSED),
+            ("doctor a b", REFUSED),
+            ("create x --level 5 --chunk 3K a b c", USAGE),
+            ("create x --level 5 a missing missing", USAGE),
+            ("create x --level 1 a nowhere", REFUSED),
+            ("create x --level 1 a a", REFUSED),
+            ("create x --level 1 a full", REFUSED),
+            ("create x --level 1 a empty", REFUSED),
+            ("create x --level 1 a small", REFUSED),
+            ("create x --level 1 --size 100G a b", REFUSED),
+            ("create x --level 1 --file-size 8M a new", REFUSED),
+            ("create x --level 1 --file-size 8M nowhere/a nowhere/b", ERROR),
+            ("create x --level 1 a nbd+unix:///x?socket=/nowhere/at/all", ERROR),
+            ("journal create --size 16M a", REFUSED),
+            ("examine a", 2),
+            ("examine nowhere", 4),
+            ("show nobody", 4),
+            ("check nobody", 4),
+            ("stop --all", 4),
+            ("create data --level 5 --chunk 64K --assume-clean a b c", 0),
+            ("create data --level 1 n1 n2 --file-size 8M", REFUSED),
+            ("erase a", REFUSED),
+            ("doctor a b", 1),
+            ("copy-out a", 2),
+            ("serve a", 2),
+            ("assemble a --no-serve", 2),
+            ("scan a", 2),
+        ],
+    );
+    let input = File::open("/dev/zero").expect("zeroes").into();
+    assert_eq!(lab.run_with(&["copy-in", "data"], input).code, ERROR, "it does not fit and has begun");
+    lab.pipe(&["copy-in", "data"], &noise(1, 1 << 20)).expect(0);
+    let server = lab.serve(&["data"]);
+    end_so(
+        &lab,
+        &[
+            ("fail data nowhere", REFUSED),
+            ("fail data slot:9", REFUSED),
+            ("remove data a", REFUSED),
+            ("replace data a", REFUSED),
+            ("add data a", REFUSED),
+            ("add data full", REFUSED),
+            ("add data nowhere", REFUSED),
+            ("spare remove data a", REFUSED),
+            ("set data cache=wb", USAGE),
+            ("set data write.cache=volatile --yes", REFUSED),
+            ("explain data --request 1", REFUSED),
+            ("journal attach a", 4),
+            ("serve data", REFUSED),
+            ("create y --level 1 a b --yes --overwrite", REFUSED),
+            ("fail data a", 0),
+            ("show data", 1),
+            ("fail data b", REFUSED),
+        ],
+    );
+    server.stop();
+}
+
+#[test]
+fn a_dry_run_ends_as_the_command_would() {
+    let lab = Lab::new("exit-dry");
+    lab.drives(&["a", "b", "c", "full"], 8);
+    lab.drives(&["empty"], 0);
+    write_at(&lab.path("full"), 1024 + 56, &[0x53, 0xef]);
+    fs::write(lab.path("small"), vec![0; 256 << 10]).expect("room");
+    symlink(lab.path("a"), lab.path("link")).expect("a link");
+    lab.line("create held --level 1 --file-size 8M h0 h1").expect(0);
+    let server = lab.serve(&["held"]);
+    for line in [
+        "--level 5 a b a",
+        "--level 5 a b link",
+        "--level 5 a b nowhere",
+        "--level 5 a b empty",
+        "--level 5 a b small",
+        "--level 5 a b full",
+        "--level 5 a b h0",
+        "--level 5 a b h0 --yes --overwrite",
+        "--level 5 a b /dev/null",
+        "--level 5 --size 100G a b c",
+        "--level 5 --chunk 3K a b c",
+        "--level 5 --file-size 8M new1 a new2",
+        "--level 5 --file-size 8M new1 new1 new2",
+        "--level 5 --file-size 64K new1 new2 new3",
+        "--level 5 --file-size 8M nowhere/new1 new2 new3",
+        "--level jbod --file-size 8M new1 a",
+        "--level jbod h0",
+        "--level 1 --file-size 8E new1 new2",
+    ] {
+        let before = lab.fingerprints(&["a", "b", "c", "full"]);
+        let dry = lab.line(&format!("create x {line} --dry-run"));
+        let wet = lab.line(&format!("create x {line}"));
+        assert_eq!((dry.code, &dry.err), (wet.code, &wet.err), "{line}");
+        assert_ne!(wet.code, 0, "{line}");
+        assert_eq!(lab.fingerprints(&["a", "b", "c", "full"]), before, "{line}");
+        assert!(!lab.path("new1").exists() && !lab.path("new2").exists(), "{line}");
+    }
+    lab.line("create held --level 1 a b --dry-run").refused(REFUSED, &["remembered already"]);
+    for line in ["--level 5 a b c", "--level 5 --file-size 8M new1 new2 new3", "--level jbod --file-size 8M raw1"] {
+        let dry = lab.line(&format!("create x {line} --dry-run --json")).expect(0).json();
+        let wet = lab.line(&format!("create x {line} --json")).expect(0).json();
+        assert_eq!(dry["size_bytes"], wet["size_bytes"], "{line}");
+        lab.line("assemble x --forget").expect(0);
+    }
+    server.stop();
+}
