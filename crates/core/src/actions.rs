@@ -17,6 +17,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, S
 use crate::adaptive::{Load, Tuning};
 use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
+use crate::scrub::{MismatchRange, ScrubEnd};
 
 /// What a drive is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,21 +227,20 @@ pub enum NoticeKind {
     ResyncFinished,
     /// A check or repair began.
     CheckStarted,
-    /// A check or repair ended; rows that did not fit.
-    CheckFinished {
-        /// 512-byte rows in which the members did not agree.
-        mismatches: u64,
-    },
-    /// A task of this kind was broken off before its end.
-    BrokenOff(crate::admin::TaskKind),
+    /// A check or repair ended: how.
+    CheckEnded(ScrubEnd),
+    /// A rebuild of this slot ended early.
+    RebuildAborted,
+    /// A resync ended early.
+    ResyncAborted,
     /// A sector could not be read and was rewritten from redundancy.
     SectorRepaired(DriveLba),
     /// A sector is lost: no redundancy was left to restore it. It is in the member's bad-block log.
     SectorLost(DriveLba),
-    /// A row did not fit and the guilty member was corrected.
-    RowCorrected(DriveLba),
-    /// A row does not fit and no single member can be blamed. Nothing was changed.
-    RowMismatch(DriveLba),
+    /// The members do not match here, and nothing was changed: no member can be named, or only a check was asked for.
+    RowMismatch(MismatchRange),
+    /// The members did not match here: the guilty one is corrected, or the others were made again from the data.
+    RowCorrected(MismatchRange),
     /// Redundancy is reduced.
     Degraded,
     /// Its data cannot be read any more.

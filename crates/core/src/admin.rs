@@ -17,6 +17,7 @@ pub use crate::journal::join::JournalJoin;
 pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
+use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 
 /// How the engine chooses between the ways to write part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -221,6 +222,8 @@ pub enum AdminCommand {
         array: ArrayId,
         /// Which drive of it.
         drive: DriveId,
+        /// Also if rows that are not in sync yet need it.
+        unsynced: bool,
     },
     /// Take a faulty member or a spare out of the array.
     Remove {
@@ -245,12 +248,12 @@ pub enum AdminCommand {
         /// The spare that takes its place; any spare if `None`.
         with: Option<DriveId>,
     },
-    /// Read everything and compare; with `repair`, correct what can be attributed.
+    /// Read everything and compare.
     Scrub {
         /// Which array.
         array: ArrayId,
-        /// Correct?
-        repair: bool,
+        /// What may be changed.
+        mode: ScrubMode,
     },
     /// Hold rebuild, resync and scrub of an array where they are.
     Pause {
@@ -331,6 +334,8 @@ pub enum AdminError {
     Full(&'static str),
     /// Failing this member would lose the array.
     WouldLoseArray,
+    /// Rows that are not in sync yet need this member: without it they read as what does not fit makes of them.
+    NeededByUnsynced,
     /// The member works: fail it first.
     MemberInUse(DriveId),
     /// The drive still has commands that it never answered: it can come back after it answers or is detached.
@@ -339,6 +344,8 @@ pub enum AdminError {
     PreparingLog,
     /// The array has no redundancy, so this cannot be done.
     NoRedundancy,
+    /// Nothing of the array can be compared.
+    NotComparable(NotComparable),
     /// The array is not degraded and the new member is no spare for it.
     NotPossible(&'static str),
     /// The drive is too small.
@@ -368,6 +375,9 @@ impl core::fmt::Display for AdminError {
                     "the array needs this member: without it data would be lost; add or rebuild another one first"
                 )
             }
+            Self::NeededByUnsynced => f.write_str(
+                "the sync has not passed yet: rows that are not in sync cannot be restored without this member; wait for the sync",
+            ),
             Self::MemberInUse(d) => write!(f, "drive {d} is a working member; fail it first, then remove it"),
             Self::CommandsOutstanding(d) => {
                 write!(f, "drive {d} still has commands that it never answered; wait until it answers, or start the server anew")
@@ -378,6 +388,7 @@ impl core::fmt::Display for AdminError {
             Self::NoRedundancy => {
                 write!(f, "this level has no redundancy, so there is nothing to rebuild or check from")
             }
+            Self::NotComparable(why) => f.write_str(why.text()),
             Self::NotPossible(why) => f.write_str(why),
             Self::TooSmall { have, need } => write!(f, "the drive has room for {have}, the array needs {need}"),
             Self::Refused(why) => f.write_str(why),
@@ -474,8 +485,10 @@ pub struct TaskStatus {
     pub since: Instant,
     /// Done when it began (a task that was resumed).
     pub done_at_start: Sectors,
-    /// 512-byte rows that did not fit.
+    /// Sectors that did not match, of a check or repair.
     pub mismatches: u64,
+    /// What a check or repair may change.
+    pub scrub: Option<ScrubMode>,
 }
 
 /// The health of an array in one word.
@@ -552,6 +565,6 @@ pub struct ArrayStatus {
     pub adaptive: AdaptiveStatus,
     /// Is it being stopped?
     pub stopping: bool,
-    /// Rows that did not fit when it was last checked.
-    pub last_scrub_mismatches: Option<u64>,
+    /// How the last check or repair ended; of a nested array, ask its legs.
+    pub last_scrub: Option<ScrubStatus>,
 }

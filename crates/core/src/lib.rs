@@ -27,6 +27,7 @@ pub mod news;
 pub mod occupancy;
 pub mod ppl;
 pub mod reason;
+pub mod scrub;
 pub mod settings;
 mod slab;
 pub mod slots;

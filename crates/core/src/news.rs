@@ -6,8 +6,9 @@
 use core::fmt;
 
 use crate::actions::NoticeKind;
-use crate::admin::{TaskKind, WriteCache};
+use crate::admin::WriteCache;
 use crate::reason::FailReason;
+use crate::scrub::{ScrubEnd, ScrubOutcome};
 
 /// What it means that the cache takes writes and forgets them.
 pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
@@ -49,10 +50,10 @@ impl NoticeKind {
             Self::ResyncStarted => "ResyncStarted",
             Self::ResyncFinished => "ResyncFinished",
             Self::CheckStarted => "CheckStarted",
-            Self::CheckFinished { .. } => "CheckFinished",
-            Self::BrokenOff(TaskKind::Rebuild | TaskKind::Replace) => "RebuildStopped",
-            Self::BrokenOff(TaskKind::Resync) => "ResyncStopped",
-            Self::BrokenOff(TaskKind::Check | TaskKind::Repair) => "CheckStopped",
+            Self::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Aborted { .. }, .. }) => "CheckStopped",
+            Self::CheckEnded(_) => "CheckFinished",
+            Self::RebuildAborted => "RebuildStopped",
+            Self::ResyncAborted => "ResyncStopped",
             Self::SectorRepaired(_) => "SectorRepaired",
             Self::SectorLost(_) => "SectorLost",
             Self::RowCorrected(_) => "RowCorrected",
@@ -94,9 +95,8 @@ impl NoticeKind {
             Self::ResyncStarted => "resync begins",
             Self::ResyncFinished => "resync is finished",
             Self::CheckStarted => "check begins",
-            Self::BrokenOff(TaskKind::Rebuild | TaskKind::Replace) => "rebuild is broken off",
-            Self::BrokenOff(TaskKind::Resync) => "resync is broken off",
-            Self::BrokenOff(TaskKind::Check | TaskKind::Repair) => "check is broken off: not all was compared",
+            Self::RebuildAborted => "rebuild aborted",
+            Self::ResyncAborted => "resync aborted",
             Self::Degraded => "degraded: redundancy is reduced",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
@@ -127,7 +127,7 @@ impl NoticeKind {
                  members; give up what it holds for an array that does not come back (openraid journal discard)"
             }
             Self::Fail(_)
-            | Self::CheckFinished { .. }
+            | Self::CheckEnded(_)
             | Self::SectorRepaired(_)
             | Self::SectorLost(_)
             | Self::RowCorrected(_)
@@ -143,16 +143,21 @@ impl fmt::Display for NoticeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fail(why) => write!(f, "failed: {why}"),
-            Self::CheckFinished { mismatches: 0 } => f.write_str("check is finished: everything fits"),
-            Self::CheckFinished { mismatches } => write!(f, "check is finished: {mismatches} rows do not fit"),
+            Self::CheckEnded(end) => match end.outcome {
+                ScrubOutcome::Aborted { .. } => write!(f, "{} {end}", end.mode.name()),
+                _ => write!(f, "{} finished: {end}", end.mode.name()),
+            },
             Self::SectorRepaired(lba) => {
                 write!(f, "sector {} could not be read and was rewritten from redundancy", lba.get())
             }
             Self::SectorLost(lba) => write!(f, "sector {} is lost: no redundancy was left to restore it", lba.get()),
-            Self::RowCorrected(lba) => write!(f, "sector {} was wrong and is corrected", lba.get()),
-            Self::RowMismatch(lba) => {
-                let row = lba.get();
-                write!(f, "the row at sector {row} does not fit and nobody can be blamed; nothing was changed")
+            Self::RowCorrected(range) if range.slot.is_some() => write!(f, "{} did not match: corrected", range),
+            Self::RowCorrected(range) => write!(f, "stripe mismatch at {}: made again from the data", range),
+            Self::RowMismatch(range) if range.slot.is_some() => {
+                write!(f, "{} do not match the other members, left unchanged", range)
+            }
+            Self::RowMismatch(range) => {
+                write!(f, "stripe mismatch at {}: cannot tell which member is wrong, left unchanged", range)
             }
             Self::DirtyLost { sectors } => write!(
                 f,
@@ -189,8 +194,9 @@ fn list(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = impl fmt::Display>
 mod tests {
     use super::*;
     use crate::admin::Policy;
+    use crate::scrub::{AbortReason, MismatchRange, ScrubMode};
     use alloc::string::ToString;
-    use openraid_units::DriveLba;
+    use openraid_units::{DriveLba, Sectors, Slot};
 
     #[test]
     fn a_change_of_settings_names_those_that_differ_and_warns_of_a_cache_that_forgets() {
@@ -206,6 +212,9 @@ mod tests {
 
     #[test]
     fn news_say_which_sector_and_why() {
+        let mismatch = MismatchRange { from: Sectors(8), len: Sectors(8), slot: Some(Slot(2)), repaired: false };
+        let aborted = ScrubOutcome::Aborted { why: AbortReason::MemberFailed, percent: 12, count: 0, repaired: 0 };
+        let ended = |mode, outcome| NoticeKind::CheckEnded(ScrubEnd { mode, outcome });
         let told = [
             (NoticeKind::Fail(FailReason::Gone), "Fail", "failed: it vanished"),
             (
@@ -213,7 +222,23 @@ mod tests {
                 "SectorLost",
                 "sector 77 is lost: no redundancy was left to restore it",
             ),
-            (NoticeKind::CheckFinished { mismatches: 0 }, "CheckFinished", "check is finished: everything fits"),
+            (ended(ScrubMode::Check, ScrubOutcome::Clean), "CheckFinished", "check finished: no mismatches"),
+            (
+                ended(ScrubMode::Repair, ScrubOutcome::Mismatches { count: 2048, repaired: 48 }),
+                "CheckFinished",
+                "repair finished: repaired 48, 2000 mismatches left",
+            ),
+            (ended(ScrubMode::Check, aborted), "CheckStopped", "check aborted at 12 %: a member failed"),
+            (
+                NoticeKind::RowMismatch(MismatchRange { slot: None, ..mismatch }),
+                "RowMismatch",
+                "stripe mismatch at sectors 8 to 15: cannot tell which member is wrong, left unchanged",
+            ),
+            (
+                NoticeKind::RowMismatch(mismatch),
+                "RowMismatch",
+                "sectors 8 to 15 do not match the other members, left unchanged",
+            ),
             (NoticeKind::Degraded, "DegradedArray", "degraded: redundancy is reduced"),
         ];
         for (kind, event, text) in told {

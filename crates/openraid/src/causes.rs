@@ -1,6 +1,7 @@
 //! Which end of a command an error of the service means.
 
 use openraid_core::actions::ReplyStatus;
+use openraid_core::admin::AdminError;
 use openraid_core::array::assemble::AssembleError;
 use openraid_core::array::create::CreateError;
 use openraid_format::PlacementError;
@@ -33,6 +34,7 @@ impl Cause for ServiceError {
             Self::Order(OrderError::Attach(AttachError::Exhausted(_))) => Exit::Error,
             Self::Request(ReplyStatus::ReadOnly | ReplyStatus::Offline) => Exit::Refused,
             Self::Request(_) => Exit::Error,
+            Self::Admin(AdminError::NotComparable(_)) => Exit::NotComparable,
             Self::Shard(ShardError::Limits(_)) | Self::Order(_) | Self::Admin(_) => Exit::Refused,
         }
     }

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod causes;
+mod checks;
 mod consistency;
 mod control;
 mod demo;

@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::{CheckModel, OutcomeModel};
+use crate::exit::Exit;
+
 /// The health of an array in one word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -61,6 +64,10 @@ impl TaskWord {
             Self::Check => "check",
             Self::Repair => "repair",
         }
+    }
+    /// Does it compare?
+    pub const fn is_check(self) -> bool {
+        matches!(self, Self::Check | Self::Repair)
     }
 }
 
@@ -119,7 +126,7 @@ pub struct TaskModel {
     pub rate: u64,
     /// Seconds left, where that can be said.
     pub eta_seconds: Option<u64>,
-    /// Rows of 512 bytes that did not fit so far.
+    /// Sectors of 512 bytes that did not match so far.
     pub mismatches: u64,
 }
 
@@ -519,8 +526,11 @@ pub struct ArrayModel {
     pub slots: u32,
     /// Health.
     pub health: HealthWord,
-    /// Members that can be lost now, whichever they are.
+    /// Members that can be lost now, whichever they are: none while parity or copies are not in sync.
     pub survives: u32,
+    /// The same when the sync or rebuild that runs, or is due, has passed.
+    #[serde(default)]
+    pub survives_later: u32,
     /// Is the active mark on disk?
     pub active: bool,
     /// Copies or parity agree below this; none when they agree everywhere.
@@ -536,8 +546,11 @@ pub struct ArrayModel {
     pub journal: Option<ProtectionModel>,
     /// md's event count.
     pub events: u64,
-    /// Rows of 512 bytes that did not fit in the last check by this server.
+    /// Sectors of 512 bytes that did not match in the last check or repair, where it came to its end.
     pub last_check_mismatches: Option<u64>,
+    /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its legs.
+    #[serde(default)]
+    pub last_check: Option<CheckModel>,
     /// Task in the background.
     pub task: Option<TaskModel>,
     /// Is it being stopped?
@@ -580,12 +593,33 @@ impl ArrayModel {
         self.sets().into_iter().filter_map(|set| Some((set, set.task.as_ref()?)))
     }
 
-    /// The exit code that its health stands for.
-    pub const fn exit(&self) -> crate::exit::Exit {
+    /// The exit code that its state stands for: mismatches that are left come before a member that is missing.
+    pub fn exit(&self) -> Exit {
+        let left = |set: &ArrayModel| set.last_check.as_ref().is_some_and(|check| check.left() > 0);
         match self.health {
-            HealthWord::Optimal => crate::exit::Exit::Fine,
-            HealthWord::Degraded => crate::exit::Exit::Degraded,
-            HealthWord::Failed => crate::exit::Exit::Failed,
+            HealthWord::Failed => Exit::Failed,
+            _ if self.sets().into_iter().any(left) => Exit::Mismatches,
+            HealthWord::Degraded => Exit::Degraded,
+            HealthWord::Optimal => Exit::Fine,
         }
+    }
+
+    /// The exit code of a check or repair that was waited for.
+    pub fn check_exit(&self) -> Exit {
+        let sets = self.sets();
+        let outcomes = || sets.iter().filter_map(|set| set.last_check.as_ref()).map(|check| &check.outcome);
+        let is_compared = |outcome: &OutcomeModel| !matches!(outcome, OutcomeModel::NotComparable { .. });
+        if outcomes().any(|outcome| matches!(outcome, OutcomeModel::Aborted { .. })) {
+            Exit::Aborted
+        } else if outcomes().any(is_compared) {
+            self.exit()
+        } else {
+            Exit::NotComparable
+        }
+    }
+
+    /// Is parity, or are copies, in sync everywhere?
+    pub fn is_synced(&self) -> bool {
+        self.sets().into_iter().all(|set| set.consistent_to_bytes.is_none())
     }
 }

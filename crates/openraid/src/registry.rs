@@ -216,12 +216,7 @@ impl Registry {
                 self.path.display()
             ))
         };
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(write)?;
-        }
-        let lock = self.beside("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).map_err(write)?;
-        lock.lock().map_err(write)?;
+        let _lock = self.lock().map_err(write)?;
         let before = self.read()?;
         let mut content = before.clone();
         change(&mut content);
@@ -230,16 +225,47 @@ impl Registry {
         }
         content.arrays.sort_by(|a, b| a.name.cmp(&b.name));
         let text = serde_json::to_string_pretty(&content).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
-        self.replace(text.as_bytes()).map_err(write)
+        self.replace(&self.path, text.as_bytes()).map_err(write)
     }
 
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+    /// The text of a file beside the registry, if there is one and it is not too long.
+    pub fn read_beside(&self, suffix: &str, bytes_max: u64) -> Option<String> {
+        let path = self.beside(suffix);
+        let metadata = fs::metadata(&path).ok()?;
+        let text = (metadata.is_file() && metadata.len() <= bytes_max).then(|| fs::read_to_string(&path));
+        text?.ok()
+    }
+
+    /// Replace a file beside the registry by a text that is made while nobody else changes it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn change_beside(&self, suffix: &str, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let path = self.beside(suffix);
+        let write = || {
+            let _lock = self.lock()?;
+            self.replace(&path, text().as_bytes())
+        };
+        write().map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+    }
+
+    /// Nobody else changes the registry, or what stands beside it, while this is held.
+    fn lock(&self) -> io::Result<File> {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.beside("lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let fresh = self.beside("new");
         let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
         file.write_all(bytes)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
+        fs::rename(&fresh, path)?;
         match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
             _ => Ok(()),

@@ -338,7 +338,7 @@ fn a_failed_member_is_removed_and_a_new_one_is_filled() {
     };
     assert_eq!(degraded(&mut client), Some(0));
     let drive = server.handle.status().expect("it runs").drives[1].drive;
-    server.handle.admin(AdminCommand::Fail { array, drive }).expect("it survives");
+    server.handle.admin(AdminCommand::Fail { array, drive, unsynced: true }).expect("it survives");
     assert_eq!(degraded(&mut client), Some(Extent::DEGRADED));
     server.handle.admin(AdminCommand::Remove { array, drive }).expect("it is faulty");
     server.handle.detach(drive).expect("nothing is outstanding");
@@ -440,7 +440,7 @@ fn members_may_be_exports_of_another_service_over_tcp() {
     put(&mut client, 12_345, &bytes[..3 << 20]);
     assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
     let drive = server.handle.status().expect("it runs").drives[1].drive;
-    server.handle.admin(AdminCommand::Fail { array, drive }).expect("it survives");
+    server.handle.admin(AdminCommand::Fail { array, drive, unsynced: true }).expect("it survives");
     // What the remote member holds is needed now.
     assert!(get(&mut client, 12_345, 3 << 20) == bytes[..3 << 20]);
     let rest = 12_345 + (3 << 20);

@@ -66,7 +66,7 @@ fn a_recorded_run_replays_to_the_same_actions() {
         }
         if round == 200 {
             let drive = server.handle.status().expect("it runs").drives[1].drive;
-            server.handle.admin(AdminCommand::Fail { array, drive }).expect("the array survives it");
+            server.handle.admin(AdminCommand::Fail { array, drive, unsynced: true }).expect("the array survives it");
         }
     }
     client.disconnect();

@@ -202,7 +202,7 @@ impl Rig {
         let array = self.array;
         match how {
             Loss::Failed => {
-                let result = self.world.admin(AdminCommand::Fail { array, drive });
+                let result = self.world.admin(AdminCommand::Fail { array, drive, unsynced: true });
                 result.unwrap_or_else(|error| panic!("drive {drive} is not failed: {error}"));
                 self.session.hear(&mut self.world);
             }

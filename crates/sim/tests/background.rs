@@ -3,9 +3,10 @@
 mod support;
 
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, Health, MemberState, Policy, TaskKind};
+use openraid_core::admin::{AdminCommand, AdminError, Health, MemberState, Policy, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions};
-use openraid_core::geometry::Level;
+use openraid_core::geometry::{Geometry, Level, StripeRole};
+use openraid_core::scrub::{AbortReason, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
@@ -244,16 +245,17 @@ fn flip(rig: &mut Rig, slot: Slot, at: MemberLba, byte: usize) -> DriveId {
     drive
 }
 
-fn scrub(rig: &mut Rig, repair: bool) -> Vec<NoticeKind> {
+fn scrub(rig: &mut Rig, mode: ScrubMode) -> Vec<NoticeKind> {
     rig.world.take_notices();
-    rig.world.admin(AdminCommand::Scrub { array: rig.array, repair }).unwrap();
+    rig.world.admin(AdminCommand::Scrub { array: rig.array, mode }).unwrap();
     rig.rest();
     rig.world.take_notices().iter().map(|notice| notice.kind).collect()
 }
 
 fn mismatches(notices: &[NoticeKind]) -> u64 {
     let finished = notices.iter().find_map(|kind| match kind {
-        NoticeKind::CheckFinished { mismatches } => Some(*mismatches),
+        NoticeKind::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Clean, .. }) => Some(0),
+        NoticeKind::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Mismatches { count, .. }, .. }) => Some(*count),
         _ => None,
     });
     finished.unwrap_or_else(|| panic!("no check finished: {notices:?}"))
@@ -267,7 +269,7 @@ fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
         let load = load(&rig);
         rig.session.run(&mut rig.world, &load, 60);
         rig.rest();
-        assert_eq!(mismatches(&scrub(&mut rig, true)), 0, "{shape}");
+        assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Repair)), 0, "{shape}");
         rig.judge();
     }
 }
@@ -285,8 +287,12 @@ fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_t
         let policy = Policy { scrub_rate: slow, rebuild_rate: slow, ..rig.status().policy };
         rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
         let running = |rig: &Rig| rig.status().task.map(|task| task.kind);
+        let aborted = |rig: &Rig| match rig.status().last_scrub.expect("it ended").outcome {
+            ScrubOutcome::Aborted { why, .. } => Some(why),
+            _ => None,
+        };
         let begin = |rig: &mut Rig| {
-            rig.world.admin(AdminCommand::Scrub { array, repair: false }).unwrap();
+            rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check }).unwrap();
             rig.run_for(Nanos::from_secs(1));
             assert_eq!(running(rig), Some(TaskKind::Check), "it is slow");
             rig.world.take_notices();
@@ -294,14 +300,22 @@ fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_t
         begin(&mut rig);
         rig.lose(Slot(1), Loss::Failed);
         rig.run_for(Nanos::from_secs(1));
-        assert_eq!(running(&rig), None);
+        assert_eq!((running(&rig), aborted(&rig)), (None, Some(AbortReason::MemberFailed)));
         let told = |rig: &mut Rig| -> Vec<&str> { rig.world.take_notices().iter().map(|n| n.kind.event()).collect() };
         assert_eq!(told(&mut rig).iter().filter(|event| **event == "CheckStopped").count(), 1);
+        if rig.geometry_losses() == 1 {
+            // Without a member nothing of it can be compared.
+            let refused = rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check });
+            assert_eq!(refused, Err(AdminError::NotComparable(NotComparable::Degraded)));
+            let ended = rig.status().last_scrub.map(|ended| ended.outcome);
+            assert_eq!(ended, Some(ScrubOutcome::NotComparable(NotComparable::Degraded)));
+            continue;
+        }
         begin(&mut rig);
         let drive = rig.new_drive();
         rig.world.add_member(array, drive).unwrap();
         rig.run_for(Nanos::from_millis(500));
-        assert_eq!(running(&rig), Some(TaskKind::Rebuild));
+        assert_eq!((running(&rig), aborted(&rig)), (Some(TaskKind::Rebuild), Some(AbortReason::RebuildBegan)));
         let events = told(&mut rig);
         assert!(events.starts_with(&["CheckStopped", "RebuildStarted"]), "{events:?}");
         rig.session.run(&mut rig.world, &load, 40);
@@ -326,13 +340,13 @@ fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
                 let at = MemberLba(128 * flips + rig.random.below(8));
                 flip(&mut rig, slot, at, 77);
             }
-            assert_eq!(mismatches(&scrub(&mut rig, false)), 10, "a check counts");
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 10, "a check counts");
             assert!(!Members::of(&rig.world, rig.array).complaints().is_empty(), "a check changes nothing");
-            let notices = scrub(&mut rig, true);
+            let notices = scrub(&mut rig, ScrubMode::Repair);
             let corrected = notices.iter().filter(|kind| matches!(kind, NoticeKind::RowCorrected(_))).count();
             assert_eq!(corrected, 10, "{notices:?}");
             rig.judge();
-            assert_eq!(mismatches(&scrub(&mut rig, false)), 0);
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 0);
         }
     }
 }
@@ -365,13 +379,13 @@ fn a_patrol_corrects_all_of_many_flips_where_the_guilty_one_can_be_named() {
             rig.rest();
             let flipped = flip_many(&mut rig);
             assert!(flipped.len() > 100, "{} flips", flipped.len());
-            assert_eq!(mismatches(&scrub(&mut rig, true)), flipped.len() as u64, "{shape}: all are found");
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Repair)), flipped.len() as u64, "{shape}: all are found");
             for (drive, lba, wrong) in flipped {
                 let mut now = [0; 512];
                 rig.world.drive(drive).peek(lba, &mut now);
                 assert_ne!(now, wrong, "{shape}: drive {drive}, {lba:?} is as it was");
             }
-            assert_eq!(mismatches(&scrub(&mut rig, false)), 0, "{shape}: all are right");
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 0, "{shape}: all are right");
             rig.session.look_at_all(&mut rig.world);
             rig.judge();
         }
@@ -398,8 +412,8 @@ fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
             bytes
         };
         let before = all(&rig);
-        for repair in [false, true, true] {
-            assert_eq!(mismatches(&scrub(&mut rig, repair)), flipped.len() as u64, "each is found, each time");
+        for mode in [ScrubMode::Check, ScrubMode::Repair, ScrubMode::Repair] {
+            assert_eq!(mismatches(&scrub(&mut rig, mode)), flipped.len() as u64, "each is found, each time");
         }
         assert!(all(&rig) == before, "neither copy is written over: nobody knows which is right");
     }
@@ -415,13 +429,176 @@ fn where_nobody_can_be_blamed_a_repair_names_the_place_and_changes_nothing() {
         rig.rest();
         let drive = flip(&mut rig, Slot(1), MemberLba(200), 5);
         let before = rig.world.drive(drive).counters().sectors_written;
-        let notices = scrub(&mut rig, true);
+        let notices = scrub(&mut rig, ScrubMode::Repair);
         assert_eq!(mismatches(&notices), 1, "{shape}");
         assert!(notices.iter().any(|kind| matches!(kind, NoticeKind::RowMismatch(_))), "{notices:?}");
         let written = rig.world.drive(drive).counters().sectors_written - before;
         assert!(written < 64, "only metadata may have been written, not {written} sectors");
         flip(&mut rig, Slot(1), MemberLba(200), 5);
         rig.judge();
+    }
+}
+
+/// Is it parity, or another copy than the first, what a member has here?
+fn is_redundancy(geometry: &Geometry, slot: Slot, at: MemberLba) -> bool {
+    match geometry {
+        Geometry::Parity(parity) => parity
+            .stripe_at(at)
+            .is_some_and(|(stripe, _)| !matches!(parity.row(stripe).role_of(slot), StripeRole::Data(_))),
+        Geometry::Mirror(mirror) => mirror
+            .inverse(slot, at)
+            .is_some_and(|(at, _)| mirror.copies(at).next().is_some_and(|first| first.slot != slot)),
+        _ => false,
+    }
+}
+
+/// What members of the same array hold, without metadata.
+fn content(rig: &Rig) -> Vec<Vec<u8>> {
+    let members = Members::of(&rig.world, rig.array);
+    let len = usize::try_from(rig.shape.member_data(0).bytes().get()).unwrap();
+    let places = (0..rig.shape.members).map(|slot| members.place(Slot(slot), MemberLba(0)).unwrap());
+    let look = |(drive, start)| {
+        let mut bytes = vec![0; len];
+        rig.world.drive(drive).peek(start, &mut bytes);
+        bytes
+    };
+    places.map(look).collect()
+}
+
+#[test]
+fn a_repair_that_trusts_the_data_makes_parity_and_copies_anew() {
+    for seed in seeds(1, 10) {
+        for shape in [
+            Shape::raid5(4, Sectors::kib(16)),
+            Shape::raid6(6, Sectors::kib(16)),
+            Shape::raid1(2),
+            Shape::raid1(3),
+            Shape::raid10(0x102, 4, Sectors::kib(16)),
+        ] {
+            let _case = Case::new(seed, shape);
+            let mut rig = Rig::new(shape, RigOptions::new(seed));
+            let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+            rig.session.run(&mut rig.world, &load, 60);
+            rig.rest();
+            // Of a mirror the copies that are not the first are wrong, so that the data stays what hosts wrote.
+            let mut flips = 0;
+            for at in (0..rig.shape.member_data(0).get()).step_by(40).map(MemberLba) {
+                let wrong = (0..shape.members).map(Slot).find(|slot| is_redundancy(&shape.geometry(), *slot, at));
+                if let Some(slot) = wrong {
+                    flip(&mut rig, slot, at, 77);
+                    flips += 1;
+                }
+            }
+            let before = content(&rig);
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), flips);
+            assert!(before == content(&rig), "a check changes nothing");
+            let told = scrub(&mut rig, ScrubMode::TrustData);
+            let ended = ScrubOutcome::Mismatches { count: flips, repaired: flips };
+            let ended = NoticeKind::CheckEnded(ScrubEnd { mode: ScrubMode::TrustData, outcome: ended });
+            assert!(told.contains(&ended), "{told:?}");
+            assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 0);
+            rig.session.look_at_all(&mut rig.world);
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_double_parity_without_one_member_is_compared_with_the_parity_that_is_left() {
+    for slot in (0..5).map(Slot) {
+        let shape = Shape::raid6(5, Sectors::kib(16));
+        let _case = Case::new(7, slot);
+        let mut rig = Rig::new(shape, RigOptions::new(7));
+        let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.rest();
+        rig.lose(slot, Loss::Failed);
+        rig.rest();
+        assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Repair)), 0);
+        let other = Slot((slot.0 + 1) % 5);
+        for nth in 0..10 {
+            flip(&mut rig, other, MemberLba(nth * 64 + 5), 9);
+        }
+        let told = scrub(&mut rig, ScrubMode::Repair);
+        assert_eq!(mismatches(&told), 10, "nothing of it can be attributed: {told:?}");
+        assert!(!told.iter().any(|kind| matches!(kind, NoticeKind::RowCorrected(_))), "{told:?}");
+    }
+}
+
+#[test]
+fn a_stretch_of_mismatches_is_told_once() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        rig.rest();
+        for at in 100..612 {
+            flip(&mut rig, Slot(1), MemberLba(at), 5);
+        }
+        let told = scrub(&mut rig, ScrubMode::Check);
+        assert_eq!(mismatches(&told), 512);
+        let ranges: Vec<MismatchRange> = told
+            .iter()
+            .filter_map(|kind| match kind {
+                NoticeKind::RowMismatch(range) => Some(*range),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ranges.iter().map(|range| range.len.get()).sum::<u64>(), 512);
+        if !matches!(shape.geometry(), Geometry::Mirror(mirror) if mirror.chunk().is_some()) {
+            assert_eq!(ranges.len(), 1, "{ranges:?}");
+            assert_eq!((ranges[0].from, ranges[0].slot), (Sectors(100), None));
+        }
+        let kept = rig.status().last_scrub.unwrap();
+        assert_eq!((kept.ranges, kept.more_ranges), (ranges, 0));
+    }
+}
+
+#[test]
+fn the_first_sync_writes_what_differs_and_nothing_else() {
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions::new(1));
+        rig.rest();
+        assert!(rig.status().consistent_to == Sectors::MAX && rig.status().task.is_none());
+        let written: u64 = rig.status().members.iter().map(|member| member.sectors_written).sum();
+        assert!(
+            written < 64 * u64::from(shape.members),
+            "members that hold zeroes agree: {written} sectors were written"
+        );
+        rig.judge();
+        let mut rig = Rig::new(shape, RigOptions { junk: true, ..RigOptions::new(1) });
+        rig.rest();
+        let written: u64 = rig.status().members.iter().map(|member| member.sectors_written).sum();
+        let losses = u64::from(rig.geometry_losses());
+        assert!(written >= losses * shape.member_data(0).get(), "all of the redundancy differs: {written}");
+        assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 0);
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_member_that_unsynced_rows_need_is_failed_only_on_purpose() {
+    for (shape, slot, needed) in [
+        (Shape::raid5(4, Sectors::kib(16)), Slot(2), true),
+        (Shape::raid6(5, Sectors::kib(16)), Slot(2), true),
+        (Shape::raid1(2), Slot(0), true),
+        (Shape::raid1(2), Slot(1), false),
+    ] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions { junk: true, ..RigOptions::new(1) });
+        let array = rig.array;
+        rig.world.admin(AdminCommand::Pause { array }).unwrap();
+        let drive = rig.drive_in(slot).unwrap();
+        let failed = rig.world.admin(AdminCommand::Fail { array, drive, unsynced: false });
+        assert_eq!(failed.is_err(), needed, "{failed:?}");
+        if needed {
+            assert_eq!(failed, Err(AdminError::NeededByUnsynced));
+            rig.world.admin(AdminCommand::Resume { array }).unwrap();
+            rig.rest();
+            rig.world.admin(AdminCommand::Fail { array, drive, unsynced: false }).unwrap();
+        }
+        rig.rest();
+        assert_eq!(rig.health(), Health::Degraded);
     }
 }
 
@@ -452,7 +629,7 @@ fn levels_without_redundancy_refuse_what_needs_it() {
     for shape in Shape::all().into_iter().filter(|s| !s.is_redundant() && s.level != Level::Raid1) {
         let mut rig = Rig::new(shape, RigOptions::new(1));
         let array = rig.array;
-        assert!(rig.world.admin(AdminCommand::Scrub { array, repair: true }).is_err(), "{shape}");
+        assert!(rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).is_err(), "{shape}");
     }
 }
 

@@ -8,6 +8,7 @@ use openraid_core::admin::{AdminCommand, Health, MirrorRead, Policy, WriteCache}
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::limits::Limits;
+use openraid_core::scrub::ScrubMode;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
@@ -287,7 +288,7 @@ fn what_was_read_wrong_is_right_when_a_patrol_has_corrected_it() {
         let (drive, lba) = Members::of(&rig.world, rig.array).place(first, MemberLba(5)).unwrap();
         rig.world.drive_mut(drive).flip(lba, 9, 0x20);
         assert_ne!(rig.world.read(rig.array, 5 * 512, 512).unwrap(), RIGHT, "{shape}: it is read as it is");
-        rig.world.admin(AdminCommand::Scrub { array: rig.array, repair: true }).unwrap();
+        rig.world.admin(AdminCommand::Scrub { array: rig.array, mode: ScrubMode::Repair }).unwrap();
         rig.rest();
         let mut now = [0; 512];
         rig.world.drive(drive).peek(lba, &mut now);

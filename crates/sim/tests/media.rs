@@ -7,6 +7,7 @@ use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::reason::FailReason;
+use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_sim::drive::{Defect, Silent, Trap};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
@@ -56,7 +57,7 @@ fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
             // Mirrors read one copy: have every member read.
             let array = rig.array;
             rig.session.look_at_all(&mut rig.world);
-            rig.world.admin(AdminCommand::Scrub { array, repair: true }).unwrap();
+            rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();
             rig.rest();
             assert_eq!(rig.health(), Health::Optimal);
             for drive in rig.drives.clone() {
@@ -252,21 +253,23 @@ fn one_read_goes_wrong(silent: Silent) {
         // A repair tells, names the member where there is redundancy enough, and writes nothing that is wrong.
         rig.world.take_notices();
         let victim = arm(&mut rig, Slot(1), silent);
-        rig.world.admin(AdminCommand::Scrub { array, repair: true }).unwrap();
+        rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();
         rig.rest();
         assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
-        let found = rig.status().last_scrub_mismatches.unwrap();
-        let notices = rig.world.take_notices();
-        let named = |notice: &&Notice| match notice.kind {
-            NoticeKind::RowCorrected(_) => rig.geometry_losses() > 1 && notice.slot == Some(Slot(1)),
-            NoticeKind::RowMismatch(_) => rig.geometry_losses() == 1 && notice.slot.is_none(),
-            _ => false,
+        let ScrubOutcome::Mismatches { count: found, .. } = rig.status().last_scrub.unwrap().outcome else {
+            panic!("none")
         };
-        let told = notices.iter().filter(named).count() as u64;
+        let notices = rig.world.take_notices();
+        let named = |notice: &Notice| match notice.kind {
+            NoticeKind::RowCorrected(range) if rig.geometry_losses() > 1 && notice.slot == Some(Slot(1)) => range.len,
+            NoticeKind::RowMismatch(range) if rig.geometry_losses() == 1 && notice.slot.is_none() => range.len,
+            _ => Sectors::ZERO,
+        };
+        let told: u64 = notices.iter().map(|notice| named(notice).get()).sum();
         assert!(found > 0 && told == found, "{found} rows: {notices:?}");
-        rig.world.admin(AdminCommand::Scrub { array, repair: false }).unwrap();
+        rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check }).unwrap();
         rig.rest();
-        assert_eq!(rig.status().last_scrub_mismatches, Some(0));
+        assert_eq!(rig.status().last_scrub.unwrap().outcome, ScrubOutcome::Clean);
         assert!(media(&rig) == before, "{shape}: the media are not as they were");
         rig.judge();
     }

@@ -89,7 +89,7 @@ fn each_leg_may_lose_a_member() {
             rig.session.look_at_all(&mut rig.world);
             // Whoever was pulled and not asked since is still thought to be there.
             for (array, drive) in rig.legs.clone().into_iter().zip(pulled) {
-                let _ = rig.world.admin(AdminCommand::Fail { array, drive });
+                let _ = rig.world.admin(AdminCommand::Fail { array, drive, unsynced: true });
                 rig.session.hear(&mut rig.world);
                 assert_eq!(rig.world.status(array).unwrap().health, Health::Degraded);
                 let spare = rig.world.add_drive(DriveSpec::new(BEFORE_DATA + MEMBER_DATA));

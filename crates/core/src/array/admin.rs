@@ -12,14 +12,14 @@ use super::set::{Counters, Intent, Life, Member, Set};
 use super::volume::Volume;
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
-use crate::admin::{
-    AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, TaskKind, WriteCache,
-};
+use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, WriteCache};
+use crate::background::Task;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
 use crate::journal::session::Session;
 use crate::reason::FailReason;
+use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
 /// The smallest section in which a long stream is read from the copies of a mirror in turn.
@@ -60,16 +60,16 @@ impl Controller {
                 }
                 Err(error) => Err(error),
             },
-            AdminCommand::Fail { array, drive } => self.admin_fail(array, drive, actions),
+            AdminCommand::Fail { array, drive, unsynced } => self.admin_fail(array, drive, unsynced, actions),
             AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
             AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
-            AdminCommand::Scrub { array, repair } => self.admin_scrub(array, repair, actions),
+            AdminCommand::Scrub { array, mode } => self.admin_scrub(array, mode, actions),
             AdminCommand::Pause { array } => self.with_set(array, |set| set.paused = true),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.paused = false),
             AdminCommand::StopScrub { array } => self.with_set(array, |set| {
-                if set.task.as_ref().is_some_and(|t| matches!(t.kind, TaskKind::Check | TaskKind::Repair)) {
-                    set.cancel_task();
+                if set.task.as_ref().is_some_and(Task::is_scrub) {
+                    set.cancel_task(AbortReason::Administrator);
                 }
             }),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
@@ -342,7 +342,7 @@ impl Controller {
         issued == 0
     }
 
-    fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
+    pub(crate) fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
         let array = self.array(id).ok_or(AdminError::NoSuchArray(id))?;
         match array.volume {
             Volume::Direct(set) => match self.set(set).life {
@@ -365,6 +365,7 @@ impl Controller {
         &mut self,
         array: ArrayId,
         drive: DriveId,
+        unsynced: bool,
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
@@ -378,6 +379,9 @@ impl Controller {
             let slot = member.slot.expect("a working member has a slot");
             if !self.survives_without(id, slot) {
                 return Err(AdminError::WouldLoseArray);
+            }
+            if !unsynced && set.unsynced_need(slot) {
+                return Err(AdminError::NeededByUnsynced);
             }
         }
         let index = u32::try_from(index).expect("few members");
@@ -517,21 +521,6 @@ impl Controller {
             bitmap.touch_all();
         }
         set.metadata.as_mut().expect("redundant sets have metadata").request();
-        Ok(AdminOutcome::Done)
-    }
-
-    fn admin_scrub(&mut self, array: ArrayId, repair: bool, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
-        let set = self.set(id);
-        if !set.is_redundant() {
-            return Err(AdminError::NoRedundancy);
-        }
-        if set.task.is_some() {
-            return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
-        }
-        let kind = if repair { TaskKind::Repair } else { TaskKind::Check };
-        self.put_task(id, kind, None, Sectors::ZERO, false);
-        self.notice(id, None, None, NoticeKind::CheckStarted, actions);
         Ok(AdminOutcome::Done)
     }
 }

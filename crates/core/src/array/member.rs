@@ -17,11 +17,13 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::set::Life;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
+use crate::background::Task;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::reason::FailReason;
+use crate::scrub::AbortReason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -65,7 +67,7 @@ impl Controller {
             None => false,
         };
         if stops {
-            set.cancel_task();
+            set.cancel_task(AbortReason::MemberFailed);
         }
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
@@ -136,9 +138,13 @@ impl Controller {
 
     /// Nothing of a set is written any more.
     fn end_life(&mut self, id: SetId) {
+        let now = self.now;
         let set = self.set_mut(id);
+        set.cancel_task(AbortReason::MemberFailed);
+        if let Some(task) = set.finished.take().filter(Task::is_scrub) {
+            set.end_scrub(&task, now);
+        }
         set.life = Life::Failed;
-        set.task = None;
         set.repairs.clear();
         self.wait_for_set_to_return(id);
         self.cache.units.end_rest(id);

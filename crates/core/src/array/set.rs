@@ -18,6 +18,7 @@ use crate::io::heads::Heads;
 use crate::journal::session::{Session, SetJournal};
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
+use crate::scrub::Scrub;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -176,7 +177,8 @@ pub(crate) struct Set {
     pub next_task_id: u32,
     /// A task that ended, or was broken off, and was not yet told of.
     pub finished: Option<Task>,
-    pub last_scrub_mismatches: Option<u64>,
+    /// The check or repair that runs, or the last one.
+    pub scrub: Box<Scrub>,
     pub paused: bool,
     /// Ranges to be rewritten from redundancy because a read of them failed.
     pub repairs: VecDeque<Repair>,
@@ -350,6 +352,19 @@ impl Set {
     /// Can parity or copies be made to agree? Parity that is needed as a whole for what is missing has nothing to agree with.
     pub(crate) fn can_resync(&self) -> bool {
         matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(self.missing())
+    }
+
+    /// Would rows that are not in sync yet read differently without the member in this slot? Parity there may not fit; of a
+    /// mirror the first copy is the one that hosts read.
+    pub(crate) fn unsynced_need(&self, slot: Slot) -> bool {
+        if self.consistent_to == Sectors::MAX {
+            return false;
+        }
+        match &self.geometry {
+            Geometry::Mirror(mirror) if mirror.chunk().is_none() => self.in_sync.first() == Some(slot),
+            Geometry::Mirror(_) | Geometry::Parity(_) => true,
+            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
+        }
     }
 
     /// Is there a copy or parity to restore a member from?

@@ -254,7 +254,7 @@ impl Controller {
             task: None,
             next_task_id: 0,
             finished: None,
-            last_scrub_mismatches: None,
+            scrub: Box::new(crate::scrub::Scrub::new(crate::scrub::ScrubMode::Check, 0)),
             paused: false,
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
             repairing: 0,

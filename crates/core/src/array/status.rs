@@ -70,7 +70,7 @@ impl Controller {
             in_journal: sets.iter().any(|s| s.may_be_in_journal()),
             adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].heads.tuning),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
-            last_scrub_mismatches: direct.and_then(|s| s.last_scrub_mismatches),
+            last_scrub: direct.and_then(|s| s.scrub.status()),
         })
     }
 
@@ -152,6 +152,7 @@ fn task_status(set: &Set, task: &crate::background::Task) -> TaskStatus {
         paused: set.paused,
         since: task.since,
         done_at_start: task.done_at_start,
-        mismatches: task.mismatches,
+        mismatches: if task.is_scrub() { set.scrub.mismatches } else { 0 },
+        scrub: task.is_scrub().then_some(set.scrub.mode),
     }
 }

@@ -2,12 +2,14 @@
 
 mod pump;
 mod repair;
+mod scrub;
 mod start;
 
 use openraid_units::{Instant, Sectors, Slot};
 
 use crate::admin::TaskKind;
 use crate::limits::WINDOW_ROWS_MAX;
+use crate::scrub::AbortReason;
 
 /// A task walks through a set in units, several at a time, within a window behind which everything is done.
 ///
@@ -46,13 +48,45 @@ pub(crate) struct Task {
     pub finishing: bool,
     /// A replacement is complete, which this generation of superblocks says; 0 is none.
     pub complete: u64,
-    pub mismatches: u64,
+    /// It ended before its end.
+    pub aborted: Option<AbortReason>,
+    /// Of a resync: which units it compares before it writes.
+    pub sync: Comparing,
+}
+
+/// Units in a row that differed, after which a resync writes without comparing.
+const DIFFERING_MAX: u8 = 8;
+/// A resync that writes without comparing compares every unit whose number is a multiple of this, to find where members agree
+/// again.
+const COMPARED_EVERY: u64 = 16;
+
+/// Which units a resync compares before it writes. Where the members agree there is nothing to write: members that are sparse
+/// stay so, and flash is not worn. Where all units differ a comparison only costs (decision 0051).
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Comparing {
+    /// Compared units that differed since one agreed.
+    differing: u8,
+}
+
+impl Comparing {
+    /// Is this unit compared?
+    pub(crate) fn is_due(self, unit: u64) -> bool {
+        self.differing < DIFFERING_MAX || unit.is_multiple_of(COMPARED_EVERY)
+    }
+    /// Rows of a unit were compared.
+    pub(crate) fn note(&mut self, differs: bool) {
+        self.differing = if differs { self.differing.saturating_add(1) } else { 0 };
+    }
 }
 
 impl Task {
     /// The slot that is filled by a rebuild, where what is done can be read.
     pub(crate) fn filling(&self) -> Option<Slot> {
         (self.kind == TaskKind::Rebuild).then_some(self.slot).flatten()
+    }
+    /// Does it compare?
+    pub(crate) fn is_scrub(&self) -> bool {
+        matches!(self.kind, TaskKind::Check | TaskKind::Repair)
     }
     /// Does it make parity or copies consistent?
     pub(crate) fn is_resync(&self) -> bool {

@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::io::op::{Op, OpKind};
 use crate::limits::WINDOW_ROWS_MAX;
+use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
 
 /// Units that one look may pass over because the bitmap does not mark them.
@@ -254,7 +255,7 @@ impl Controller {
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
         if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
             // What it wrote may not be there, and that is not recorded: after the next start it is done again.
-            return set.cancel_task();
+            return set.cancel_task(AbortReason::MemberFailed);
         }
         if task.finishing {
             return match task.kind {
@@ -294,18 +295,9 @@ impl Controller {
         if running {
             task.unit_done(op.unit);
         }
+        let below = task.done_sectors();
+        self.tell_ranges(op.set, below, actions);
         self.checkpoint_task(op.set, actions);
-    }
-
-    pub(crate) fn count_mismatch(&mut self, id: SetId) {
-        if let Some(task) = &mut self.set_mut(id).task {
-            task.mismatches += 1;
-        }
-    }
-
-    /// Does this scrub correct what it can attribute?
-    pub(crate) fn is_repairing_scrub(&self, op: &Op) -> bool {
-        self.set(op.set).task.as_ref().is_some_and(|t| t.kind == TaskKind::Repair && t.id == op.task)
     }
 }
 

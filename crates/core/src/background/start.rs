@@ -2,13 +2,14 @@
 
 use openraid_units::{Sectors, SetId, Slot};
 
-use super::Task;
+use super::{Comparing, Task};
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
+use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk where that is smaller. Powers of two, so that no
@@ -27,7 +28,7 @@ impl Controller {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
-            self.set_mut(id).cancel_task();
+            self.set_mut(id).cancel_task(AbortReason::RebuildBegan);
             self.tell_finished(id, actions);
             self.start_rebuild(id, slot, member, actions);
             return true;
@@ -143,7 +144,8 @@ impl Controller {
             flushed: position,
             finishing: false,
             complete: 0,
-            mismatches: 0,
+            aborted: None,
+            sync: Comparing::default(),
         });
         self.set_changed = true;
     }
@@ -173,22 +175,17 @@ impl Controller {
     /// Tell of tasks that have ended.
     pub(crate) fn tell_finished(&mut self, id: SetId, actions: &mut Actions) {
         let Some(task) = self.set_mut(id).finished.take() else { return };
-        if !task.finishing {
-            return self.notice(id, task.slot, None, NoticeKind::BrokenOff(task.kind), actions);
-        }
-        let kind = match task.kind {
-            TaskKind::Rebuild | TaskKind::Replace => NoticeKind::RebuildFinished,
-            TaskKind::Resync => NoticeKind::ResyncFinished,
-            TaskKind::Check | TaskKind::Repair => NoticeKind::CheckFinished { mismatches: task.mismatches },
+        let kind = match (task.kind, task.finishing) {
+            (TaskKind::Check | TaskKind::Repair, _) => return self.tell_scrub_ended(id, &task, actions),
+            (TaskKind::Rebuild | TaskKind::Replace, true) => NoticeKind::RebuildFinished,
+            (TaskKind::Rebuild | TaskKind::Replace, false) => NoticeKind::RebuildAborted,
+            (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
+            (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
         self.notice(id, task.slot, None, kind, actions);
-        if task.kind == TaskKind::Rebuild {
+        if task.kind == TaskKind::Rebuild && task.finishing {
             self.notice(id, task.slot, None, NoticeKind::SpareActive, actions);
         }
-        self.set_mut(id).last_scrub_mismatches = match task.kind {
-            TaskKind::Check | TaskKind::Repair => Some(task.mismatches),
-            _ => self.set(id).last_scrub_mismatches,
-        };
     }
 }
 
@@ -243,13 +240,14 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
     }
 
-    /// Drop a task that cannot go on.
-    pub(crate) fn cancel_task(&mut self) {
+    /// Drop a task that cannot go on, and say why.
+    pub(crate) fn cancel_task(&mut self, why: AbortReason) {
         if self.life == Life::Failed {
             return;
         }
         if let Some(mut task) = self.task.take() {
             task.finishing = false;
+            task.aborted = Some(why);
             self.finished = Some(task);
         }
     }

@@ -14,6 +14,7 @@ use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
+use crate::scrub::{MismatchRange, ScrubMode};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -31,6 +32,9 @@ impl Controller {
                     return self.plan_background(index, actions);
                 }
                 self.compute_background(index, actions);
+            }
+            Phase::Computing(Step::Recover) if self.ops[index].kind == OpKind::Scrub => {
+                self.start_check(index, actions)
             }
             Phase::Computing(Step::Recover) => self.push_missing_parity(index, actions),
             Phase::Computing(Step::Parity) | Phase::Logging => self.log_background(index, actions),
@@ -143,14 +147,22 @@ impl Controller {
             OpKind::Resync => {
                 let parity = view.parities() & view.writable;
                 if view.data.minus(view.readable).is_empty() {
-                    return Some(Plan { read: view.data, lost: SlotSet::EMPTY, parity, write: parity });
+                    // Parity that fits already is not written.
+                    let compares = self.compares(op) && parity.minus(view.readable).is_empty();
+                    let read = if compares { view.data | parity } else { view.data };
+                    return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
                 }
                 // What cannot be read is what one parity says, and the other one is made to say the same.
                 let recovery = plan_recovery(&view).ok()?;
                 let lost = recovery.lost & view.data & view.writable;
                 Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
             }
-            _ => Some(Plan { read: all & view.readable, ..Plan::default() }),
+            _ => {
+                let unread = all.minus(view.readable);
+                // One column less of a double parity is recovered from P, and compared with Q.
+                let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
+                Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
+            }
         }
     }
 
@@ -180,7 +192,10 @@ impl Controller {
             OpKind::Resync => {
                 let source = first?;
                 let write = (all & set.writable).without(source);
-                Some(Plan { read: SlotSet::one(source), write, ..Plan::default() })
+                // Copies that are equal already are not written.
+                let compares = self.compares(op) && write.minus(readable).is_empty();
+                let read = if compares { write.with(source) } else { SlotSet::one(source) };
+                Some(Plan { read, write, ..Plan::default() })
             }
             _ => Some(Plan { read: readable, ..Plan::default() }),
         }
@@ -189,10 +204,19 @@ impl Controller {
     fn compute_background(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            return self.start_check(index, actions);
+            if op.lost.is_empty() {
+                return self.start_check(index, actions);
+            }
+            self.ops[index].phase = Phase::Computing(Step::Recover);
+            let p = self.stripe_view(&op).p;
+            return self.push_recover_by(index, SlotSet::one(p), actions);
         }
         if op.kind == OpKind::Resync {
             self.forget_copies(&op);
+            if op.lost.is_empty() && op.read.intersects(op.write) {
+                self.ops[index].phase = Phase::Computing(Step::Check);
+                return self.push_check(index, 0, op.row_bytes(), actions);
+            }
         }
         if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
             return self.log_background(index, actions);
@@ -257,9 +281,8 @@ impl Controller {
         }
         self.ops[index].phase = Phase::Writing;
         let op = self.ops[index];
-        let source = op.read.first();
         for slot in op.write {
-            let from = if op.buffers.contains(slot) { slot } else { source.expect("a copy was read") };
+            let from = self.written_from(&op, slot);
             let range = MemberRange {
                 slot,
                 lba: self.member_place(&op, slot),
@@ -285,7 +308,12 @@ impl Controller {
         match op.kind {
             // Reads went on while this waited for its turn to write.
             OpKind::Resync => self.forget_copies(&op),
-            OpKind::Scrub => self.forget_corrected(&op),
+            OpKind::Scrub => {
+                self.forget_corrected(&op);
+                if op.error.is_none() {
+                    self.note_repaired(&op);
+                }
+            }
             _ => {}
         }
         if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
@@ -306,6 +334,9 @@ impl Controller {
     /// One block cannot be restored: it is lost, recorded on the member it belongs to, and work goes on.
     fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
+        if op.kind == OpKind::Scrub {
+            self.note_uncompared(&op);
+        }
         if op.kind != OpKind::Rebuild {
             return;
         }
@@ -326,29 +357,58 @@ impl Controller {
 
     // ---- comparing
 
+    /// Does this unit of a resync compare before it writes?
+    fn compares(&self, op: &Op) -> bool {
+        let task = self.set(op.set).task.as_ref();
+        task.is_some_and(|task| task.id == op.task && task.sync.is_due(op.unit))
+    }
+
+    /// Where the bytes for a slot come from: its own buffer where they are computed, or the copy that counts.
+    fn written_from(&self, op: &Op, slot: Slot) -> Slot {
+        if self.is_row_op(op) {
+            return slot;
+        }
+        let computed = op.kind == OpKind::Scrub && !op.target.contains(slot);
+        if computed {
+            slot
+        } else {
+            self.first_copy(op)
+        }
+    }
+
+    /// The first of the copies that were read, in the order in which hosts read them.
+    fn first_copy(&self, op: &Op) -> Slot {
+        let Geometry::Mirror(mirror) = &self.set(op.set).geometry else { unreachable!("asked for a mirror") };
+        let mut copies = mirror.copies(self.rows_at(op));
+        copies.find(|copy| op.read.contains(copy.slot)).expect("a copy was read").slot
+    }
+
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let enough = if self.is_row_op(&op) {
             let view = self.stripe_view(&op);
-            (view.data | view.parities()) == op.read
+            view.data.minus(op.read | op.lost).is_empty() && view.parities().intersects(op.read)
         } else {
             op.read.len() > 1
         };
         // Degraded rows have nothing to compare with: that they could be read is all there is to know.
         if !enough {
+            self.note_uncompared(&op);
             return self.background_rows_done(index, actions);
         }
-        self.ops[index].phase = Phase::Computing(Step::Check);
-        self.ops[index].probe = WHOLE;
-        self.ops[index].write = SlotSet::EMPTY;
-        self.push_check(index, 0, op.row_bytes(), actions);
+        let op = &mut self.ops[index];
+        op.phase = Phase::Computing(Step::Check);
+        op.probe = WHOLE;
+        (op.write, op.target, op.corrected) = (SlotSet::EMPTY, SlotSet::EMPTY, 0);
+        let bytes = op.row_bytes();
+        self.push_check(index, 0, bytes, actions);
     }
 
     fn push_check(&mut self, index: u32, from: u32, len: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
         let columns = actions.columns.len();
-        let (p, q) = self.check_columns(&op, from, op.read, actions);
+        let (p, q) = self.check_columns(&op, from, op.read | op.lost, actions);
         let kind = if self.is_row_op(&op) { JobKind::Check } else { JobKind::Compare };
         self.push_job(index, kind, len, columns, p, q, actions);
     }
@@ -373,8 +433,8 @@ impl Controller {
             let at = self.buffer(op, slot) + from;
             actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
         }
-        let q = view.q.map(|q| self.buffer(op, q) + from);
-        (Some(self.buffer(op, view.p) + from), q)
+        let parity = |slot: Slot| slots.contains(slot).then(|| self.buffer(op, slot) + from);
+        (parity(view.p), view.q.and_then(parity))
     }
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
@@ -384,6 +444,9 @@ impl Controller {
             // Who was compared has left meanwhile: there is nobody to blame or to correct.
             return self.background_rows_done(index, actions);
         }
+        if op.kind == OpKind::Resync {
+            return self.on_sync_compared(index, actions);
+        }
         if op.probe == WHOLE {
             if op.verdict == Verdict::Match {
                 return self.background_rows_done(index, actions);
@@ -392,38 +455,67 @@ impl Controller {
             self.ops[index].probe = 0;
             return self.push_check(index, 0, 512, actions);
         }
-        if op.verdict == Verdict::Done {
-            // The correction of this sector is computed.
+        // Matches, or the correction of this sector is computed.
+        if matches!(op.verdict, Verdict::Match | Verdict::Done) {
             return self.probe_next(index, actions);
         }
-        if op.verdict == Verdict::Match {
-            return self.probe_next(index, actions);
+        self.on_mismatch(index, actions);
+    }
+
+    /// The rows of a resync were compared: what differs is made anew.
+    fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let differs = op.verdict != Verdict::Match;
+        if let Some(task) = self.set_mut(op.set).task.as_mut().filter(|task| task.id == op.task) {
+            task.sync.note(differs);
         }
-        self.count_mismatch(op.set);
-        let view_slots = self.culprit(&op);
-        let lba = self.probe_lba(&op, view_slots);
-        match view_slots {
-            Some(slot) if self.is_repairing_scrub(&op) => {
-                self.notice(op.set, Some(slot), None, NoticeKind::RowCorrected(lba), actions);
-                self.ops[index].write.insert(slot);
-                self.push_correction(index, slot, actions);
-            }
-            slot => {
-                self.notice(op.set, slot, None, NoticeKind::RowMismatch(lba), actions);
+        if !differs {
+            return self.background_rows_done(index, actions);
+        }
+        self.push_missing_parity(index, actions);
+    }
+
+    /// A sector does not match: count it, and put it right where that is wanted and can be done.
+    fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        let culprit = self.culprit(&op);
+        let at = if self.is_row_op(&op) { self.member_rows(&op).0.offset() } else { self.rows_at(&op).offset() };
+        let mode = self.scrub_mode(&op);
+        let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
+        let rewritten = match mode {
+            Some(ScrubMode::TrustData) => self.copies_of_data(&op),
+            Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
+            Some(ScrubMode::Check) | None => SlotSet::EMPTY,
+        };
+        let from = at + Sectors(u64::from(op.probe));
+        let range = MismatchRange { from, len: Sectors(1), slot, repaired: !rewritten.is_empty() };
+        self.note_mismatch(&op, range, actions);
+        let own = &mut self.ops[index];
+        own.write |= rewritten;
+        own.corrected += u32::from(!rewritten.is_empty());
+        match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
+            Some(slot) => self.push_correction(index, slot, actions),
+            None => {
+                self.ops[index].target |= rewritten;
                 self.probe_next(index, actions);
             }
         }
     }
 
-    fn probe_lba(&self, op: &Op, slot: Option<Slot>) -> openraid_units::DriveLba {
-        let slot = slot.or(op.read.first()).expect("something was read");
-        let set = self.set(op.set);
-        let member = &set.members[set.places[slot.index()].member as usize];
-        member.data_offset + (self.member_place(op, slot) + Sectors(u64::from(op.probe))).offset()
+    /// The slots in which the data is a second time: parity, or all copies but the first.
+    fn copies_of_data(&self, op: &Op) -> SlotSet {
+        if self.is_row_op(op) {
+            return self.stripe_view(op).parities() & op.read;
+        }
+        op.read.without(self.first_copy(op))
     }
 
     /// Who is to blame, by the last verdict.
     fn culprit(&self, op: &Op) -> Option<Slot> {
+        if !op.lost.is_empty() {
+            // What was recovered fits one parity by itself: any column could be the wrong one.
+            return None;
+        }
         if !self.is_row_op(op) {
             return match op.verdict {
                 Verdict::ColumnWrong(number) => op.read.iter().nth(usize::from(number)),
@@ -462,6 +554,7 @@ impl Controller {
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
+        let row = self.is_row_op(&self.ops[index]);
         let op = &mut self.ops[index];
         op.probe += 1;
         if op.probe < op.rows() {
@@ -471,7 +564,9 @@ impl Controller {
         if op.write.is_empty() {
             return self.background_rows_done(index, actions);
         }
-        self.log_background(index, actions);
+        // Of rows whose data is trusted the parity is made anew, as a whole.
+        op.parity = if row { op.target } else { SlotSet::EMPTY };
+        self.push_missing_parity(index, actions);
     }
 }
 

@@ -159,8 +159,10 @@ pub(crate) struct Op {
     /// owed, and which is the first.
     pub task: u32,
     pub unit: u64,
-    /// Background: the slots to restore.
+    /// Background: the slots to restore; of a scrub that trusts the data, those that are made anew from it.
     pub target: SlotSet,
+    /// Of a check or repair: sectors of the rows in work that are put right.
+    pub corrected: u32,
     /// The target is the replacement in that slot, not its member.
     pub replace: bool,
     /// What the last job found.
@@ -239,6 +241,7 @@ impl Op {
             task: 0,
             unit: 0,
             target: SlotSet::EMPTY,
+            corrected: 0,
             replace: false,
             verdict: Verdict::Done,
             edges_read: false,

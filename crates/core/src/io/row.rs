@@ -336,8 +336,15 @@ impl Controller {
 
     /// Recover the lost columns from everything that was read.
     pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
+        let view = self.stripe_view(&self.ops[index]);
+        self.push_recover_by(index, view.parities(), actions);
+    }
+
+    /// The same by these parities alone.
+    pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet, actions: &mut Actions) {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
+        let by = by & op.read;
         let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.set(op.set).geometry);
         for slots in [op.read & view.data, op.lost] {
             for slot in slots {
@@ -345,8 +352,8 @@ impl Controller {
                 actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
             }
         }
-        let p = op.read.contains(view.p).then(|| frames.read_at(geometry, view.p));
-        let q = view.q.filter(|q| op.read.contains(*q)).map(|q| frames.read_at(geometry, q));
+        let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
+        let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
         let lost = u16::try_from(op.lost.len()).expect("at most two");
         self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }

@@ -150,6 +150,17 @@ pub struct MemberArguments {
     pub member: String,
 }
 
+/// What `fail` takes.
+#[derive(Args, Debug)]
+pub struct FailArguments {
+    /// The array and the member
+    #[command(flatten)]
+    pub member: MemberArguments,
+    /// Also while rows that are not in sync yet need the member
+    #[arg(short, long, visible_alias = "force")]
+    pub yes: bool,
+}
+
 /// What `add` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -222,6 +233,9 @@ pub enum SpareVerb {
 
 /// What `check` takes.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+With --follow it ends with 0 if there are no mismatches, 3 if there are some, 5 if it was aborted, 6 if nothing could be compared \
+(no redundancy, or all of it is needed for what is missing). `show` tells the result later, also after a restart.")]
 pub struct CheckArguments {
     /// Name of the array
     pub array: String,
@@ -236,11 +250,17 @@ pub struct CheckArguments {
 /// What `repair` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Corrected is what can be attributed: on RAID 6 and on mirrors of three the one guilty member of a row. Rows that nobody \
-can be blamed for are named and left alone.")]
+Corrected is what can be attributed: on RAID 6 and on mirrors of three the one guilty member of a row. Mismatches that cannot \
+be attributed (RAID 5, two copies) are reported and left unchanged, unless --trust-data rewrites parity or the other copies.
+
+With --follow it ends with 0 if nothing is left, 3 if mismatches are left, 5 if it was aborted, 6 if nothing could be compared.")]
 pub struct RepairArguments {
     /// Name of the array
     pub array: String,
+    /// Make parity anew from the data, and other copies from the first one that can be read, wherever they do not match: what
+    /// md's repair does
+    #[arg(long)]
+    pub trust_data: bool,
     /// Wait until it is over, and say what was found
     #[arg(short, long)]
     pub follow: bool,

@@ -19,8 +19,8 @@ pub use lab::{
     RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
-    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, MemberArguments, RepairArguments, ReplaceArguments,
-    RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
+    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, MemberArguments, RepairArguments,
+    ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -104,7 +104,7 @@ pub enum Verb {
     /// Change settings of a served array
     Set(SetArguments),
     /// Fail a member, as if it had broken
-    Fail(MemberArguments),
+    Fail(FailArguments),
     /// Add a member to a served array: it takes over a missing slot, or becomes a spare
     Add(AddArguments),
     /// Take a failed member or a spare out of an array

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::CheckWord;
 use crate::exit::{Exit, Failure};
 use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
 use crate::story::StoriesModel;
@@ -30,6 +31,9 @@ pub enum Command {
         array: String,
         /// The member.
         member: String,
+        /// Also if rows that are not in sync yet need it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unsynced: bool,
     },
     /// Add a member.
     Add {
@@ -66,8 +70,8 @@ pub enum Command {
     Check {
         /// The array.
         array: String,
-        /// Correct what can be attributed.
-        repair: bool,
+        /// What may be changed.
+        kind: CheckWord,
     },
     /// End a check or repair.
     StopCheck {
@@ -321,7 +325,7 @@ mod tests {
     #[test]
     fn the_form_of_a_request_is_the_documented_one() {
         let line = "{\"v\":1,\"do\":\"fail\",\"array\":\"data\",\"member\":\"/srv/d2\"}\n";
-        let command = Command::Fail { array: "data".into(), member: "/srv/d2".into() };
+        let command = Command::Fail { array: "data".into(), member: "/srv/d2".into(), unsynced: false };
         assert_eq!(read_request(line), Ok(command.clone()));
         assert_eq!(write_request(&command), line);
     }

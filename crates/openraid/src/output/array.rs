@@ -2,6 +2,7 @@
 
 use openraid_units::Bytes;
 
+use super::checks::last_check;
 use super::table::Table;
 use crate::model::{ArrayModel, BitmapModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{human, human_rate, human_seconds};
@@ -31,6 +32,17 @@ pub const fn health_text(health: HealthWord) -> &'static str {
     }
 }
 
+/// What an array survives now, and what it will when the sync or rebuild has passed.
+pub fn survives(array: &ArrayModel) -> String {
+    let now = survives_text(array.survives);
+    if array.survives_later <= array.survives {
+        return now;
+    }
+    let later = survives_text(array.survives_later);
+    let is_synced = array.is_synced();
+    format!("{now} yet; when the {} has passed: {later}", if is_synced { "rebuild" } else { "sync" })
+}
+
 /// What is survived, in words.
 pub fn survives_text(losses: u32) -> String {
     match losses {
@@ -46,7 +58,8 @@ fn state_line(array: &ArrayModel) -> String {
         return format!("{health}, being stopped");
     }
     match array.health {
-        HealthWord::Optimal => health.into(),
+        HealthWord::Optimal if array.is_synced() => health.into(),
+        HealthWord::Optimal => format!("{health}, {}", unsynced_text(array)),
         HealthWord::Failed => format!("{health}: its data cannot be read; see `openraid doctor` for what can be done"),
         HealthWord::Degraded => {
             let gone = array.sets().into_iter().flat_map(|set| {
@@ -59,10 +72,18 @@ fn state_line(array: &ArrayModel) -> String {
 }
 
 fn consistency(array: &ArrayModel) -> String {
-    let marked = if array.active { "active" } else { "clean" };
+    let marked = if array.active { "dirty (writes in flight)" } else { "clean" };
     match array.consistent_to_bytes {
-        Some(to) => format!("{marked}; copies or parity are not yet made equal from {} on", human(Bytes(to))),
-        None => format!("{marked}; redundancy is in place"),
+        Some(to) => format!("{marked}; {} from {} on", unsynced_text(array), human(Bytes(to))),
+        None => marked.into(),
+    }
+}
+
+/// Redundancy that is not there yet, in words.
+pub fn unsynced_text(array: &ArrayModel) -> &'static str {
+    match array.level.as_str() {
+        "raid1" | "raid10" => "copies not in sync",
+        _ => "parity not in sync",
     }
 }
 
@@ -87,7 +108,8 @@ pub fn task_line(task: &TaskModel) -> String {
         human(Bytes(task.total_bytes))
     );
     let found = match task.kind {
-        TaskWord::Check | TaskWord::Repair => format!(", {} rows do not fit", task.mismatches),
+        TaskWord::Check | TaskWord::Repair if task.mismatches == 0 => ", no mismatches".into(),
+        TaskWord::Check | TaskWord::Repair => format!(", {} mismatches", task.mismatches),
         _ => String::new(),
     };
     if task.paused {
@@ -123,7 +145,7 @@ pub fn text(array: &ArrayModel) -> String {
     let mut lines = vec![format!("{}: {}", array.name, title(array))];
     let mut facts = Table::plain().indented(2);
     facts.row(["state", &state_line(array)]);
-    facts.row(["survives", &survives_text(array.survives)]);
+    facts.row(["survives", &survives(array)]);
     facts.row(["size", &format!("{} ({} bytes)", human(Bytes(array.size_bytes)), array.size_bytes)]);
     if let Some(forced) = &array.forced {
         facts.row(["by force", forced]);
@@ -166,7 +188,7 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(format!("  leg {number}: {} ({})", leg.name, title(leg)));
         let mut facts = Table::plain().indented(4);
         facts.row(["state", &state_line(leg)]);
-        facts.row(["survives", &survives_text(leg.survives)]);
+        facts.row(["survives", &survives(leg)]);
         set_facts(leg, &mut facts);
         lines.push(facts.text().trim_end().into());
         lines.push(members_text(leg, 4));
@@ -188,9 +210,10 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
     if let Some(bitmap) = &set.bitmap {
         facts.row(["bitmap", &format!("{} of {} regions marked", bitmap.marked, bitmap.regions)]);
     }
-    if let Some(mismatches) = set.last_check_mismatches {
-        let found = if mismatches == 0 { "everything fits".into() } else { format!("{mismatches} rows do not fit") };
-        facts.row(["last check", &found]);
+    if let Some(check) = &set.last_check {
+        for (place, line) in last_check(check, set).iter().enumerate() {
+            facts.row([if place == 0 { "last check" } else { "" }, line]);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod array;
 pub mod cache;
+pub mod checks;
 pub mod live;
 pub mod loss;
 pub mod members;

@@ -1,5 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
+pub mod checks;
 mod drive_cache;
 mod journal;
 mod limit;
@@ -19,6 +20,7 @@ use std::time::Instant;
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
 
+use crate::checks::Checks;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::exit::Failure;
 use crate::model::ArrayModel;
@@ -75,6 +77,9 @@ struct State {
     keeping: Keeping,
     /// What the drives' own caches are to do.
     drive_caches: DriveCaches,
+    /// The last check of each array, and what was seen of that here.
+    checks: Checks,
+    seen_checks: checks::SeenChecks,
     /// Nothing is left to be served, by the user's own wish.
     emptied: bool,
 }
@@ -98,6 +103,7 @@ impl Server {
     /// A server without arrays.
     pub fn new(options: ServerOptions) -> Arc<Self> {
         let ServerOptions { handle, registry, listens, read_only, without_flush } = options;
+        let state = State { checks: Checks::read(&registry), ..State::default() };
         Arc::new(Self {
             handle,
             registry,
@@ -105,7 +111,7 @@ impl Server {
             read_only,
             without_flush,
             journal: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changing: Mutex::default(),
         })
     }
@@ -129,6 +135,7 @@ impl Server {
     /// The service has ended.
     pub fn sample(&self) -> Result<(), Failure> {
         let status = self.status()?;
+        self.note_checks(&status);
         {
             let mut state = self.state();
             state.rates.sample(&status, Instant::now());
@@ -152,12 +159,14 @@ impl Server {
     /// The service has ended.
     pub fn arrays(&self) -> Result<Vec<ArrayModel>, Failure> {
         let status = self.status()?;
+        self.note_checks(&status);
         let state = self.state();
         Ok(state.arrays.iter().filter_map(|served| self.model(&status, served, &state)).collect())
     }
 
     fn model(&self, status: &ServiceStatus, served: &Served, state: &State) -> Option<ArrayModel> {
         let mut model = view::model(status, served, &state.rates)?;
+        checks::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.wish(&served.name));
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
@@ -171,6 +180,7 @@ impl Server {
     pub fn array(&self, name: &str) -> Result<ArrayModel, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
+        self.note_checks(&status);
         let state = self.state();
         self.model(&status, &served, &state).ok_or_else(|| not_served(name))
     }

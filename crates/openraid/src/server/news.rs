@@ -43,6 +43,12 @@ impl Server {
     }
 
     fn notice(&self, notice: &Notice) -> Option<News> {
+        if matches!(notice.kind, NoticeKind::CheckStarted | NoticeKind::CheckEnded(_)) {
+            // An error means that the service is ending.
+            if let Ok(status) = self.handle.status() {
+                self.note_checks(&status);
+            }
+        }
         let (array, mut leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
         let mut changes = Vec::new();
         if let NoticeKind::PolicyChanged { from, to } = notice.kind {

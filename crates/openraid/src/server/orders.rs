@@ -41,16 +41,16 @@ fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
 impl Server {
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
         match command {
-            Command::Fail { array, member } => self.fail(&array, &member),
+            Command::Fail { array, member, unsynced } => self.fail(&array, &member, unsynced),
             Command::Add { array, member, leg, overwrite } => self.add(&array, &member, leg, overwrite),
             Command::Remove { array, member, spare } => self.remove(&array, &member, spare),
             Command::Replace { array, member, with, overwrite } => {
                 self.replace(&array, &member, with.as_deref(), overwrite)
             }
-            Command::Check { array, repair } => self.check(&array, repair),
+            Command::Check { array, kind } => self.check(&array, kind),
             Command::StopCheck { array } => {
                 self.each_set(&array, |array| AdminCommand::StopScrub { array })?;
-                self.done(format!("the check of {array} is ended"), &array)
+                self.done(format!("check of {array} stopped"), &array)
             }
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
@@ -126,10 +126,14 @@ impl Server {
         }
     }
 
-    fn fail(&self, name: &str, member: &str) -> Result<Answer, Failure> {
+    fn fail(&self, name: &str, member: &str, unsynced: bool) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let found = find(&self.status()?, &served, member)?;
-        self.admin(member, AdminCommand::Fail { array: found.set, drive: found.drive })?;
+        let failed = self.handle.admin(AdminCommand::Fail { array: found.set, drive: found.drive, unsynced });
+        if let Err(ServiceError::Admin(error @ AdminError::NeededByUnsynced)) = &failed {
+            return Err(Failure::refused(format!("{member}: {error}, or fail it all the same with --yes")));
+        }
+        told(member, failed)?;
         let remedy = format!("take it out with `openraid remove {name} {member}`");
         self.done(format!("{member} of {name} has failed; {remedy}"), name)
     }
@@ -219,12 +223,6 @@ impl Server {
             matches!(replaced, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
         };
         told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_busy)?)
-    }
-
-    fn check(&self, name: &str, repair: bool) -> Result<Answer, Failure> {
-        self.each_set(name, |array| AdminCommand::Scrub { array, repair })?;
-        let what = if repair { "repair" } else { "check" };
-        self.done(format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`"), name)
     }
 
     fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {

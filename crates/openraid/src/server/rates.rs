@@ -78,6 +78,7 @@ mod tests {
             since: openraid_units::Instant::ZERO,
             done_at_start: Sectors::ZERO,
             mismatches: 0,
+            scrub: None,
         }
     }
 

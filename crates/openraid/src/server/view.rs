@@ -112,13 +112,15 @@ fn nested_model(
         slots: legs.iter().map(|leg| leg.slots).sum(),
         health: health(own.health),
         survives: legs.iter().map(|leg| leg.survives).min().unwrap_or(0),
+        survives_later: legs.iter().map(|leg| leg.survives_later).min().unwrap_or(0),
         active: legs.iter().any(|leg| leg.active),
         consistent_to_bytes: None,
         bitmap: None,
         consistency_policy: legs[0].consistency_policy.clone(),
         journal: protection(view),
         events: started.superblock.events,
-        last_check_mismatches: legs.iter().map(|leg| leg.last_check_mismatches).try_fold(0, |sum, n| Some(sum + n?)),
+        last_check_mismatches: None,
+        last_check: None,
         task: None,
         stopping: own.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
@@ -167,6 +169,10 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
     let superblock = own.superblock.as_ref().or(superblock);
     let chunk = superblock.filter(|s| s.level.is_striped()).map(|s| s.chunk.bytes().get());
     let chunk = chunk.filter(|bytes| *bytes > 0);
+    // Parity that is not in sync restores nothing, and copies may differ.
+    let is_synced = own.consistent_to == Sectors::MAX;
+    let is_full = |state: MemberState| state == MemberState::InSync;
+    let is_or_will_be_full = |state| is_full(state) || matches!(state, MemberState::Rebuilding { .. });
     ArrayModel {
         name: superblock.map_or_else(String::new, |s| s.set_name.name().into()),
         uuid: superblock.map(|s| s.set_uuid.to_string()),
@@ -177,14 +183,16 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         metadata: superblock.map(|s| s.minor.to_string()),
         slots: superblock.map_or(1, |s| u32::from(s.raid_disks)),
         health: health(own.health),
-        survives: superblock.map_or(0, |s| losses_left(s, &own.members)),
+        survives: superblock.filter(|_| is_synced).map_or(0, |s| losses_left(s, &own.members, is_full)),
+        survives_later: superblock.map_or(0, |s| losses_left(s, &own.members, is_or_will_be_full)),
         active: own.active,
         consistent_to_bytes: (own.consistent_to != Sectors::MAX).then(|| own.consistent_to.bytes().get()),
         bitmap: own.bitmap.map(bitmap_model),
         consistency_policy: consistency_policy(own, superblock).map(|word| word.text().into()),
         journal: protection(view),
         events: own.events,
-        last_check_mismatches: own.last_scrub_mismatches,
+        last_check_mismatches: None,
+        last_check: None,
         task: own.task.as_ref().map(|task| task_model(task, rates.of(own.array))),
         stopping: own.stopping,
         forced: None,
@@ -402,10 +410,10 @@ pub fn geometry(superblock: &Superblock) -> Option<Geometry> {
     Geometry::new(&spec).ok()
 }
 
-/// How many more members can be lost, whichever they are.
-fn losses_left(superblock: &Superblock, members: &[MemberStatus]) -> u32 {
-    let in_sync = members.iter().filter(|member| member.state == MemberState::InSync && !member.replacement);
-    let present: SlotSet = in_sync.filter_map(|member| member.slot).collect();
+/// How many more members can be lost, whichever they are, where those in these states count.
+fn losses_left(superblock: &Superblock, members: &[MemberStatus], counts: impl Fn(MemberState) -> bool) -> u32 {
+    let counting = members.iter().filter(|member| counts(member.state) && !member.replacement);
+    let present: SlotSet = counting.filter_map(|member| member.slot).collect();
     let Some(geometry) = geometry(superblock) else { return 0 };
     survives_losses(&geometry, present)
 }

@@ -1,7 +1,9 @@
 //! `openraid check`: everything is read and compared, nothing is changed.
 
-use super::{ask, show, Context};
+use super::show::{self, Until};
+use super::{ask, Context};
 use crate::arguments::CheckArguments;
+use crate::checks::CheckWord;
 use crate::control::Command;
 use crate::exit::Outcome;
 
@@ -14,18 +16,18 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
     if arguments.stop {
         return ask(context, &arguments.array, &Command::StopCheck { array });
     }
-    begin(context, &array, false, arguments.follow)
+    begin(context, &array, CheckWord::Check, arguments.follow)
 }
 
 /// Begin a check or repair, and wait for its end where that is wanted.
 ///
 /// # Errors
 /// Nobody serves the array, or the server refuses.
-pub fn begin(context: &Context, name: &str, repair: bool, follow: bool) -> Outcome {
-    let command = Command::Check { array: name.into(), repair };
+pub fn begin(context: &Context, name: &str, kind: CheckWord, follow: bool) -> Outcome {
+    let command = Command::Check { array: name.into(), kind };
     if !follow {
         return ask(context, name, &command);
     }
     context.servers.must_serve(name)?.ask(&command)?;
-    show::follow(context, name)
+    show::follow(context, name, Until::Checked)
 }

@@ -1,7 +1,7 @@
 //! `openraid fail`: a member is treated as if it had broken.
 
 use super::{ask, member_name, Context};
-use crate::arguments::MemberArguments;
+use crate::arguments::FailArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
 
@@ -9,8 +9,8 @@ use crate::exit::Outcome;
 ///
 /// # Errors
 /// Nobody serves the array, or the server refuses.
-pub fn run(arguments: &MemberArguments, context: &Context) -> Outcome {
-    let array = arguments.array.clone();
-    let member = member_name(&arguments.member)?;
-    ask(context, &arguments.array, &Command::Fail { array, member })
+pub fn run(arguments: &FailArguments, context: &Context) -> Outcome {
+    let array = arguments.member.array.clone();
+    let member = member_name(&arguments.member.member)?;
+    ask(context, &arguments.member.array, &Command::Fail { array, member, unsynced: arguments.yes })
 }

@@ -6,9 +6,10 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
+use crate::checks::CheckModel;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
-use crate::output::array::{health_text, task_line};
+use crate::output::array::{health_text, task_line, unsynced_text};
 use crate::output::table::Table;
 use crate::quantity::human;
 use crate::registry::Entry;
@@ -59,7 +60,11 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let asks =
             array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed;
         let unprotected = asks && array.journal.as_ref().is_some_and(|journal| !journal.protected);
+        let unsynced = (!array.is_synced()).then(|| unsynced_text(array).to_owned());
+        let left: u64 = array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(CheckModel::left).sum();
         let state = std::iter::once(health_text(array.health).to_owned())
+            .chain(unsynced)
+            .chain((left > 0).then(|| format!("{left} mismatches")))
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
         let members: usize = array.sets().iter().map(|set| set.members.len()).sum();

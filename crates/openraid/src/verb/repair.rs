@@ -2,6 +2,7 @@
 
 use super::{check, Context};
 use crate::arguments::RepairArguments;
+use crate::checks::CheckWord;
 use crate::exit::Outcome;
 
 /// Do it.
@@ -9,5 +10,6 @@ use crate::exit::Outcome;
 /// # Errors
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &RepairArguments, context: &Context) -> Outcome {
-    check::begin(context, &arguments.array, true, arguments.follow)
+    let kind = if arguments.trust_data { CheckWord::RepairTrustData } else { CheckWord::Repair };
+    check::begin(context, &arguments.array, kind, arguments.follow)
 }

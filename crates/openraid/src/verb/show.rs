@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::ShowArguments;
+use crate::checks::Checks;
 use crate::control::Connection;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{self, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
-use crate::output::array::{mdstat, task_line, text};
+use crate::output::array::{health_text, mdstat, task_line, text};
+use crate::output::checks::summary;
 use crate::output::{self, progress::Progress};
+use crate::server::checks::add_checks;
 use crate::server::rates::Rates;
 use crate::server::view;
 use crate::trial::Trial;
@@ -34,7 +37,7 @@ struct Body<'a> {
 /// Nobody knows the array, or its members make none.
 pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     if arguments.follow {
-        return follow(context, &arguments.array);
+        return follow(context, &arguments.array, Until::Idle);
     }
     let (array, served) = match context.servers.serving(&arguments.array)? {
         Some(mut server) => (server.show(&arguments.array)?, true),
@@ -71,6 +74,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let array = view::model(&status, &served, &Rates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
+    add_checks(&mut array, &Checks::read(&context.registry));
     // What would run in the background does not run here.
     array.task = None;
     for leg in &mut array.legs {
@@ -79,17 +83,27 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     Ok(array)
 }
 
+/// What is followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// All tasks.
+    Idle,
+    /// A check or repair: its end is the answer.
+    Checked,
+}
+
 /// Follow the tasks of an array to their end.
 ///
 /// # Errors
 /// Nobody serves it.
-pub fn follow(context: &Context, name: &str) -> Outcome {
+pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
     let mut server = context.servers.must_serve(name)?;
     let mut last = String::new();
     let mut bar: Option<(TaskWord, Progress)> = None;
     let mut array = server.show(name)?;
     loop {
-        let Some((_, task)) = array.tasks().next() else { break };
+        let is_followed = |task: &TaskModel| until == Until::Idle || task.kind.is_check();
+        let Some((_, task)) = array.tasks().find(|(_, task)| is_followed(task)) else { break };
         if context.output.json {
             context.output.document(array.exit(), &Body { served: true, array: &array });
         } else if output::is_error_terminal() {
@@ -106,7 +120,7 @@ pub fn follow(context: &Context, name: &str) -> Outcome {
         array = server.show(name)?;
     }
     drop(bar);
-    finished(context, &mut server, &array)
+    finished(context, &mut server, name, until)
 }
 
 fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel) {
@@ -122,14 +136,19 @@ fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel
     }
 }
 
-fn finished(context: &Context, server: &mut Connection, array: &ArrayModel) -> Outcome {
-    let array = server.show(&array.name)?;
-    let found = match array.sets().iter().filter_map(|set| set.last_check_mismatches).reduce(|a, b| a + b) {
-        None => String::new(),
-        Some(0) => "; the last check found that everything fits".into(),
-        Some(rows) => format!("; the last check found {rows} rows that do not fit"),
+fn finished(context: &Context, server: &mut Connection, name: &str, until: Until) -> Outcome {
+    let array = server.show(name)?;
+    let mut text = format!("{}: {}, ", array.name, health_text(array.health));
+    match array.tasks().next() {
+        None => text.push_str("idle"),
+        Some((_, task)) => text.push_str(&task_line(task)),
+    }
+    if let Some(found) = summary(&array) {
+        text.push_str(&format!(". Last check: {found}"));
+    }
+    let exit = match until {
+        Until::Idle => array.exit(),
+        Until::Checked => array.check_exit(),
     };
-    let text =
-        format!("{}: {}; nothing runs in the background{found}", array.name, output::array::health_text(array.health));
-    Ok(context.output.answer(array.exit(), &Body { served: true, array: &array }, &text))
+    Ok(context.output.answer(exit, &Body { served: true, array: &array }, &text))
 }

@@ -10,6 +10,7 @@ use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, Hos
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::limits::Limits;
 use openraid_core::ppl::plan::{PlannedPpl, PplRedo};
+use openraid_core::scrub::ScrubMode;
 use openraid_core::slots::SlotSet;
 use openraid_format::{
     BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalRecord, JournalSuperblock,
@@ -157,6 +158,11 @@ choice!(BitmapVersion {
     3 => HostEndian,
     4 => LittleEndian,
 });
+choice!(ScrubMode {
+    0 => Check,
+    1 => Repair,
+    2 => TrustData,
+});
 choice!(AdminCommand {
     0 => AttachDrive { drive, info },
     1 => DetachDrive { drive },
@@ -164,11 +170,11 @@ choice!(AdminCommand {
     3 => StartStriped { legs, superblocks },
     4 => StartPassthrough { drive },
     5 => Stop { array },
-    6 => Fail { array, drive },
+    6 => Fail { array, drive, unsynced },
     7 => Remove { array, drive },
     8 => Add { array, member },
     9 => Replace { array, slot, with },
-    10 => Scrub { array, repair },
+    10 => Scrub { array, mode },
     11 => Pause { array },
     12 => Resume { array },
     13 => StopScrub { array },

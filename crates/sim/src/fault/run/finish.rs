@@ -2,6 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::RequestKind;
+use openraid_core::scrub::ScrubMode;
 use openraid_units::DriveId;
 
 use super::{Done, Run};
@@ -55,7 +56,7 @@ impl Run<'_> {
             let members = status.members.iter().filter(|member| !matches!(member.state, MemberState::Faulty(_)));
             let broken: Vec<DriveId> = members.filter_map(|member| member.drive).filter(failing).collect();
             for drive in broken {
-                let _ = self.admin(AdminCommand::Fail { array, drive });
+                let _ = self.admin(AdminCommand::Fail { array, drive, unsynced: true });
             }
             if self.health(set) == Health::Optimal {
                 break;
@@ -72,7 +73,7 @@ impl Run<'_> {
         }
         if self.sets[set].is_redundant() && !self.sets[set].scarred(&self.world).is_empty() {
             let array = self.sets[set].array;
-            let _ = self.admin(AdminCommand::Scrub { array, repair: true });
+            let _ = self.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair });
             self.rest()?;
         }
         Ok(())

@@ -4,6 +4,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Mirror};
+use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::superblock_lba;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
@@ -23,7 +24,8 @@ impl Run<'_> {
     pub(super) fn scrub(&mut self, repair: bool) -> Done {
         let set = self.some_set();
         let array = self.sets[set].array;
-        let _ = self.admin(AdminCommand::Scrub { array, repair });
+        let mode = if repair { ScrubMode::Repair } else { ScrubMode::Check };
+        let _ = self.admin(AdminCommand::Scrub { array, mode });
         Ok(())
     }
 
@@ -138,12 +140,16 @@ impl Run<'_> {
         }
         let flipped = self.flip_rows(set, places);
         let array = self.sets[set].array;
-        if self.admin(AdminCommand::Scrub { array, repair: true }).is_err() {
+        if self.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).is_err() {
             return Err(Stop::Lost("a patrol of an array at rest is refused".into()));
         }
         self.world.run_until_idle();
         let corrects = corrects(&self.sets[set].geometry);
-        let mismatches = self.world.status(array).and_then(|status| status.last_scrub_mismatches).unwrap_or(0);
+        let ended = self.world.status(array).and_then(|status| status.last_scrub);
+        let mismatches = ended.map_or(0, |ended| match ended.outcome {
+            ScrubOutcome::Mismatches { count, .. } => count,
+            ScrubOutcome::Clean | ScrubOutcome::Aborted { .. } | ScrubOutcome::NotComparable(_) => 0,
+        });
         let named = self.world.take_notices().iter().filter(|n| matches!(n.kind, NoticeKind::RowMismatch(_))).count();
         if mismatches < flipped.len() as u64 || (!corrects && named == 0 && !flipped.is_empty()) {
             let text = format!("a patrol found {mismatches} rows that do not fit, and there are {}", flipped.len());

@@ -62,7 +62,7 @@ impl Run<'_> {
         match how {
             None => self.world.vanish(drive),
             Some(Loss::Failed) => {
-                let _ = self.admin(AdminCommand::Fail { array, drive });
+                let _ = self.admin(AdminCommand::Fail { array, drive, unsynced: true });
             }
             Some(Loss::Pulled) => self.world.pull(drive),
             Some(Loss::ReadOnly) => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),

@@ -1,0 +1,114 @@
+//! Beginning, counting and ending a check or repair.
+
+use openraid_units::{ArrayId, Instant, Sectors, SetId};
+
+use super::Task;
+use crate::actions::{Actions, NoticeKind};
+use crate::admin::{AdminError, AdminOutcome};
+use crate::array::set::Set;
+use crate::controller::Controller;
+use crate::io::op::Op;
+use crate::scrub::{End, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
+
+impl Controller {
+    pub(crate) fn admin_scrub(
+        &mut self,
+        array: ArrayId,
+        mode: ScrubMode,
+        actions: &mut Actions,
+    ) -> Result<AdminOutcome, AdminError> {
+        let now = self.now;
+        let id = self.set_of(array)?;
+        let set = self.set_mut(id);
+        if set.task.is_some() {
+            return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
+        }
+        if let Some(why) = set.not_comparable() {
+            // The result of an earlier check must not stand for this one.
+            set.next_task_id += 1;
+            *set.scrub = Scrub::new(mode, set.next_task_id);
+            set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
+            return Err(AdminError::NotComparable(why));
+        }
+        self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
+        let set = self.set_mut(id);
+        *set.scrub = Scrub::new(mode, set.next_task_id);
+        self.notice(id, None, None, NoticeKind::CheckStarted, actions);
+        Ok(AdminOutcome::Done)
+    }
+
+    /// What this scrub may change, while it runs.
+    pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
+        let set = self.set(op.set);
+        set.task.as_ref().is_some_and(|task| task.id == op.task && task.is_scrub()).then_some(set.scrub.mode)
+    }
+
+    /// A sector does not match.
+    pub(crate) fn note_mismatch(&mut self, op: &Op, sector: MismatchRange, actions: &mut Actions) {
+        if self.scrub_mode(op).is_none() {
+            return;
+        }
+        if let Some(range) = self.set_mut(op.set).scrub.note(sector) {
+            self.tell_range(op.set, range, actions);
+        }
+    }
+
+    /// These rows could not be compared.
+    pub(crate) fn note_uncompared(&mut self, op: &Op) {
+        if self.scrub_mode(op).is_some() {
+            self.set_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
+        }
+    }
+
+    /// Sectors that did not match were written.
+    pub(crate) fn note_repaired(&mut self, op: &Op) {
+        if self.scrub_mode(op).is_some() {
+            self.set_mut(op.set).scrub.repaired += u64::from(op.corrected);
+        }
+    }
+
+    /// Tell of the ranges that end below this place.
+    pub(crate) fn tell_ranges(&mut self, id: SetId, below: Sectors, actions: &mut Actions) {
+        while let Some(range) = self.set_mut(id).scrub.take_ended(below) {
+            self.tell_range(id, range, actions);
+        }
+    }
+
+    fn tell_range(&self, id: SetId, range: MismatchRange, actions: &mut Actions) {
+        let kind = if range.repaired { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
+        self.notice(id, range.slot, None, kind, actions);
+    }
+
+    /// A check or repair ended.
+    pub(super) fn tell_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
+        self.tell_ranges(id, Sectors::MAX, actions);
+        let now = self.now;
+        let outcome = self.set_mut(id).end_scrub(task, now);
+        let mode = self.set(id).scrub.mode;
+        self.notice(id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
+    }
+}
+
+impl Set {
+    /// Why nothing of it can be compared, if that is so.
+    fn not_comparable(&self) -> Option<NotComparable> {
+        if !self.is_redundant() {
+            return Some(NotComparable::NoRedundancy);
+        }
+        (!self.geometry.is_redundant_without(self.missing())).then_some(NotComparable::Degraded)
+    }
+
+    /// Record how a check or repair ended.
+    pub(crate) fn end_scrub(&mut self, task: &Task, now: Instant) -> ScrubOutcome {
+        let total = Sectors(task.total);
+        let done = task.done_sectors();
+        let outcome = self.scrub.outcome(task.aborted, done, total);
+        self.record_scrub(outcome, (total, done), now);
+        outcome
+    }
+
+    fn record_scrub(&mut self, outcome: ScrubOutcome, (total, done): (Sectors, Sectors), at: Instant) {
+        let events = self.metadata.as_ref().map_or(0, |metadata| metadata.common.events);
+        self.scrub.end(End { outcome, at, events, total, done });
+    }
+}

@@ -1,0 +1,416 @@
+//! Check and repair: what they may change, what they have found so far, and what came of them.
+//!
+//! A check has one of four ends. The result of an earlier check is never shown for one that ended early: every end, and the
+//! refusal of a set in which nothing can be compared, replaces what was told before.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use openraid_units::{Instant, Sectors, Slot};
+
+use crate::admin::TaskKind;
+
+/// Ranges of a scrub that are told one by one; more of them are counted.
+pub const RANGES_TOLD_MAX: usize = 64;
+/// Ranges that may still grow: rows are compared in a window, several at a time.
+const RANGES_OPEN_MAX: usize = 64;
+
+/// What a scrub may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScrubMode {
+    /// Nothing.
+    Check,
+    /// The one member that disagrees with the others, where it can be named.
+    Repair,
+    /// Parity is made again from the data, and other copies from the first one, as md's `repair` does.
+    TrustData,
+}
+
+impl ScrubMode {
+    /// In a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Repair | Self::TrustData => "repair",
+        }
+    }
+    /// As a background task.
+    #[must_use]
+    pub const fn kind(self) -> TaskKind {
+        match self {
+            Self::Check => TaskKind::Check,
+            Self::Repair | Self::TrustData => TaskKind::Repair,
+        }
+    }
+}
+
+/// Why a scrub ended early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AbortReason {
+    /// A member failed.
+    MemberFailed,
+    /// An administrator stopped it.
+    Administrator,
+    /// A member came that can take the place of a missing one: its rebuild comes first.
+    RebuildBegan,
+}
+
+impl AbortReason {
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::MemberFailed => "a member failed",
+            Self::Administrator => "stopped by administrator",
+            Self::RebuildBegan => "a rebuild began",
+        }
+    }
+}
+
+/// Why nothing could be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotComparable {
+    /// The level has neither parity nor a second copy.
+    NoRedundancy,
+    /// What is left without the missing members has neither parity to compare with nor a second copy.
+    Degraded,
+    /// No row could be read from enough members.
+    Unreadable,
+}
+
+impl NotComparable {
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NoRedundancy => "this level has no redundancy, so there is nothing to compare",
+            Self::Degraded => "all redundancy is needed for the missing members, so there is nothing to compare",
+            Self::Unreadable => "no row could be read from enough members",
+        }
+    }
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScrubOutcome {
+    /// Everything that was compared agrees.
+    Clean,
+    /// Sectors of 512 bytes in which the members did not agree.
+    Mismatches {
+        /// All of them.
+        count: u64,
+        /// Those that are put right.
+        repaired: u64,
+    },
+    /// It ended before everything was compared.
+    Aborted {
+        /// Why.
+        why: AbortReason,
+        /// How far it came.
+        percent: u8,
+        /// Mismatches until then.
+        count: u64,
+        /// Those that are put right.
+        repaired: u64,
+    },
+    /// Nothing could be compared.
+    NotComparable(NotComparable),
+}
+
+impl ScrubOutcome {
+    /// In words, of a scrub that was allowed to change this.
+    fn write(self, mode: ScrubMode, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = |f: &mut fmt::Formatter<'_>, count: u64, repaired: u64| match (mode, count) {
+            (_, 0) => f.write_str("no mismatches"),
+            (ScrubMode::Check, 1) => f.write_str("1 mismatched sector"),
+            (ScrubMode::Check, _) => write!(f, "{count} mismatched sectors"),
+            (ScrubMode::Repair | ScrubMode::TrustData, _) => {
+                let left = count - repaired;
+                write!(f, "repaired {repaired}, {left} mismatch{} left", if left == 1 { "" } else { "es" })
+            }
+        };
+        match self {
+            Self::Clean => counts(f, 0, 0),
+            Self::Mismatches { count, repaired } => counts(f, count, repaired),
+            Self::Aborted { why, percent, count, repaired } => {
+                write!(f, "aborted at {percent} %: {}", why.text())?;
+                if count > 0 {
+                    f.write_str("; until then ")?;
+                    counts(f, count, repaired)?;
+                }
+                Ok(())
+            }
+            Self::NotComparable(why) => write!(f, "nothing compared: {}", why.text()),
+        }
+    }
+}
+
+/// The end of a scrub in words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScrubEnd {
+    /// What it was allowed to change.
+    pub mode: ScrubMode,
+    /// How it ended.
+    pub outcome: ScrubOutcome,
+}
+
+impl fmt::Display for ScrubEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.outcome.write(self.mode, f)
+    }
+}
+
+/// A contiguous range of mismatches: sectors of each member's data area, or of the array where it is a mirror.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MismatchRange {
+    /// Its first sector.
+    pub from: Sectors,
+    /// How many.
+    pub len: Sectors,
+    /// The member that disagrees with the others, where it can be named.
+    pub slot: Option<Slot>,
+    /// Is it put right?
+    pub repaired: bool,
+}
+
+impl fmt::Display for MismatchRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = self.from.get();
+        match self.len.get() {
+            1 => write!(f, "sector {from}"),
+            len => write!(f, "sectors {from} to {}", from + len - 1),
+        }
+    }
+}
+
+/// The end of a scrub.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScrubStatus {
+    /// Tells it from an earlier one of this set.
+    pub number: u32,
+    /// What it was allowed to change.
+    pub mode: ScrubMode,
+    /// How it ended.
+    pub outcome: ScrubOutcome,
+    /// When.
+    pub at: Instant,
+    /// md's event count then.
+    pub events: u64,
+    /// What was to be compared: sectors of each member, or of the array where it is a mirror.
+    pub total: Sectors,
+    /// How far it came.
+    pub done: Sectors,
+    /// Of that, what could not be compared: not enough members could be read there.
+    pub uncompared: Sectors,
+    /// Where the mismatches are.
+    pub ranges: Vec<MismatchRange>,
+    /// So many more ranges there are.
+    pub more_ranges: u64,
+}
+
+/// How and when a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct End {
+    pub outcome: ScrubOutcome,
+    pub at: Instant,
+    pub events: u64,
+    pub total: Sectors,
+    pub done: Sectors,
+}
+
+/// The scrub of a set that runs, or the last one: what it may change, and what it has found.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    pub mode: ScrubMode,
+    /// Tells it from an earlier one.
+    number: u32,
+    pub mismatches: u64,
+    pub repaired: u64,
+    pub uncompared: Sectors,
+    open: Ranges<RANGES_OPEN_MAX>,
+    told: Ranges<RANGES_TOLD_MAX>,
+    more_ranges: u64,
+    /// It ended; none while it runs, and before the first one.
+    end: Option<End>,
+}
+
+impl Scrub {
+    pub(crate) const fn new(mode: ScrubMode, number: u32) -> Self {
+        Self {
+            mode,
+            number,
+            mismatches: 0,
+            repaired: 0,
+            uncompared: Sectors::ZERO,
+            open: Ranges::EMPTY,
+            told: Ranges::EMPTY,
+            more_ranges: 0,
+            end: None,
+        }
+    }
+
+    pub(crate) const fn end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+
+    /// What is to be told of it, if it ended.
+    pub(crate) fn status(&self) -> Option<ScrubStatus> {
+        let end = self.end?;
+        Some(ScrubStatus {
+            number: self.number,
+            mode: self.mode,
+            outcome: end.outcome,
+            at: end.at,
+            events: end.events,
+            total: end.total,
+            done: end.done,
+            uncompared: self.uncompared,
+            ranges: self.told.as_slice().to_vec(),
+            more_ranges: self.more_ranges,
+        })
+    }
+
+    /// A sector does not agree. A range that has to be told now because there is no room for another one.
+    pub(crate) fn note(&mut self, sector: MismatchRange) -> Option<MismatchRange> {
+        self.mismatches += 1;
+        let full = if self.open.is_full() { self.open.take_first() } else { None };
+        self.open.add(sector);
+        full.filter(|range| self.keep(*range))
+    }
+
+    /// The next range that ends below this place and so does not grow any more, if it is to be told.
+    pub(crate) fn take_ended(&mut self, below: Sectors) -> Option<MismatchRange> {
+        loop {
+            let first = self.open.first().filter(|range| range.from + range.len < below)?;
+            self.open.take_first();
+            if self.keep(first) {
+                return Some(first);
+            }
+        }
+    }
+
+    fn keep(&mut self, range: MismatchRange) -> bool {
+        if self.told.is_full() {
+            self.more_ranges += 1;
+            return false;
+        }
+        self.told.add(range);
+        true
+    }
+
+    /// How it ended, having come through `done` of `total`.
+    pub(crate) fn outcome(&self, aborted: Option<AbortReason>, done: Sectors, total: Sectors) -> ScrubOutcome {
+        let (count, repaired) = (self.mismatches, self.repaired);
+        match aborted {
+            Some(why) => ScrubOutcome::Aborted { why, percent: percent(done, total), count, repaired },
+            None if count > 0 => ScrubOutcome::Mismatches { count, repaired },
+            None if self.uncompared >= total => ScrubOutcome::NotComparable(NotComparable::Unreadable),
+            None => ScrubOutcome::Clean,
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // at most 100
+fn percent(done: Sectors, total: Sectors) -> u8 {
+    let done = u128::from(done.min(total).get()) * 100;
+    done.checked_div(u128::from(total.get())).unwrap_or(100) as u8
+}
+
+/// Ranges in ascending order; those that touch and are alike are one.
+#[derive(Clone, Copy, Debug)]
+struct Ranges<const N: usize> {
+    all: [MismatchRange; N],
+    len: usize,
+}
+
+impl<const N: usize> Ranges<N> {
+    const EMPTY: Self = Self {
+        all: [MismatchRange { from: Sectors::ZERO, len: Sectors::ZERO, slot: None, repaired: false }; N],
+        len: 0,
+    };
+
+    fn as_slice(&self) -> &[MismatchRange] {
+        &self.all[..self.len]
+    }
+
+    const fn is_full(&self) -> bool {
+        self.len == N
+    }
+
+    fn first(&self) -> Option<MismatchRange> {
+        self.as_slice().first().copied()
+    }
+
+    fn take_first(&mut self) -> Option<MismatchRange> {
+        let first = self.first()?;
+        self.all.copy_within(1..self.len, 0);
+        self.len -= 1;
+        Some(first)
+    }
+
+    /// Add a range; there is room.
+    fn add(&mut self, range: MismatchRange) {
+        let place = self.as_slice().partition_point(|own| own.from < range.from);
+        assert!(self.len < N, "bug: no room for another range");
+        self.all.copy_within(place..self.len, place + 1);
+        self.all[place] = range;
+        self.len += 1;
+        self.join(place);
+        if place > 0 {
+            self.join(place - 1);
+        }
+    }
+
+    /// Make one of a range and the next, where they touch and are alike.
+    fn join(&mut self, place: usize) {
+        let Some(next) = self.as_slice().get(place + 1).copied() else { return };
+        let own = &mut self.all[place];
+        if own.from + own.len == next.from && own.slot == next.slot && own.repaired == next.repaired {
+            own.len += next.len;
+            self.all.copy_within(place + 2..self.len, place + 1);
+            self.len -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sector(from: u64) -> MismatchRange {
+        MismatchRange { from: Sectors(from), len: Sectors(1), slot: None, repaired: false }
+    }
+
+    #[test]
+    fn sectors_that_touch_are_one_range_in_whatever_order_they_are_found() {
+        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        for from in [16, 8, 10, 9, 17, 40, 15, 14, 13, 12, 11] {
+            assert_eq!(scrub.note(sector(from)), None);
+        }
+        assert_eq!(scrub.take_ended(Sectors(18)), None, "the next unit may make it longer");
+        let first = MismatchRange { len: Sectors(10), ..sector(8) };
+        assert_eq!(scrub.take_ended(Sectors(19)), Some(first));
+        assert_eq!(scrub.take_ended(Sectors(41)), None);
+        assert_eq!(scrub.take_ended(Sectors::MAX), Some(sector(40)));
+        assert_eq!((scrub.mismatches, scrub.told.as_slice()), (11, &[first, sector(40)][..]));
+    }
+
+    #[test]
+    fn what_one_member_has_wrong_is_a_range_of_its_own() {
+        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        for (from, slot) in [(8, None), (9, Some(Slot(1))), (10, Some(Slot(1))), (11, Some(Slot(2)))] {
+            scrub.note(MismatchRange { slot, ..sector(from) });
+        }
+        let lens: Vec<u64> = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).map(|own| own.len.get()).collect();
+        assert_eq!(lens, [1, 2, 1]);
+    }
+
+    #[test]
+    fn ranges_beyond_those_that_are_told_are_counted() {
+        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        let told = (0..1000).filter(|nth| scrub.note(sector(nth * 2)).is_some()).count();
+        let rest = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).count();
+        assert_eq!((told + rest, scrub.more_ranges, scrub.mismatches), (RANGES_TOLD_MAX, 1000 - 64, 1000));
+    }
+}

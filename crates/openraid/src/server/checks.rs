@@ -1,0 +1,114 @@
+//! Keeping how checks ended.
+
+use openraid_core::admin::{AdminCommand, AdminError};
+use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
+use openraid_units::{ArrayId, Instant};
+
+use super::Server;
+use crate::checks::{CheckModel, CheckWord, Checks};
+use crate::control::Answer;
+use crate::exit::{Exit, Failure};
+use crate::model::ArrayModel;
+use crate::output;
+
+/// What was seen last of the checks of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    /// One runs, since then.
+    Running(Instant),
+    /// One ended.
+    Ended(u32, Instant),
+}
+
+impl Seen {
+    fn of(view: &ArrayView) -> Option<Self> {
+        let running = view.status.task.as_ref().filter(|task| task.scrub.is_some());
+        let ended = || view.status.last_scrub.as_ref().map(|ended| Self::Ended(ended.number, ended.at));
+        running.map(|task| Self::Running(task.since)).or_else(ended)
+    }
+}
+
+impl Server {
+    /// Keep what has happened to checks since the last look.
+    pub(super) fn note_checks(&self, status: &ServiceStatus) {
+        let at = openraid_sys::clock::wall_seconds();
+        let mut fresh = Vec::new();
+        {
+            let mut state = self.state();
+            let state = &mut *state;
+            state.seen_checks.retain(|array, _| status.arrays.iter().any(|view| view.status.array == *array));
+            for view in &status.arrays {
+                let Some(seen) = Seen::of(view) else { continue };
+                let Some(superblock) = &view.status.superblock else { continue };
+                if state.seen_checks.insert(view.status.array, seen) == Some(seen) {
+                    continue;
+                }
+                let uuid = superblock.set_uuid.to_string();
+                let check = check_now(view, at);
+                state.checks.put(&uuid, check.clone());
+                fresh.push((uuid, check));
+            }
+        }
+        if fresh.is_empty() {
+            return;
+        }
+        // The file is a convenience: what cannot be noted there is said, and everything goes on.
+        if let Err(failure) = Checks::keep(&self.registry, &fresh) {
+            output::warn(&failure.text);
+        }
+    }
+
+    /// Begin a check or repair of all sets of an array in which something can be compared.
+    pub(super) fn check(&self, name: &str, kind: CheckWord) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let mut began = 0;
+        let mut left_out = Vec::new();
+        let sets = served.sets();
+        for (leg, array) in sets.iter().copied().enumerate() {
+            match self.handle.admin(AdminCommand::Scrub { array, mode: kind.mode() }) {
+                Ok(_) => began += 1,
+                Err(ServiceError::Admin(AdminError::NotComparable(why))) => left_out.push((leg, why.text())),
+                Err(error) => return Err(Failure::from(error).of(name)),
+            }
+        }
+        self.note_checks(&self.status()?);
+        let what = kind.text();
+        if began == 0 {
+            let why = left_out.first().map_or("", |(_, why)| why);
+            return Err(Failure::new(Exit::NotComparable, format!("{name}: nothing compared: {why}")));
+        }
+        let mut text = format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`");
+        for (leg, why) in left_out {
+            text.push_str(&format!("\n  leg {leg} is left out: {why}"));
+        }
+        self.done(text, name)
+    }
+}
+
+fn check_now(view: &ArrayView, at: u64) -> CheckModel {
+    let own = &view.status;
+    match (&own.last_scrub, &own.task) {
+        (Some(ended), _) => CheckModel::of(ended, at),
+        (None, task) => {
+            let mode = task.as_ref().and_then(|task| task.scrub).map_or(CheckWord::Check, CheckWord::from);
+            let total = task.as_ref().map_or(0, |task| task.total.bytes().get());
+            CheckModel::begun(mode, at, own.events, total)
+        }
+    }
+}
+
+/// Say of an array, and of its legs, how their last checks ended; nothing while one runs.
+pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
+    for leg in &mut array.legs {
+        add_checks(leg, checks);
+    }
+    let runs = array.task.as_ref().is_some_and(|task| task.kind.is_check());
+    if let (false, Some(uuid)) = (runs, &array.uuid) {
+        array.last_check = checks.of(uuid, array.events).cloned();
+    }
+    let found = |set: &ArrayModel| set.last_check.as_ref().and_then(CheckModel::found);
+    array.last_check_mismatches = array.sets().into_iter().map(found).try_fold(0, |sum, found| Some(sum + found?));
+}
+
+/// What a server has seen, by array.
+pub(super) type SeenChecks = std::collections::HashMap<ArrayId, Seen>;

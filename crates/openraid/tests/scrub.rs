@@ -1,0 +1,243 @@
+//! Checks and repairs: how they end, what they say, and what is known of them later.
+
+mod support;
+
+use std::os::unix::fs::MetadataExt;
+
+use serde_json::Value;
+use support::{noise, Lab, Server};
+
+fn idle(array: &Value) -> bool {
+    array["task"].is_null() && array["legs"].as_array().is_none_or(|legs| legs.iter().all(|leg| leg["task"].is_null()))
+}
+
+fn synced(array: &Value) -> bool {
+    idle(array) && array["consistent_to_bytes"].is_null()
+}
+
+/// An array with known content that is in sync and served.
+fn served(options: &str, members: &str) -> (Lab, Server, Vec<u8>) {
+    let lab = Lab::new("scrub");
+    lab.line(&format!("create data --chunk 64K --file-size 16M {options} {members}")).expect(0);
+    let image = noise(3, 12 << 20);
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["data"]);
+    lab.wait_for("data", synced);
+    (lab, server, image)
+}
+
+/// Where 1 MiB of data of a member of 16 MiB begins that stands in the midst of its data area.
+const INSIDE: u64 = 6 << 20;
+
+#[test]
+fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
+    let (lab, server, _) = served("--level 5", "d0 d1 d2 d3");
+    let checked = lab.line("check data --follow").expect(0);
+    assert!(checked.text().contains("data: optimal, idle. Last check: no mismatches"), "{}", checked.text());
+    assert_eq!(lab.show("data")["last_check"]["outcome"], "clean");
+    // Stopped by an administrator.
+    lab.line("set data scrub.rate=1M").expect(0);
+    lab.line("check data").expect(0);
+    lab.wait_for("data", |array| array["task"]["done_bytes"].as_u64() > Some(0));
+    assert!(lab.show("data")["last_check"].is_null(), "one runs");
+    lab.line("check data --stop").expect(0);
+    let stopped = lab.wait_for("data", idle);
+    let ended = |array: &Value| (array["last_check"]["outcome"].clone(), array["last_check"]["reason"].clone());
+    assert_eq!(ended(&stopped), ("aborted".into(), "administrator".into()));
+    assert!(stopped["last_check_mismatches"].is_null());
+    let text = lab.line("show data").expect(0).text();
+    assert!(text.contains("aborted at") && text.contains("%: stopped by administrator"), "{text}");
+    // A member fails.
+    lab.line("check data").expect(0);
+    let follower = lab.command(&["check", "data", "--follow"]).output();
+    assert_eq!(follower.expect("it runs").status.code(), Some(65), "another one runs");
+    lab.line("fail data d1").expect(0);
+    let failed = lab.wait_for("data", |array| array["health"] == "degraded" && idle(array));
+    assert_eq!(ended(&failed), ("aborted".into(), "member-failed".into()));
+    // The same for the one that waits for it, in its exit code.
+    lab.line("remove data d1").expect(0);
+    lab.line("add data --file-size 16M d9").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal" && idle(array));
+    let follow =
+        lab.command(&["check", "data", "--follow"]).stdout(std::process::Stdio::piped()).spawn().expect("runs");
+    lab.wait_for("data", |array| array["task"]["kind"] == "check");
+    lab.line("check data --stop").expect(0);
+    let out = follow.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(5), "{text}");
+    assert!(text.contains("Last check: aborted at"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn where_nothing_can_be_compared_that_is_said() {
+    for (options, members) in [("--level 0", "d0 d1 d2"), ("--level linear", "d0 d1"), ("--level single", "d0")] {
+        let lab = Lab::new("scrub");
+        let chunk = if options.ends_with("0") { "--chunk 64K" } else { "" };
+        lab.line(&format!("create data {chunk} --file-size 16M {options} {members}")).expect(0);
+        let server = lab.serve(&["data"]);
+        lab.line("check data --follow").refused(6, &["nothing compared", "no redundancy"]);
+        server.stop();
+    }
+    let (lab, server, _) = served("--level 5", "d0 d1 d2");
+    lab.line("check data --follow").expect(0);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    lab.line("check data --follow").refused(6, &["nothing compared", "missing members"]);
+    lab.line("repair data").refused(6, &["nothing compared"]);
+    assert_eq!(lab.show("data")["last_check"]["outcome"], "not-comparable");
+    let text = lab.line("show data").expect(1).text();
+    assert!(text.contains("nothing compared"), "{text}");
+    server.stop();
+    // Without one member a double parity still has one to compare with.
+    let (lab, server, _) = served("--level 6", "d0 d1 d2 d3");
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    let checked = lab.line("check data --follow").expect(1);
+    assert!(checked.text().contains("no mismatches"), "{}", checked.text());
+    server.stop();
+}
+
+#[test]
+fn a_degraded_leg_is_left_out_of_the_check_of_its_array() {
+    let lab = Lab::new("scrub");
+    lab.line("create data --level 50 --spans 2 --chunk 64K --file-size 16M d0 d1 d2 d3 d4 d5").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.wait_for("data", |array| idle(array) && array["survives"] == 1);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    let begun = lab.line("check data").expect(0);
+    assert!(begun.text().contains("leg 0 is left out"), "{}", begun.text());
+    let state = lab.wait_for("data", idle);
+    let outcome = |leg: usize| state["legs"][leg]["last_check"]["outcome"].clone();
+    assert_eq!((outcome(0), outcome(1)), ("not-comparable".into(), "clean".into()));
+    let checked = lab.line("check data --follow").expect(1);
+    assert!(checked.text().contains("leg 0: nothing compared") && checked.text().contains("leg 1: no mismatches"));
+    server.stop();
+}
+
+#[test]
+fn mismatches_end_with_a_code_of_their_own_are_told_once_and_are_known_after_a_restart() {
+    let (lab, server, image) = served("--level 5", "d0 d1 d2 d3");
+    server.stop();
+    support::write_at(&lab.path("d2"), INSIDE, &noise(9, 1 << 20));
+    let server = lab.serve(&["data"]);
+    let checked = lab.line("check data --follow").expect(3);
+    assert!(checked.text().contains("Last check: 2048 mismatched sectors (1 MiB)"), "{}", checked.text());
+    lab.line("show data").expect(3);
+    assert!(lab.line("list").expect(3).text().contains("2048 mismatches"));
+    let repaired = lab.line("repair data --follow").expect(3);
+    let words = "repaired 0, 2048 mismatches left (RAID 5 cannot attribute; `--trust-data` rewrites parity)";
+    assert!(repaired.text().contains(words), "{}", repaired.text());
+    let news = server.stop();
+    let told: Vec<&Value> = news.iter().filter(|line| line["news"]["event"] == "RowMismatch").collect();
+    assert_eq!(told.len(), 2, "one line for each of the two: {told:?}");
+    let text = told[0]["news"]["text"].as_str().expect("words");
+    assert!(text.contains("cannot tell which member is wrong, left unchanged"), "{text}");
+    // Offline, and after a restart.
+    for server in [None, Some(lab.serve(&["data"]))] {
+        let text = lab.line("show data").expect(3).text();
+        let line = text.lines().find(|line| line.trim_start().starts_with("last check")).expect("it is shown");
+        assert!(line.contains("repair: repaired 0, 2048 mismatches left") && line.contains("20"), "{line}");
+        drop(server);
+    }
+    let server = lab.serve(&["data"]);
+    let repaired = lab.line("repair data --trust-data --follow").expect(0);
+    assert!(repaired.text().contains("repaired 2048, 0 mismatches left"), "{}", repaired.text());
+    assert!(lab.line("check data --follow").expect(0).text().contains("Last check: no mismatches"));
+    // A server that is killed while it checks has seen no end.
+    lab.line("set data scrub.rate=1M").expect(0);
+    lab.line("check data").expect(0);
+    server.kill();
+    let text = lab.line("show data").expect(0).text();
+    assert!(text.contains("aborted: the array was stopped, or its server ended"), "{text}");
+    // A file that is damaged means that nothing is known.
+    let kept = lab.path("state/openraid/registry.json.checks");
+    let bytes = std::fs::read(&kept).expect("it is kept");
+    std::fs::write(&kept, &bytes[..bytes.len() / 2]).expect("room");
+    assert!(!lab.line("show data").expect(0).text().contains("last check"));
+    // The data that was trusted is what stands there, wrong or not: parity fits it.
+    let out = lab.line("copy-out data").expect(0).out;
+    let differing = out[..image.len()].chunks(512).zip(image.chunks(512)).filter(|(a, b)| a != b).count();
+    assert!(differing <= 2048, "{differing} sectors of the content differ");
+}
+
+#[test]
+fn of_two_copies_a_repair_that_trusts_the_data_takes_the_first() {
+    let lab = Lab::new("scrub");
+    lab.line("create data --level 1 --file-size 16M d0 d1").expect(0);
+    let image = noise(3, 12 << 20);
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["data"]);
+    lab.wait_for("data", synced);
+    server.stop();
+    support::write_at(&lab.path("d1"), INSIDE, &noise(9, 4096));
+    let server = lab.serve(&["data"]);
+    let repaired = lab.line("repair data --follow").expect(3);
+    assert!(repaired.text().contains("repaired 0, 8 mismatches left (the copies do not tell"), "{}", repaired.text());
+    lab.line("repair data --trust-data --follow").expect(0);
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    assert!(
+        lab.line("copy-out d1 --degraded").out.starts_with(&image) || lab.line("copy-out data").out.starts_with(&image)
+    );
+}
+
+#[test]
+fn before_the_first_sync_nothing_is_said_to_survive_a_loss_and_a_member_fails_on_purpose_only() {
+    let lab = Lab::new("scrub");
+    lab.drives(&["d0", "d1", "d2"], 32);
+    for name in ["d0", "d1", "d2"] {
+        support::write_at(&lab.path(name), 2 << 20, &noise(u64::from(name.as_bytes()[1]), 30 << 20));
+    }
+    lab.line("create data --level 5 --chunk 64K d0 d1 d2 --yes").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.line("pause data").expect(0);
+    let array = lab.show("data");
+    assert!(!array["consistent_to_bytes"].is_null(), "the sync is over too early for this test");
+    assert_eq!((&array["survives"], &array["survives_later"]), (&0.into(), &1.into()));
+    let text = lab.line("show data").expect(0).text();
+    let line =
+        |word: &str| text.lines().find(|line| line.trim_start().starts_with(word)).unwrap_or_default().to_owned();
+    assert!(line("state").contains("optimal, parity not in sync"), "{text}");
+    assert!(line("survives").contains("no further loss of a member yet"), "{text}");
+    assert!(line("consistency").contains("parity not in sync from"), "{text}");
+    assert!(lab.line("list").expect(0).text().contains("parity not in sync"));
+    lab.line("fail data d1").refused(65, &["not in sync", "--yes"]);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    lab.line("resume data").expect(0);
+    lab.wait_for("data", synced);
+    assert_eq!(lab.show("data")["survives"], 1);
+    let text = lab.line("show data").expect(0).text();
+    assert!(text.contains("the loss of any 1 member") && !text.contains("redundancy is in place"), "{text}");
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    let text = lab.line("show data").expect(1).text();
+    assert!(text.contains("no further loss of a member") && !text.contains("in place"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn the_first_sync_of_sparse_members_leaves_them_sparse() {
+    for (options, members) in
+        [("--level 5 --chunk 64K", "d0 d1 d2 d3"), ("--level 6 --chunk 64K", "d0 d1 d2 d3"), ("--level 1", "d0 d1")]
+    {
+        let lab = Lab::new("scrub");
+        lab.line(&format!("create data --file-size 256M {options} {members}")).expect(0);
+        let used = || -> u64 {
+            let blocks = |name: &str| std::fs::metadata(lab.path(name)).expect("a member").blocks() * 512;
+            members.split_whitespace().map(blocks).sum()
+        };
+        let before = used();
+        let server = lab.serve(&["data"]);
+        lab.wait_for("data", synced);
+        let image = noise(7, 4 << 20);
+        server.stop();
+        let after = used();
+        assert!(after < before + (2 << 20), "{options}: {before} bytes, {after} after the first sync");
+        lab.pipe(&["copy-in", "data"], &image).expect(0);
+        let server = lab.serve(&["data"]);
+        lab.line("check data --follow").expect(0);
+        server.stop();
+    }
+}
