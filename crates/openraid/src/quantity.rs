@@ -5,6 +5,11 @@
 
 use openraid_units::{Bytes, Sectors, SECTOR_BYTES};
 
+/// A number with its noun: `1 entry`, `3 entries`.
+pub fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// Read a size with the suffix K, M, G or T (also `KiB`, `KB` and so on).
 ///
 /// # Errors

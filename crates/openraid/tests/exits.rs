@@ -79,12 +79,16 @@ fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
             ("scan a", 2),
         ],
     );
+    what_a_served_array_refuses(&lab);
+}
+
+fn what_a_served_array_refuses(lab: &Lab) {
     let input = File::open("/dev/zero").expect("zeroes").into();
     assert_eq!(lab.run_with(&["copy-in", "data"], input).code, ERROR, "it does not fit and has begun");
     lab.pipe(&["copy-in", "data"], &noise(1, 1 << 20)).expect(0);
     let server = lab.serve(&["data"]);
     end_so(
-        &lab,
+        lab,
         &[
             ("fail data nowhere", REFUSED),
             ("fail data slot:9", REFUSED),

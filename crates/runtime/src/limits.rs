@@ -70,9 +70,12 @@ pub const NOTICES_KEPT_MAX: usize = 4096;
 
 /// How long opening and looking at one member may take: a drive that hangs, an address that never answers.
 pub const PROBE_TIME_MAX: Nanos = Nanos::from_secs(10);
-/// A member that another process holds is asked for again this long: the kernel lets go of the files of a killed
-/// service a little after its end.
+/// A member that another process holds is asked for again this long: a service that gives it up still holds it for a
+/// moment.
 pub const HELD_TIME_MAX: Nanos = Nanos::from_secs(2);
+/// The same if that process was killed: the kernel lets go of its files after the writes that are under way. Less than
+/// [`PROBE_TIME_MAX`], so that the reason is told.
+pub const LEAVING_HELD_TIME_MAX: Nanos = Nanos::from_secs(9);
 /// The pause between such attempts.
 pub const HELD_PAUSE: Nanos = Nanos::from_millis(50);
 /// Attempts to reach a remote member again: the first at once, then with pauses that double up to the last.

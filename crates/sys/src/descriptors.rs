@@ -1,4 +1,9 @@
-//! How many descriptors this process may have.
+//! How many descriptors this process may have, and those that it was given.
+
+use crate::errno::check;
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Let this process have at least `wanted` descriptors, or as many as the system allows it; returns how many that are.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
@@ -20,9 +25,49 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     }
 }
 
+/// Descriptors that belong to the standard library.
+const STANDARD: std::ops::RangeInclusive<RawFd> = 0..=2;
+
+/// Take over a descriptor that was handed to this process when it was started. It is closed when the file is dropped; standard
+/// output and error stay open beside it.
+///
+/// # Errors
+/// It is not open, or not for writing.
+pub fn take_descriptor(number: RawFd) -> io::Result<File> {
+    // SAFETY: no memory involved.
+    let flags =
+        check(unsafe { libc::fcntl(number, libc::F_GETFL) }).map_err(|error| io::Error::from_raw_os_error(error.0))?;
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    if STANDARD.contains(&number) {
+        // SAFETY: open, as was just seen, for the length of this call.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+        return borrowed.try_clone_to_owned().map(File::from);
+    }
+    // SAFETY: it is open, and comes from the command line: nothing in this process has it as its own.
+    let owned = unsafe { OwnedFd::from_raw_fd(number) };
+    Ok(File::from(owned))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::os::fd::IntoRawFd;
+
+    #[test]
+    fn a_descriptor_that_is_open_for_writing_is_taken_over() {
+        let (mut reader, writer) = io::pipe().expect("room for two descriptors");
+        let mut file = take_descriptor(writer.into_raw_fd()).expect("open");
+        file.write_all(b"x").expect("somebody reads");
+        drop(file);
+        let mut text = String::new();
+        io::Read::read_to_string(&mut reader, &mut text).expect("it ends");
+        assert_eq!(text, "x");
+        assert!(take_descriptor(reader.into_raw_fd()).is_err());
+        assert!(take_descriptor(1 << 20).is_err());
+    }
 
     #[test]
     fn the_limit_rises_as_far_as_the_system_allows_and_never_falls() {

@@ -35,15 +35,17 @@ pub mod memory;
 mod net;
 mod new_file;
 mod pool;
+mod process;
 mod random;
 mod ring;
 mod signals;
 mod table;
+mod takeover;
 mod threads;
 
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
-pub use descriptors::raise_descriptor_limit;
+pub use descriptors::{raise_descriptor_limit, take_descriptor};
 pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
     Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, Waiting,
@@ -53,8 +55,9 @@ pub use errno::{Errno, FaultKind, Note};
 pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};
 pub use member_facts::Facts;
-pub use net::{Accepted, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
+pub use net::{Accepted, Holder, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
 pub use new_file::check_new_file;
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
 pub use random::fill_random;
 pub use signals::{Signal, Signals};
+pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};

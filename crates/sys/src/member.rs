@@ -17,6 +17,7 @@ use crate::command::IoError;
 use crate::errno::{check, check_size, Errno, Note};
 use crate::member_error::{MemberError, NotAMember};
 use crate::member_facts::{holder_of_device, holder_of_file, lock_owner, Facts, Sysfs};
+use crate::process::is_ending;
 use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -393,7 +394,9 @@ fn lock(file: &File, path: &Path, device: u64, inode: u64) -> Result<(), MemberE
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
         Ok(_) => Ok(()),
         Err(Errno(libc::EWOULDBLOCK)) => {
-            Err(MemberError::Locked { path: path.into(), owner: lock_owner(device, inode) })
+            let owner = lock_owner(device, inode);
+            let is_ending = owner.as_ref().is_some_and(|(process, _)| is_ending(*process));
+            Err(MemberError::Locked { path: path.into(), owner: owner.map(|(_, name)| name), is_ending })
         }
         Err(error) => Err(refused(path, "lock this file", error)),
     }

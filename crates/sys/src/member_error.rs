@@ -82,6 +82,8 @@ pub enum MemberError {
         path: PathBuf,
         /// The process, where `/proc/locks` names it.
         owner: Option<String>,
+        /// It was killed, or ends by itself, and the kernel has not let go of its files yet.
+        is_ending: bool,
     },
     /// This process already uses the same file or device, perhaps under another path.
     AlreadyOpen {
@@ -146,10 +148,14 @@ impl fmt::Display for MemberError {
                 path.display(),
                 path.display()
             ),
-            Self::Locked { path, owner: Some(owner) } => {
+            Self::Locked { path, owner, is_ending: true } => {
+                let owner = owner.as_deref().unwrap_or("a process");
+                write!(f, "{}: still locked by {owner}, which is ending; try again in a moment", path.display())
+            }
+            Self::Locked { path, owner: Some(owner), .. } => {
                 write!(f, "{}: locked by {owner}; stop that first", path.display())
             }
-            Self::Locked { path, owner: None } => {
+            Self::Locked { path, owner: None, .. } => {
                 write!(f, "{}: locked by another program; find it with `lslocks` and stop it first", path.display())
             }
             Self::AlreadyOpen { path, open_as } => write!(

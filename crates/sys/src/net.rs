@@ -5,6 +5,7 @@
 
 use crate::errno::{check, check_size, Errno};
 use crate::pool::{FramePool, PoolRange};
+use crate::process::is_ending;
 use std::fmt;
 use std::fs;
 use std::mem::MaybeUninit;
@@ -26,10 +27,12 @@ const UNIX_PATH_BYTES_MAX: usize = 107;
 /// Why a listener or connection cannot be had, with the address that was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NetError {
-    /// Somebody serves there already.
+    /// Another program serves there already.
     InUse {
         /// The address.
         address: String,
+        /// Which.
+        holder: Holder,
     },
     /// The path exists and is no socket.
     NotASocket {
@@ -52,10 +55,27 @@ pub enum NetError {
     },
 }
 
+/// The program that serves at an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// This process, which goes on.
+    Running(u32),
+    /// This process, which the kernel is about to take apart.
+    Leaving(u32),
+    /// The kernel does not say.
+    Unknown,
+}
+
 impl fmt::Display for NetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InUse { address } => {
+            Self::InUse { address, holder: Holder::Running(process) } => {
+                write!(f, "{address}: process {process} serves there; stop it or choose another address")
+            }
+            Self::InUse { address, holder: Holder::Leaving(process) } => {
+                write!(f, "{address}: process {process}, which served there, is still ending; try again in a moment")
+            }
+            Self::InUse { address, holder: Holder::Unknown } => {
                 write!(f, "{address}: another program serves there; stop it or choose another address")
             }
             Self::NotASocket { path } => {
@@ -155,7 +175,7 @@ impl Listener {
     /// [`NetError::InUse`], or the kernel's error.
     pub fn tcp(address: SocketAddr) -> Result<Self, NetError> {
         let fail = |attempt, error| match error {
-            Errno(libc::EADDRINUSE) => NetError::InUse { address: address.to_string() },
+            Errno(libc::EADDRINUSE) => NetError::InUse { address: address.to_string(), holder: Holder::Unknown },
             error => NetError::Failed { address: address.to_string(), attempt, error },
         };
         let fd = socket(family(address)).map_err(|e| fail("make a socket", e))?;
@@ -183,7 +203,9 @@ impl Listener {
         // SAFETY: `raw` holds `len` bytes of a valid address.
         match check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), len) }) {
             Ok(_) => {}
-            Err(Errno(libc::EADDRINUSE)) => return Err(NetError::InUse { address: path.display().to_string() }),
+            Err(Errno(libc::EADDRINUSE)) => {
+                return Err(NetError::InUse { address: path.display().to_string(), holder: Holder::Unknown })
+            }
             Err(error) => return Err(fail("bind", error)),
         }
         listen(&fd).map_err(|e| fail("listen", e))?;
@@ -475,6 +497,15 @@ fn set(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c_int
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) }).map(drop)
 }
 
+/// The server at the other end of a unix socket.
+fn holder(socket: &Socket) -> Holder {
+    match unix_peer(&socket.fd) {
+        Peer::Unix { process: 0, .. } | Peer::Tcp(_) | Peer::Unknown => Holder::Unknown,
+        Peer::Unix { process, .. } if is_ending(process) => Holder::Leaving(process),
+        Peer::Unix { process, .. } => Holder::Running(process),
+    }
+}
+
 /// Remove the socket at `path` if no server answers there.
 fn clear_stale(path: &Path) -> Result<(), NetError> {
     let fail = |attempt, error| NetError::Failed { address: path.display().to_string(), attempt, error };
@@ -487,9 +518,10 @@ fn clear_stale(path: &Path) -> Result<(), NetError> {
         Ok(_) => {}
     }
     match Socket::connect_unix(path) {
-        // Answered, or answers nobody just now because too many wait.
-        Ok(_) | Err(NetError::Failed { error: Errno(libc::EAGAIN), .. }) => {
-            Err(NetError::InUse { address: path.display().to_string() })
+        Ok(socket) => Err(NetError::InUse { address: path.display().to_string(), holder: holder(&socket) }),
+        // It answers nobody just now because too many wait.
+        Err(NetError::Failed { error: Errno(libc::EAGAIN), .. }) => {
+            Err(NetError::InUse { address: path.display().to_string(), holder: Holder::Unknown })
         }
         Err(NetError::Failed { error: Errno(libc::ECONNREFUSED), .. }) => {
             fs::remove_file(path).map_err(|e| fail("remove the stale socket", e.into()))

@@ -4,8 +4,8 @@ mod common;
 
 use common::{pattern, TempDir};
 use openraid_sys::{
-    Accepted, Epoll, Events, FramePool, Interest, Listener, NetError, Peer, Piece, PoolOptions, PoolRange, Progress,
-    Signal, Signals, Socket, PIECES_PER_SEND_MAX,
+    Accepted, Epoll, Events, FramePool, Holder, Interest, Listener, NetError, Peer, Piece, PoolOptions, PoolRange,
+    Progress, Signal, Signals, Socket, PIECES_PER_SEND_MAX,
 };
 use openraid_units::{Bytes, Nanos, PoolOffset};
 use std::io::{Read, Write};
@@ -173,7 +173,10 @@ fn connecting_reports_progress_and_failure() {
 fn addresses_in_use_are_refused_and_stale_sockets_replaced() {
     let listener = Listener::tcp(local()).expect("listen");
     let address = listener.tcp_address().expect("address");
-    assert_eq!(Listener::tcp(address).err(), Some(NetError::InUse { address: address.to_string() }));
+    assert_eq!(
+        Listener::tcp(address).err(),
+        Some(NetError::InUse { address: address.to_string(), holder: Holder::Unknown })
+    );
     let ipv6 = Listener::tcp("[::1]:0".parse().expect("address"));
     if let Ok(ipv6) = ipv6 {
         assert!(ipv6.tcp_address().is_some_and(|address| address.is_ipv6() && address.port() > 0));
@@ -185,7 +188,8 @@ fn addresses_in_use_are_refused_and_stale_sockets_replaced() {
     assert!(path.exists());
     let listener = Listener::unix(&path).expect("replaced");
     assert_eq!(path.metadata().expect("socket").mode() & 0o777, 0o600);
-    assert_eq!(Listener::unix(&path).err(), Some(NetError::InUse { address: path.display().to_string() }));
+    let holder = Holder::Running(std::process::id());
+    assert_eq!(Listener::unix(&path).err(), Some(NetError::InUse { address: path.display().to_string(), holder }));
     assert!(path.exists(), "a socket in use stays");
     drop(listener);
     assert!(!path.exists(), "and goes with its server");

@@ -15,6 +15,9 @@ encryption: listen on an address of a network only where everybody there may rea
 
 Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean.
 
+Scripts wait for the line that begins with `ready` on standard output, or let --ready-fd tell them:
+  mkfifo up; openraid serve data --ready-fd 3 3>up & grep -q ready up && mount-it
+
 Examples:
   openraid serve data
   openraid serve data --nbd 0.0.0.0:10809 --nbd-unix /run/data.sock --status
@@ -75,6 +78,10 @@ pub struct ServeArguments {
     /// as the arrays were made
     #[arg(long, value_name = "POLICY", value_enum)]
     pub consistency_policy: Option<ConsistencyWord>,
+    /// Write the line `ready` to this descriptor when clients can come, and close it; if that never comes, it is closed
+    /// without the line
+    #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(1..))]
+    pub ready_fd: Option<i32>,
     /// Take remote members whose server knows no flush: what they answer must be durable by itself
     #[arg(long)]
     pub without_flush: bool,

@@ -1,7 +1,7 @@
 //! The server's end of the control socket: a thread for each of a few clients, who may wait but not hold anybody up.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use openraid_sys::Listener;
+use openraid_sys::{listen_patiently, Listener};
 
 use super::protocol::{read_request, write_response, Answer, Command, LINE_BYTES_MAX};
 use crate::exit::Failure;
@@ -54,16 +54,34 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
                     folder.display()
                 ))
             })?;
+            clear_stale(&folder);
             folder.join(format!("{}.sock", std::process::id()))
         }
     };
-    let listener = Listener::unix(&path).map_err(|error| Failure::from(error).of("control socket"))?;
+    let listener =
+        listen_patiently(|| Listener::unix(&path)).map_err(|error| Failure::from(error).of("control socket"))?;
     let broken = |error: std::io::Error| Failure::failed(format!("control socket {}: {error}", path.display()));
     let accepting = UnixListener::from(listener.as_fd().try_clone_to_owned().map_err(broken)?);
     accepting.set_nonblocking(false).map_err(broken)?;
     let accept = move || accept(&accepting, &answerer);
     thread::Builder::new().name("control".into()).spawn(accept).map_err(broken)?;
     Ok((path, listener))
+}
+
+/// Remove the sockets that servers of this folder have left: each is named after its process.
+fn clear_stale(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let process = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".sock")?.parse::<u32>().ok());
+        let Some(process) = process else { continue };
+        let is_gone = !Path::new(&format!("/proc/{process}")).exists();
+        // One that runs where its process cannot be seen answers.
+        let refuses = || UnixStream::connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        if is_gone && refuses() {
+            // If another server is quicker, it is gone as well.
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 fn accept(listener: &UnixListener, answerer: &Arc<dyn Answerer>) {

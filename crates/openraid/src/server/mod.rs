@@ -9,6 +9,7 @@ pub mod news;
 mod orders;
 pub mod rates;
 mod reading;
+mod recovery;
 mod settings;
 pub mod start;
 mod stories;

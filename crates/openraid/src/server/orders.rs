@@ -243,6 +243,7 @@ impl Server {
             self.note(name);
         }
         let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
+        lines.extend(taken.recovered);
         lines.extend(failures.into_iter().map(|failure| failure.text));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
         Ok(Answer::Done { text: lines.join("\n  "), array })

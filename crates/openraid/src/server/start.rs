@@ -7,10 +7,11 @@ use openraid_runtime::service::{AssembleRequest, ExportRequest, Nesting, StartEr
 use openraid_units::ArrayId;
 
 use super::view::Served;
-use super::Server;
+use super::{recovery, Server};
 use crate::exit::Failure;
 use crate::output;
 use crate::registry::Entry;
+use crate::sets;
 use crate::trial;
 
 /// What came of some members.
@@ -20,6 +21,8 @@ pub struct Taken {
     pub served: Vec<String>,
     /// What was not started, and why, and what is not as it was to be; a line each.
     pub failed: Vec<Failure>,
+    /// What was not clean and is replayed or resynced; a line each.
+    pub recovered: Vec<String>,
 }
 
 /// How arrays are taken into service.
@@ -43,6 +46,7 @@ impl Server {
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
         let Taking { force, journal_lost, nesting, journalled } = how;
         let mut failed = trial::reasons(&members, force);
+        let recovered = self.recovery(&members, force)?;
         let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
         let started = self.handle.assemble(members, request)?;
         for (_, name, error) in &started.failed {
@@ -63,7 +67,15 @@ impl Server {
                 Err(failure) => failed.push(failure),
             }
         }
-        Ok(Taken { served, failed })
+        Ok(Taken { served, failed, recovered })
+    }
+
+    /// What the arrays that these members make get at their start, a line for each that is not clean.
+    fn recovery(&self, members: &[(OpenedMember, ProbedMember)], force: bool) -> Result<Vec<String>, Failure> {
+        let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
+        let journal = self.status()?.journal;
+        let (plans, _) = sets::plan(&probed, force);
+        Ok(plans.iter().filter_map(|set| recovery::line(set, journal.as_ref())).collect())
     }
 
     /// Serve an array that was started.

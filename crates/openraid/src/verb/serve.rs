@@ -1,5 +1,7 @@
 //! `openraid serve`: arrays over NBD, in the foreground, until a signal or `openraid stop`.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
@@ -51,7 +53,7 @@ const WORK_SHARE: (u64, u64) = (2, 5);
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
-    Ready { arrays: &'a [ArrayModel], control: String },
+    Ready { arrays: &'a [ArrayModel], control: String, recovered: &'a [String] },
     News(NewsBody<'a>),
     Stopped,
 }
@@ -69,6 +71,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     // Before any thread is made, so that no thread takes a signal for itself.
     let signals =
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
+    let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
     // What is wrong with the line itself is said first.
     let listen = listens(arguments)?;
     check_journal_options(arguments)?;
@@ -93,10 +96,15 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
             context.output.warn(&note);
         }
     }
-    begin(arguments, context, &server, wanted)?;
+    let recovered = begin(arguments, context, &server, wanted)?;
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
-    tell_ready(context, &server, &socket)?;
+    tell_ready(context, &server, &socket, &recovered)?;
+    if let Some(mut file) = ready_fd {
+        // Dropped after that: the reader sees the end.
+        let told = writeln!(file, "ready");
+        told.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))?;
+    }
     warn_of_open_doors(context, service.addresses());
     let exit = attend(arguments, context, &service, &server);
     service.stop();
@@ -327,10 +335,24 @@ fn cache_that_fits(room: Bytes) -> Bytes {
     Bytes::mib(most)
 }
 
-/// Start what is wanted.
-fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wanted: Wanted) -> Result<(), Failure> {
+/// The descriptor that is told when clients can come.
+fn ready_descriptor(number: i32) -> Result<File, Failure> {
+    openraid_sys::take_descriptor(number).map_err(|error| {
+        Failure::usage(format!(
+            "--ready-fd {number}: it is not open for writing here: {error}; as in: --ready-fd 3 3>FIFO"
+        ))
+    })
+}
+
+/// Start what is wanted; what of it was not clean, a line each.
+fn begin(
+    arguments: &ServeArguments,
+    context: &Context,
+    server: &Arc<Server>,
+    wanted: Wanted,
+) -> Result<Vec<String>, Failure> {
     if let Some(level) = arguments.level {
-        return make(arguments, context, server, level, &wanted.members);
+        return make(arguments, context, server, level, &wanted.members).map(|()| Vec::new());
     }
     let mut reasons = Vec::new();
     let mut open = options(Use::Exclusive);
@@ -370,7 +392,7 @@ fn begin(arguments: &ServeArguments, context: &Context, server: &Arc<Server>, wa
     for reason in reasons {
         context.output.warn(&reason.text);
     }
-    Ok(())
+    Ok(taken.recovered)
 }
 
 /// Are all arrays to use the journal, or is none to?
@@ -430,11 +452,16 @@ fn make(
     Ok(())
 }
 
-fn tell_ready(context: &Context, server: &Server, socket: &std::path::Path) -> Result<(), Failure> {
+fn tell_ready(
+    context: &Context,
+    server: &Server,
+    socket: &std::path::Path,
+    recovered: &[String],
+) -> Result<(), Failure> {
     let arrays = server.arrays()?;
     if context.output.json {
         let control = socket.display().to_string();
-        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control });
+        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered });
         return Ok(());
     }
     for note in server.describe()?.notes {
@@ -449,6 +476,9 @@ fn tell_ready(context: &Context, server: &Server, socket: &std::path::Path) -> R
         for address in &array.addresses {
             context.output.say(&format!("  {address}"));
         }
+    }
+    for line in recovered {
+        context.output.say(line);
     }
     context.output.say(&format!("ready (control socket {}; Ctrl-C stops)", socket.display()));
     Ok(())

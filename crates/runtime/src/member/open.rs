@@ -1,5 +1,5 @@
-//! Opening members and looking at them, each on a thread of its own: a drive that hangs or an address that never
-//! answers costs its time limit and nothing else.
+//! Opening members and looking at them, each on a thread of its own and all at once: drives that hang, addresses that never
+//! answer and members that others hold cost one time limit together, and nothing else.
 //!
 //! Nothing is written here, whatever a member is opened for.
 
@@ -20,7 +20,7 @@ use super::paced::PacedMember;
 use super::probe::{self, ProbeError, ProbedMember};
 use super::remote::{Address, Remote, RemoteError, RemoteOptions, Surroundings};
 use super::{disk, MemberSpec, Place, RamDisk};
-use crate::limits::{HELD_PAUSE, HELD_TIME_MAX, PROBE_TIME_MAX};
+use crate::limits::{HELD_PAUSE, HELD_TIME_MAX, LEAVING_HELD_TIME_MAX, PROBE_TIME_MAX};
 
 /// How to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,9 +141,14 @@ impl std::error::Error for OpenError {}
 /// # Errors
 /// Why it cannot be used; nothing has been written.
 pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, OpenError> {
+    open_telling(spec, options, &|| {})
+}
+
+/// The same; `tried` is called after each attempt to open a file or device.
+fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: &dyn Fn()) -> Result<OpenedMember, OpenError> {
     let (info, notes, medium) = match &spec.place {
         Place::Path(path) => {
-            let member = open_patiently(path, options).map_err(OpenError::Local)?;
+            let member = open_patiently(path, options, tried).map_err(OpenError::Local)?;
             let notes = member.notes().iter().map(ToString::to_string).collect();
             (disk::info(member.facts()), notes, Medium::Disk(Arc::new(member)))
         }
@@ -152,7 +157,7 @@ pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, Ope
             (ram.info(), Vec::new(), Medium::Ram(ram))
         }
         Place::Model(model) => {
-            let file = model.file.as_ref().map(|path| open_patiently(path, options).map_err(OpenError::Local));
+            let file = model.file.as_ref().map(|path| open_patiently(path, options, tried).map_err(OpenError::Local));
             let file = file.transpose()?.map(Arc::new);
             let paced = PacedMember::new(model, file);
             let paced = paced.map_err(|why| OpenError::Model { member: spec.text.clone(), why })?;
@@ -168,15 +173,20 @@ pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, Ope
     Ok(OpenedMember { spec: spec.clone(), info, notes, medium })
 }
 
-fn open_patiently(path: &Path, options: OpenOptions) -> Result<Member, MemberError> {
-    let until = clock::now() + HELD_TIME_MAX;
+fn open_patiently(path: &Path, options: OpenOptions, tried: &dyn Fn()) -> Result<Member, MemberError> {
+    let begun = clock::now();
     loop {
-        match Member::open(path, options.usage, options.direct) {
-            Err(MemberError::Locked { .. } | MemberError::Busy { .. }) if clock::now() < until => {
-                thread::sleep(Duration::from_nanos(HELD_PAUSE.get()));
-            }
-            result => return result,
+        let result = Member::open(path, options.usage, options.direct);
+        tried();
+        let patience = match &result {
+            Err(MemberError::Locked { is_ending: true, .. }) => LEAVING_HELD_TIME_MAX,
+            Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
+            _ => return result,
+        };
+        if clock::now() >= begun + patience {
+            return result;
         }
+        thread::sleep(Duration::from_nanos(HELD_PAUSE.get()));
     }
 }
 
@@ -325,22 +335,29 @@ fn read_remote(remote: &mut Remote, lba: DriveLba, into: &mut [u8]) -> Result<()
 /// # Errors
 /// Why it cannot be used; nothing has been written.
 pub fn open_and_probe(spec: &MemberSpec, options: OpenOptions) -> Result<(OpenedMember, ProbedMember), OpenError> {
-    begin(spec, options)?.wait()
+    begin(spec, options, clock::now() + PROBE_TIME_MAX)?.wait()
 }
 
 /// A member that is being opened.
 struct Opening {
     member: String,
     answer: mpsc::Receiver<Result<(OpenedMember, ProbedMember), OpenError>>,
+    /// Hears of the first attempt, and ends with the thread.
+    tried: mpsc::Receiver<()>,
     until: Instant,
 }
 
-fn begin(spec: &MemberSpec, options: OpenOptions) -> Result<Opening, OpenError> {
+fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Opening, OpenError> {
     let (sender, answer) = mpsc::channel();
+    let (first, tried) = mpsc::sync_channel(1);
     let own = spec.clone();
     // If it hangs, the thread stays with it: nothing can bring it back from the kernel.
     let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
-        let result = open(&own, options).and_then(|mut member| {
+        // The channel has room for the first word; it matters to nobody later.
+        let tell = || {
+            let _ = first.try_send(());
+        };
+        let result = open_telling(&own, options, &tell).and_then(|mut member| {
             let probed = probe::probe(&mut member);
             let probed = probed.map_err(|error| OpenError::Probe { member: own.text.clone(), error })?;
             Ok((member, probed))
@@ -349,45 +366,50 @@ fn begin(spec: &MemberSpec, options: OpenOptions) -> Result<Opening, OpenError> 
         let _ = sender.send(result);
     });
     match spawned {
-        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, until: clock::now() + PROBE_TIME_MAX }),
+        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, tried, until }),
         Err(error) => Err(OpenError::Exhausted { member: spec.text.clone(), error: error.to_string() }),
     }
 }
 
 impl Opening {
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.until.since(clock::now()).get())
+    }
+
+    /// Wait for the first attempt to open it.
+    fn wait_for_first_try(&self) {
+        // Whether it was tried, or hangs: the answer tells.
+        let _ = self.tried.recv_timeout(self.left());
+    }
+
     fn wait(self) -> Result<(OpenedMember, ProbedMember), OpenError> {
-        let left = Duration::from_nanos(self.until.since(clock::now()).get());
-        match self.answer.recv_timeout(left) {
+        match self.answer.recv_timeout(self.left()) {
             Ok(result) => result,
             Err(_) => Err(OpenError::Silent { member: self.member }),
         }
     }
 }
 
-/// Open and look at many members at once, in their order.
+/// Open and look at many members at once, within one time limit for all of them. The answers come in their order.
 ///
 /// # Errors
 /// For each member that cannot be used, why.
 pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(OpenedMember, ProbedMember), OpenError>> {
-    let remote = |spec: &MemberSpec| matches!(spec.place, Place::Remote(_));
-    let remotes: Vec<_> = (0..specs.len())
-        .map(|nth| {
-            let spec = &specs[nth];
-            // Files and devices are told apart by what they are, whatever the path; addresses only by their text.
-            let twice = specs[..nth].iter().any(|other| other.place == spec.place);
-            remote(spec).then(|| {
-                if twice {
-                    Err(OpenError::Twice { member: spec.text.clone() })
-                } else {
-                    begin(spec, options)
-                }
-            })
-        })
-        .collect();
-    // Servers are asked at once; what is here is opened in its order, so that of two names of one thing it is always
-    // the later that is refused.
-    let opened: Vec<_> =
-        specs.iter().map(|spec| (!remote(spec)).then(|| begin(spec, options).and_then(Opening::wait))).collect();
-    let waited = remotes.into_iter().map(|begun| begun.map(|opening| opening.and_then(Opening::wait)));
-    opened.into_iter().zip(waited).map(|(here, there)| here.or(there).expect("it is one of both")).collect()
+    let until = clock::now() + PROBE_TIME_MAX;
+    let begun = |nth: usize| {
+        let spec = &specs[nth];
+        let is_remote = matches!(spec.place, Place::Remote(_));
+        // Files and devices are told apart by what they are, whatever the path; addresses only by their text.
+        if is_remote && specs[..nth].iter().any(|other| other.place == spec.place) {
+            return Err(OpenError::Twice { member: spec.text.clone() });
+        }
+        let opening = begin(spec, options, until)?;
+        if !is_remote {
+            // One after the other up to here, so that of two names of one thing it is always the later that is refused.
+            opening.wait_for_first_try();
+        }
+        Ok(opening)
+    };
+    let openings: Vec<Result<Opening, OpenError>> = (0..specs.len()).map(begun).collect();
+    openings.into_iter().map(|opening| opening.and_then(Opening::wait)).collect()
 }

@@ -25,7 +25,7 @@ use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo};
-use openraid_sys::{EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
+use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
 use openraid_units::{ArrayId, Bytes, DriveId};
 
 pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
@@ -114,8 +114,8 @@ impl Service {
         let mut listeners = Vec::new();
         for place in &config.listen {
             listeners.push(match place {
-                Listen::Tcp(address) => Listener::tcp(*address)?,
-                Listen::Unix(path) => Listener::unix(path)?,
+                Listen::Tcp(address) => listen_patiently(|| Listener::tcp(*address))?,
+                Listen::Unix(path) => listen_patiently(|| Listener::unix(path))?,
             });
         }
         let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();

@@ -1,0 +1,48 @@
+//! What an array that is not clean at its start gets before its redundancy is whole again, in one line.
+
+use openraid_core::admin::JournalStatus;
+use openraid_core::array::assemble::{Assembly, PlannedBitmap};
+use openraid_units::Bytes;
+
+use crate::quantity::{counted, human};
+use crate::sets::SetPlan;
+
+/// The line for an array that these members make; nothing if it is clean and no journal holds anything for it.
+pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
+    let plan = set.plan.as_ref().ok()?;
+    let waiting = journal.into_iter().flat_map(|journal| &journal.arrays).filter(|own| own.set_uuid == set.uuid);
+    let entries: u64 = waiting.map(|own| own.waiting).sum();
+    let logged = plan.ppl.as_ref().filter(|log| log.dirty).map(|log| log.redo.len() as u64);
+    if entries == 0 && logged.is_none() && plan.resync_from.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if entries > 0 {
+        parts.push(format!("{} of the journal replayed", counted(entries, "entry", "entries")));
+    }
+    parts.extend(
+        logged.map(|count| format!("{} of the partial parity log replayed", counted(count, "entry", "entries"))),
+    );
+    parts.push(resync_text(plan));
+    Some(format!("{}: not clean at the start: {}", set.newest.set_name.name(), parts.join(", ")))
+}
+
+fn resync_text(plan: &Assembly) -> String {
+    match (plan.resync_from, &plan.bitmap) {
+        (None, _) => "no resync needed".into(),
+        (Some(_), Some(bitmap)) if bitmap.valid => bitmap_text(bitmap),
+        (Some(_), Some(_)) => "the bitmap cannot be used, everything is resynced".into(),
+        (Some(from), None) if from.is_zero() => "everything is resynced (no bitmap)".into(),
+        (Some(from), None) => format!("resynced from {} of each member on (no bitmap)", human(from.bytes())),
+    }
+}
+
+fn bitmap_text(bitmap: &PlannedBitmap) -> String {
+    let chunk = Bytes(u64::from(bitmap.header.chunk));
+    let regions = bitmap.header.sync_size.bytes().get().div_ceil(chunk.get());
+    // What lies behind the last region means nothing.
+    let ones: u64 = bitmap.bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    let marked = ones.min(regions);
+    let size = human(Bytes(marked.saturating_mul(chunk.get()).min(bitmap.header.sync_size.bytes().get())));
+    format!("bitmap: {marked} of {} resynced ({size} of each member)", counted(regions, "region", "regions"))
+}
