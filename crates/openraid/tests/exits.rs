@@ -69,6 +69,16 @@ fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
             ("show nobody", 4),
             ("check nobody", 4),
             ("stop --all", 4),
+        ],
+    );
+    what_members_of_a_stopped_array_refuse(&lab);
+    what_a_served_array_refuses(&lab);
+}
+
+fn what_members_of_a_stopped_array_refuse(lab: &Lab) {
+    end_so(
+        lab,
+        &[
             ("create data --level 5 --chunk 64K --assume-clean a b c", 0),
             ("create data --level 1 n1 n2 --file-size 8M", REFUSED),
             ("erase a", REFUSED),
@@ -79,7 +89,6 @@ fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
             ("scan a", 2),
         ],
     );
-    what_a_served_array_refuses(&lab);
 }
 
 fn what_a_served_array_refuses(lab: &Lab) {
