@@ -72,6 +72,20 @@ pub enum DriveError {
     Unsupported,
 }
 
+impl core::fmt::Display for DriveError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Media { lba } => write!(f, "unreadable sector {}", lba.get()),
+            Self::Gone => f.write_str("the drive is gone"),
+            Self::Protocol => f.write_str("an I/O error: unexpected reply"),
+            Self::FlushFailed => f.write_str("a flush failed"),
+            Self::NoSpace => f.write_str("no space left"),
+            Self::ReadOnly => f.write_str("read-only"),
+            Self::Unsupported => f.write_str("not supported"),
+        }
+    }
+}
+
 /// The host went away in the middle of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostGone;

@@ -30,7 +30,7 @@ impl FailReason {
             Self::WriteError => "a write failed",
             Self::FlushFailed => "a flush failed: what it promised to keep is in doubt",
             Self::ErrorBudget => "too many media errors",
-            Self::Protocol => "it answered what makes no sense, or became shorter",
+            Self::Protocol => "I/O error: unexpected reply, or the drive became smaller",
             Self::NoSpace => "no space behind it: the file system is full",
             Self::ReadOnly => "it does not take writes any more",
             Self::BadBlockLogFull => "more sectors could not be restored on it than its bad-block log can name",
@@ -97,7 +97,7 @@ impl NoticeKind {
             Self::CheckStarted => "check begins",
             Self::RebuildAborted => "rebuild aborted",
             Self::ResyncAborted => "resync aborted",
-            Self::Degraded => "degraded: redundancy is reduced",
+            Self::Degraded => "degraded",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
             Self::FlushInDoubt => {
@@ -239,7 +239,7 @@ mod tests {
                 "RowMismatch",
                 "sectors 8 to 15 do not match the other members, left unchanged",
             ),
-            (NoticeKind::Degraded, "DegradedArray", "degraded: redundancy is reduced"),
+            (NoticeKind::Degraded, "DegradedArray", "degraded"),
         ];
         for (kind, event, text) in told {
             assert_eq!((kind.event(), kind.to_string().as_str()), (event, text));

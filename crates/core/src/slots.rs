@@ -182,6 +182,25 @@ impl Not for SlotSet {
         Self { low: !self.low, high: !self.high }
     }
 }
+impl fmt::Display for SlotSet {
+    /// As people say it: `slot 2`, `slots 1 and 3`, `slots 0, 2 and 4`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.len() == 1 { "slot " } else { "slots " })?;
+        let last = (self.len() as usize).saturating_sub(1);
+        for (nth, slot) in self.iter().enumerate() {
+            let before = if nth == 0 {
+                ""
+            } else if nth == last {
+                " and "
+            } else {
+                ", "
+            };
+            write!(f, "{before}{}", slot.0)?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Debug for SlotSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter().map(|s| s.0)).finish()

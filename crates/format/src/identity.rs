@@ -129,8 +129,9 @@ impl SetName {
 }
 
 impl fmt::Display for SetName {
+    /// As a terminal may see it: without control characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        self.text().chars().try_for_each(|c| fmt::Write::write_char(f, if c.is_control() { '?' } else { c }))
     }
 }
 impl fmt::Debug for SetName {

@@ -49,7 +49,11 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Whoever does not read the help any more is no error.
+            if let Some(text) = arguments::instead(&error) {
+                eprintln!("openraid: {text}");
+                return Exit::Usage.into();
+            }
+            // A reader that closes the pipe is no error.
             let _ = error.print();
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { Exit::Fine.into() } else { Exit::Usage.into() };

@@ -4,12 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use openraid_core::limits::Limits;
-use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenedMember, Place, ProbedMember};
-use openraid_sys::{Direct, Use};
+use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
+use openraid_sys::{Direct, MemberError, Use};
 use openraid_units::Bytes;
 
 use crate::exit::{Exit, Failure};
-use crate::registry::Registry;
+use crate::registry::{Entry, Registry};
 
 /// The word for a slot without a member.
 pub const MISSING: &str = "missing";
@@ -106,10 +106,22 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
     for (spec, result) in specs.iter().zip(member::open_all(specs, options)) {
         match result {
             Ok(member) => opened.push(member),
-            Err(error) => failed.push((spec.text.clone(), Failure::from(error))),
+            Err(error) => failed.push((spec.text.clone(), not_opened(error))),
         }
     }
     (opened, failed)
+}
+
+/// A member that is not where it was has most often been moved.
+fn not_opened(error: OpenError) -> Failure {
+    let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));
+    let failure = Failure::from(error);
+    if is_missing {
+        let text = failure.text
+            + "; if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path";
+        return Failure { text, ..failure };
+    }
+    failure
 }
 
 /// Open all of these.
@@ -135,17 +147,26 @@ pub fn open_every(
 pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, Failure> {
     let mut specs = Vec::new();
     for name in names {
-        if looks_like_a_name(name) {
-            if let Some(entry) = registry.find(name)? {
-                for member in &entry.members {
-                    specs.push(spec(member)?);
-                }
-                continue;
+        if let Some(entry) = remembered(name, registry)? {
+            for member in &entry.members {
+                specs.push(spec(member)?);
             }
+            continue;
         }
         specs.push(written_spec(name)?);
     }
     Ok(specs)
+}
+
+/// The array that is remembered by this name, unless a file has it. Any name: md takes more than `create` does.
+///
+/// # Errors
+/// The registry cannot be read.
+pub fn remembered(name: &str, registry: &Registry) -> Result<Option<Entry>, Failure> {
+    if Path::new(name).exists() {
+        return Ok(None);
+    }
+    registry.find(name)
 }
 
 /// May this be an array's name, and is it no file?

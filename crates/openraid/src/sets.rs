@@ -64,6 +64,16 @@ impl SetPlan {
     }
 }
 
+/// What an array is called here: its name without the host, whatever md has put into it. Control characters would act on
+/// terminals; an array without a name goes by the start of its identity.
+pub fn array_name(superblock: &Superblock) -> String {
+    let name: String = superblock.set_name.name().chars().map(|c| if c.is_control() { '_' } else { c }).collect();
+    if name.is_empty() {
+        return superblock.set_uuid.to_string()[..8].into();
+    }
+    name
+}
+
 /// Names of drives by the engine's number.
 pub type Names<'a> = &'a dyn Fn(DriveId) -> String;
 

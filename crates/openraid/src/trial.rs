@@ -98,7 +98,7 @@ impl Trial {
     pub fn why_nothing(&self) -> Failure {
         let failures: Vec<Failure> = self.why.iter().cloned().chain(self.refused()).collect();
         if failures.is_empty() {
-            return Failure::refused("no members were given that can be used; name the drives");
+            return Failure::refused("none of the members could be opened; `openraid scan DIR` looks for them");
         }
         Failure::joined(&failures, Exit::Refused)
     }

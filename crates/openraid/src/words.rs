@@ -59,9 +59,9 @@ pub fn level(text: &str) -> Result<LevelWord, String> {
         "1e" => Ok(LevelWord::OneE),
         "50" | "5+0" => Ok(LevelWord::Nested(MdLevel::Raid5)),
         "60" | "6+0" => Ok(LevelWord::Nested(MdLevel::Raid6)),
-        _ => level_from_word(&lower)
-            .map(LevelWord::Md)
-            .ok_or_else(|| format!("{text:?} is no level; use jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50 or 60")),
+        _ => level_from_word(&lower).map(LevelWord::Md).ok_or_else(|| {
+            format!("unknown level {text:?}; known levels: jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50, 60")
+        }),
     }
 }
 

@@ -191,7 +191,7 @@ fn what_cannot_be_created_is_refused_before_the_first_write() {
     refused("--level 5 a b hard", 65, &["hard:", "already in use here"]);
     refused("--level 5 a b ./c ../nothing/here", 65, &["there is no such file"]);
     refused("--level 5 a b dangling", 65, &["dangling:", "there is no such file"]);
-    refused("--level 5 a b empty", 65, &["empty:", "make it larger"]);
+    refused("--level 5 a b empty", 65, &["empty:", "too small"]);
     refused("--level 5 a b tiny", 65, &["tiny", "too small"]);
     refused("--level 5 a b small", 65, &["small:", "too small", "use a larger member"]);
     refused("--level 5 a b fifo", 65, &["fifo:", "named pipe"]);
@@ -207,7 +207,7 @@ fn what_cannot_be_created_is_refused_before_the_first_write() {
         assert!(ran.err.contains("chunk"), "{chunk}: {}", ran.err);
     }
     for level in ["2", "3", "7", "-1", "55", "", "five", "0x5", "18446744073709551616"] {
-        lab.run(&["create", "x", &format!("--level={level}"), "a", "b", "c"]).refused(64, &["is no level"]);
+        lab.run(&["create", "x", &format!("--level={level}"), "a", "b", "c"]).refused(64, &["unknown level"]);
     }
     refused("--level 6 a b c", 64, &["at least 4 members"]);
     refused("--level 5 a", 64, &["at least 2 members"]);

@@ -71,10 +71,7 @@ fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
         ("simulate raid0x4 --degraded 1", &["raid0 with 1 drive missing cannot run"]),
         ("simulate raid6x129", &["this level takes 4 to 128"]),
         ("simulate raid60x130", &["130 drives are more than 128"]),
-        (
-            "review --target nowhere --methods response-time",
-            &["nowhere: there is no such file or device", "check the path"],
-        ),
+        ("review --target nowhere --methods response-time", &["nowhere: there is no such file or device"]),
         (
             "review --target /dev/null --methods response-time",
             &["/dev/null: this is a", "a target must be a regular file"],

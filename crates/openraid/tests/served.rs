@@ -197,7 +197,7 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert!(set.text().contains("rebuild.rate=50 MiB/s") && set.text().contains("write.partial=rmw"), "{}", set.text());
     let settings = lab.show("data")["settings"].clone();
     assert_eq!(settings["rebuild_rate"], 50 << 20);
-    lab.line("set data rebuild.rate=1M cache=wb").refused(64, &["\"cache\" is no setting"]);
+    lab.line("set data rebuild.rate=1M cache=wb").refused(64, &["unknown setting \"cache\""]);
     assert_eq!(lab.show("data")["settings"], settings, "nothing changes where one of them is wrong");
     lab.line("set data rebuild.rate").refused(64, &["KEY=VALUE"]);
     assert!(lab.line("set data").expect(0).text().contains("background.depth=3"));

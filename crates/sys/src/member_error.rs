@@ -119,15 +119,15 @@ impl fmt::Display for MemberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { path } => {
-                write!(f, "{}: there is no such file or device; check the path", path.display())
+                write!(f, "{}: there is no such file or device", path.display())
             }
             Self::NotAMember { path, kind } => {
                 write!(f, "{}: this is {kind}; a member must be a regular file or a block device", path.display())
             }
             Self::Empty { path, size } => write!(
                 f,
-                "{}: only {size} long, a member needs room for metadata and data; \
-                 make it larger first (truncate -s SIZE FILE)",
+                "{}: too small: {size}, and a member needs room for metadata and data; name another file or device, or let \
+                 --file-size make a new file",
                 path.display()
             ),
             Self::Denied { path } => {
@@ -140,7 +140,7 @@ impl fmt::Display for MemberError {
                 path.display()
             ),
             Self::HeldByKernel { path, holder } => {
-                write!(f, "{}: in use by the kernel: {holder}; release it there first", path.display())
+                write!(f, "{}: in use: {holder}; release it there first", path.display())
             }
             Self::Busy { path } => write!(
                 f,

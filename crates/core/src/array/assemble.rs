@@ -225,7 +225,7 @@ impl fmt::Display for AssembleError {
                 "drive {drive} says that it has seen {events} events, which cannot be: its superblock is damaged; leave it out"
             ),
             Self::TooFew { missing, have, stale } => {
-                write!(f, "not enough members: {have} are there, slots {missing:?} are missing")?;
+                write!(f, "not enough members: {have} present, {missing} without one")?;
                 if *stale > 0 {
                     write!(f, "; {stale} stale ones are there that --force would take (writes they missed are lost)")
                 } else {
@@ -234,7 +234,7 @@ impl fmt::Display for AssembleError {
             }
             Self::DirtyDegraded { missing } => write!(
                 f,
-                "the array was not stopped cleanly, or not synced before, and slots {missing:?} are missing: stripes that were being written may be wrong in those slots; \
+                "the array was not stopped cleanly, or not synced before, and {missing} without a member: stripes that were being written may be wrong in those slots; \
                  bring the missing members back, or use --force to start with that risk"
             ),
         }
@@ -580,7 +580,7 @@ fn take_stale(
     let left = all.minus(*in_sync);
     if !left.is_empty() && matches!(geometry, Geometry::Parity(_)) {
         text.push_str(&alloc::format!(
-            "what slots {left:?} had is made from members of different times: where it was written since it may be anything; "
+            "what {left} had is made from members of different times: where it was written since it may be anything; "
         ));
     }
     text

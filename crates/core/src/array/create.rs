@@ -107,7 +107,7 @@ impl fmt::Display for CreateError {
                 write!(f, "a size of {asked} was asked for, but the smallest member has room for {have}")
             }
             Self::TooManyMissing(slots) => {
-                write!(f, "slots {slots:?} are missing: that is more than this level survives; name more members")
+                write!(f, "without {slots}: that is more than this level survives; name more members")
             }
             Self::TooManyMembers(n) => write!(f, "{n} members are more than the {MEMBERS_MAX} that an array can have"),
             Self::NoUse(why) => f.write_str(why),

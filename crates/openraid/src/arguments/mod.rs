@@ -1,6 +1,7 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
 mod create;
+mod hints;
 mod journal;
 mod lab;
 mod manage;
@@ -10,6 +11,7 @@ mod torture;
 mod validate;
 
 pub use create::{BitmapWord, CreateArguments};
+pub use hints::instead;
 pub use journal::{
     JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
     JournalShowArguments, JournalVerb,
@@ -24,7 +26,7 @@ pub use manage::{
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
-    ScanArguments,
+    ForgetArguments, ScanArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
 pub use torture::TortureArguments;
@@ -93,6 +95,8 @@ pub enum Verb {
     Assemble(AssembleArguments),
     /// Say what stands on a member: superblock, bitmap, bad blocks, signatures of others
     Examine(ExamineArguments),
+    /// Forget an array that is remembered; its members stay as they are
+    Forget(ForgetArguments),
     /// Find arrays among the files of a folder or among block devices
     Scan(ScanArguments),
     /// Serve arrays over NBD, in the foreground
@@ -114,6 +118,7 @@ pub enum Verb {
     /// Add, remove or list hot spares
     Spare(SpareArguments),
     /// Read everything and compare; change nothing
+    #[command(visible_alias = "scrub")]
     Check(CheckArguments),
     /// Read everything, compare, and correct what can be attributed
     Repair(RepairArguments),
@@ -123,7 +128,8 @@ pub enum Verb {
     Resume(ArrayArgument),
     /// Stop serving an array, or the whole server
     Stop(StopArguments),
-    /// Wipe the metadata of members, so that they belong to no array
+    /// Wipe the metadata of members, so that they belong to no array; their data stay
+    #[command(name = "wipe-metadata", visible_alias = "erase")]
     Erase(EraseArguments),
     /// Say why each member is or is not usable, and try the array without writing anything
     Doctor(DoctorArguments),
@@ -169,6 +175,7 @@ impl Verb {
     pub const fn typed(&self) -> &'static str {
         match self {
             Self::Explain(_) => "explain",
+            Self::Erase(_) => "wipe-metadata",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal create",
                 JournalVerb::Show(_) => "journal show",
@@ -185,6 +192,7 @@ impl Verb {
         match self {
             Self::Create(_) => "create",
             Self::Assemble(_) => "assemble",
+            Self::Forget(_) => "forget",
             Self::Examine(_) => "examine",
             Self::Scan(_) => "scan",
             Self::Serve(_) => "serve",

@@ -15,7 +15,7 @@ or the one of --control) the array is handed to it and served at once; otherwise
 Examples:
   openraid assemble /dev/sdb /dev/sdc /dev/sdd
   openraid assemble --scan /dev/disk/by-id
-  openraid assemble data --forget")]
+  openraid assemble data --forget, or: openraid forget data")]
 pub struct AssembleArguments {
     /// Members, or the name of an array that is remembered
     #[arg(value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
@@ -35,6 +35,14 @@ pub struct AssembleArguments {
     /// Forget the named array instead: its members stay as they are
     #[arg(long, conflicts_with_all = ["scan", "force", "journal_lost", "no_serve"])]
     pub forget: bool,
+}
+
+/// What `forget` takes.
+#[derive(Args, Debug)]
+pub struct ForgetArguments {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub array: String,
 }
 
 /// What `examine` takes.

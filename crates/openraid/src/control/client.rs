@@ -63,7 +63,7 @@ impl Connection {
     pub fn show(&mut self, array: &str) -> Result<ArrayModel, Failure> {
         match self.ask(&Command::Show { array: array.into() })? {
             Answer::Array(array) => Ok(*array),
-            other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+            _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
         }
     }
 
@@ -74,7 +74,7 @@ impl Connection {
     pub fn list(&mut self) -> Result<Vec<ArrayModel>, Failure> {
         match self.ask(&Command::List)? {
             Answer::Arrays(arrays) => Ok(arrays),
-            other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+            _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
         }
     }
 }
@@ -121,12 +121,34 @@ impl Servers {
         Ok(None)
     }
 
+    /// The exports of raw drives that were remembered under one name: `NAME-0`, `NAME-1` and so on.
+    fn raw_drives(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let mut found = Vec::new();
+        for mut connection in self.connect()? {
+            let arrays = connection.list().unwrap_or_default().into_iter().filter(|known| known.level == "jbod");
+            let nth = |own: &str| own.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
+            found.extend(arrays.map(|known| known.name).filter(|own| nth(own).is_some()));
+        }
+        Ok(found)
+    }
+
     /// The same, for a verb that needs it.
     ///
     /// # Errors
     /// Nobody serves it; the text says how to.
     pub fn must_serve(&self, array: &str) -> Result<Connection, Failure> {
-        self.serving(array)?.ok_or_else(|| {
+        if let Some(server) = self.serving(array)? {
+            return Ok(server);
+        }
+        let raw = self.raw_drives(array)?;
+        if !raw.is_empty() {
+            return Err(Failure::refused(format!(
+                "{array} is served as raw drives: {}; name one of them to show or stop it. They have no redundancy, so none can \
+                 be failed, replaced or checked",
+                raw.join(", ")
+            )));
+        }
+        Err({
             Failure::cannot_tell(format!(
                 "no running server serves an array named {array:?}; start it with `openraid serve {array}`, or see \
                  `openraid list`"

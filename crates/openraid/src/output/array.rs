@@ -5,7 +5,7 @@ use openraid_units::Bytes;
 use super::checks::last_check;
 use super::table::Table;
 use crate::model::{ArrayModel, BitmapModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
-use crate::quantity::{human, human_rate, human_seconds};
+use crate::quantity::{counted, human, human_rate, human_seconds};
 
 pub use openraid_core::news::VOLATILE;
 
@@ -90,10 +90,8 @@ pub fn unsynced_text(array: &ArrayModel) -> &'static str {
 /// What the journal is to an array, in a line.
 pub fn protection_text(journal: &ProtectionModel) -> String {
     match &journal.reason {
-        None if journal.session == "on" => {
-            "protects its writes, and holds some that the members do not have yet".into()
-        }
-        None => "protects its writes; it holds nothing that the members do not have".into(),
+        None if journal.session == "on" => "active, holds writes that the members do not have yet".into(),
+        None => "active, empty".into(),
         Some(reason) => format!("NOT PROTECTED: {reason}"),
     }
 }
@@ -157,7 +155,7 @@ pub fn text(array: &ArrayModel) -> String {
         facts.row(["uuid", uuid]);
     }
     if let Some(version) = &array.metadata {
-        facts.row(["metadata", &format!("{version}, {} events", array.events)]);
+        facts.row(["metadata", &format!("{version}, {}", counted(array.events, "event", "events"))]);
     }
     if let Some(journal) = &array.journal {
         facts.row(["journal", &protection_text(journal)]);
@@ -169,12 +167,12 @@ pub fn text(array: &ArrayModel) -> String {
     facts.row([
         "hosts",
         &format!(
-            "{} reads of {}, {} writes of {}, {} flushes since the start",
-            host.reads,
+            "{} of {}, {} of {}, {} since the start",
+            counted(host.reads, "read", "reads"),
             human(Bytes(host.read_bytes)),
-            host.writes,
+            counted(host.writes, "write", "writes"),
             human(Bytes(host.written_bytes)),
-            host.flushes
+            counted(host.flushes, "flush", "flushes")
         ),
     ]);
     for address in &array.addresses {
@@ -208,7 +206,7 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
         facts.row(["policy", policy]);
     }
     if let Some(bitmap) = &set.bitmap {
-        facts.row(["bitmap", &format!("{} of {} regions marked", bitmap.marked, bitmap.regions)]);
+        facts.row(["bitmap", &format!("{} of {} marked", bitmap.marked, counted(bitmap.regions, "region", "regions"))]);
     }
     if let Some(check) = &set.last_check {
         for (place, line) in last_check(check, set).iter().enumerate() {

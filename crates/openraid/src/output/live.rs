@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::array::{health_text, task_line};
 use crate::model::{ArrayModel, StateWord, TaskModel};
-use crate::quantity::{human_rate, human_seconds};
+use crate::quantity::{counted, human_rate, human_seconds};
 
 /// Cells of a bar.
 const BAR_CELLS: u64 = 24;
@@ -98,11 +98,11 @@ pub fn up_map(array: &ArrayModel) -> String {
 fn array_lines(array: &ArrayModel) -> Vec<String> {
     let clean = if array.active { "active" } else { "clean" };
     let mut lines = vec![format!(
-        "{}: {} [{}] {clean}, {} events",
+        "{}: {} [{}] {clean}, {}",
         array.name,
         health_text(array.health),
         up_map(array),
-        array.events
+        counted(array.events, "event", "events")
     )];
     for (set, task) in array.tasks() {
         let leg = if array.legs.is_empty() { String::new() } else { format!("{}: ", set.name) };

@@ -5,7 +5,7 @@ use openraid_format::Uuid;
 use openraid_runtime::service::journal::{lost_ranges, sum, LostRange, Tally};
 
 use crate::model::{LossModel, LostRangeModel};
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 
 /// So many places are named in words.
 const PLACES_TOLD: usize = 4;
@@ -34,7 +34,12 @@ impl Loss {
     pub fn text(&self) -> String {
         let Tally { entries, data, redos, .. } = self.tally;
         let (sectors, bytes, places) = (data.get(), human(data.bytes()), self.places());
-        format!("{entries} entries with {sectors} sectors of host data ({bytes}{places}) and {redos} writes to members")
+        format!(
+            "{} with {} of host data ({bytes}{places}) and {} to members",
+            counted(entries, "entry", "entries"),
+            counted(sectors, "sector", "sectors"),
+            counted(redos, "write", "writes")
+        )
     }
 
     fn places(&self) -> String {

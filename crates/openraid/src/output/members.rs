@@ -4,6 +4,7 @@ use openraid_core::array::assemble::Verdict;
 use openraid_runtime::member::ProbedMember;
 use serde::Serialize;
 
+use crate::quantity::counted;
 use crate::sets::{self, SetPlan};
 
 /// A member and its verdict.
@@ -111,7 +112,7 @@ fn of_verdict(member: &ProbedMember, verdict: Verdict) -> MemberVerdict {
         text.push_str(&format!("; its bad-block log is of no use: {error}"));
     }
     if !member.look.bad.is_empty() {
-        text.push_str(&format!("; {} bad ranges are known", member.look.bad.len()));
+        text.push_str(&format!("; {} known", counted(member.look.bad.len() as u64, "bad range is", "bad ranges are")));
     }
     MemberVerdict { member: member.spec.text.clone(), verdict: word, slot: slot.map(|slot| slot.0), text }
 }
@@ -135,7 +136,8 @@ pub fn line(member: &MemberVerdict) -> String {
 
 /// A set, in lines.
 pub fn set_text(set: &SetVerdict) -> String {
-    let mut lines = vec![format!("  array {} ({}, {} slots, uuid {})", set.name, set.level, set.slots, set.uuid)];
+    let slots = counted(set.slots.into(), "slot", "slots");
+    let mut lines = vec![format!("  array {} ({}, {}, uuid {})", set.name, set.level, slots, set.uuid)];
     lines.extend(set.members.iter().map(line));
     let missing: Vec<String> = set.missing.iter().map(ToString::to_string).collect();
     let missing = missing.join(", ");
@@ -151,8 +153,8 @@ pub fn set_text(set: &SetVerdict) -> String {
     });
     if set.needs_journal {
         lines.push(
-            "    a journal holds writes that it was promised: it starts with that one only (serve --journal DEVICE), or \
-             without them (--journal-lost)"
+            "    a journal holds writes of this array: it starts with that journal only (serve --journal DEVICE), or \
+             without those writes (--journal-lost)"
                 .into(),
         );
     }

@@ -22,6 +22,7 @@ use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
 };
 use crate::output::loss::Loss;
+use crate::quantity::counted;
 
 /// The journal that a server was started with.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Server {
             JournalNews::Back(mut notes) => {
                 notes.extend(self.remember_journal().err().map(|failure| failure.text));
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
-                plain("JournalBack", format!("the journal is back, and promises writes again{notes}"))
+                plain("JournalBack", format!("the journal is back and active again{notes}"))
             }
             JournalNews::DeviceAway(why) => {
                 plain("JournalAway", format!("the other device of the journal cannot be brought back: {why}"))
@@ -204,7 +205,7 @@ impl Server {
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
         for set in sets {
             if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array: set.array, policy }) {
-                return Some(format!("{name}: its writes are not promised by a journal, as they were to be: {error}"));
+                return Some(format!("{name}: write journal not active: {error}; the array expects one, writes go straight to the members"));
             }
         }
         self.remember_wish(entry, wanted);
@@ -214,7 +215,7 @@ impl Server {
     /// What an array is makes promises by a journal impossible: they are not asked for, nor is that remembered.
     fn cannot_promise(&self, started: &StartedArray, name: &str) -> Option<String> {
         let why = never_protected(&self.status().ok()?, &Served::of(started.clone(), Vec::new()))?;
-        Some(format!("{name}: its writes cannot be promised by a journal, as they were to be: {}", unprotected(why)))
+        Some(format!("{name}: write journal not possible: {}", unprotected(why)))
     }
 
     /// The server has a journal, and an array does not use it: whoever gave it may not know.
@@ -224,7 +225,7 @@ impl Server {
             Some(why) => unprotected(why).to_owned(),
             None => format!("write.cache=through; if they are to be: openraid set {name} write.cache=journal"),
         };
-        Some(format!("{name}: its writes are not promised by the journal: {remedy}"))
+        Some(format!("{name}: write journal not active for it: {remedy}"))
     }
 
     /// Let a device join the journal: this one, or the one that was dropped.
@@ -316,7 +317,8 @@ impl Server {
         let what = if let Some(loss) = &loss {
             format!("{}, which wait for {array} to be started", loss.text())
         } else if entries > 0 {
-            format!("{entries} entries that wait for {array} to be started")
+            let entries = counted(entries, "entry", "entries");
+            format!("{entries} waiting for {array} to be started")
         } else {
             format!("what {array} was promised since its session began, as far as its members do not have it")
         };
@@ -367,7 +369,7 @@ impl Server {
 
 fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
     let mut superblocks = status.arrays.iter().filter_map(|view| view.status.superblock.as_ref());
-    superblocks.find(|own| own.set_uuid == uuid).map(|own| own.set_name.name().into())
+    superblocks.find(|own| own.set_uuid == uuid).map(crate::sets::array_name)
 }
 
 /// How a journal is, in a word.

@@ -62,10 +62,19 @@ impl Listening {
     /// The address of an export here.
     pub fn uri(&self, export: &str) -> String {
         match self {
-            Self::Tcp(address) => format!("nbd://{address}/{export}"),
-            Self::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+            Self::Tcp(address) => format!("nbd://{address}/{}", escaped(export)),
+            Self::Unix(path) => {
+                format!("nbd+unix:///{}?socket={}", escaped(export), escaped(&path.display().to_string()))
+            }
         }
     }
+}
+
+/// A part of an address, with all that would end it or mean something else written as `%XX`.
+fn escaped(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
+    let one = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
 
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use openraid_core::array::assemble::{Assembly, PlannedBitmap};
 use openraid_units::Bytes;
 
 use crate::quantity::{counted, human};
-use crate::sets::SetPlan;
+use crate::sets::{self, SetPlan};
 
 /// The line for an array that these members make; nothing if it is clean and no journal holds anything for it.
 pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
@@ -24,7 +24,7 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
         logged.map(|count| format!("{} of the partial parity log replayed", counted(count, "entry", "entries"))),
     );
     parts.push(resync_text(plan));
-    Some(format!("{}: not clean at the start: {}", set.newest.set_name.name(), parts.join(", ")))
+    Some(format!("{}: not clean at the start: {}", sets::array_name(&set.newest), parts.join(", ")))
 }
 
 fn resync_text(plan: &Assembly) -> String {

@@ -190,7 +190,7 @@ fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Resu
         _ => {
             return super::reading::apply(policy, key, value, has_journal).unwrap_or_else(|| {
                 Err(format!(
-                "{key:?} is no setting; there are rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
+                "unknown setting {key:?}; known settings: rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
                      drive.cache, background.depth, {}",
                 super::reading::KEYS
             ))

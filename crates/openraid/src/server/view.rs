@@ -18,6 +18,7 @@ use crate::model::{
     SettingsModel, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::eta_seconds;
+use crate::sets;
 use crate::words::layout_text;
 
 /// Combinations of losses that are looked at to say what an array survives; with more of them the answer is what
@@ -40,7 +41,7 @@ pub struct Served {
 impl Served {
     /// An array that was started.
     pub fn of(started: StartedArray, exports: Vec<String>) -> Self {
-        let name = started.superblock.set_name.name().to_owned();
+        let name = sets::array_name(&started.superblock);
         Self { name, array: started.array, started: Some(started), exports }
     }
 
@@ -95,7 +96,7 @@ fn nested_model(
     let mut legs = Vec::new();
     for leg in &started.legs {
         let mut model = set_model(status, view_of(status, leg.array)?, Some(&leg.superblock), rates);
-        model.name = leg.superblock.set_name.name().into();
+        model.name = sets::array_name(&leg.superblock);
         model.forced.clone_from(&leg.forced);
         legs.push(model);
     }
@@ -174,7 +175,7 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
     let is_full = |state: MemberState| state == MemberState::InSync;
     let is_or_will_be_full = |state| is_full(state) || matches!(state, MemberState::Rebuilding { .. });
     ArrayModel {
-        name: superblock.map_or_else(String::new, |s| s.set_name.name().into()),
+        name: superblock.map_or_else(String::new, sets::array_name),
         uuid: superblock.map(|s| s.set_uuid.to_string()),
         level: superblock.map_or_else(|| "jbod".into(), level_word),
         layout: superblock.and_then(|s| layout_text(s.level, s.layout)),

@@ -35,7 +35,10 @@ struct Forgotten<'a> {
 /// No array starts, or a name names nothing.
 pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if arguments.forget {
-        return forget(arguments, context);
+        let [name] = arguments.members.as_slice() else {
+            return Err(Failure::usage("name the one array that is to be forgotten"));
+        };
+        return forget(name, context);
     }
     let specs = specs(arguments, context)?;
     let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
@@ -96,7 +99,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
             }
         };
         let uuid = Some(array.superblock.set_uuid.to_string());
-        Entry { name: array.superblock.set_name.name().into(), uuid, level, members, journalled: false }
+        Entry { name: sets::array_name(&array.superblock), uuid, level, members, journalled: false }
     };
     trial.started.arrays.iter().map(entry).collect()
 }
@@ -129,14 +132,15 @@ fn finish(
             lines.push(text.clone());
             Ok(Some(text))
         }
-        other => Err(Failure::cannot_tell(format!("the server answered something else: {other:?}"))),
+        _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
     }
 }
 
-fn forget(arguments: &AssembleArguments, context: &Context) -> Outcome {
-    let [name] = arguments.members.as_slice() else {
-        return Err(Failure::usage("name the one array that is to be forgotten"));
-    };
+/// Forget an array that is remembered.
+///
+/// # Errors
+/// It is not remembered, or the registry cannot be written.
+pub fn forget(name: &str, context: &Context) -> Outcome {
     if !context.registry.forget(name)? {
         return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));
     }

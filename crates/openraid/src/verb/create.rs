@@ -20,7 +20,7 @@ use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 use crate::registry::Entry;
 use crate::server::members::{check_free, contents};
 use crate::server::view::{survives_losses, unprotected};
@@ -245,10 +245,10 @@ fn body(
 
 fn tell(context: &Context, body: &Body) -> Exit {
     let mut lines = Vec::new();
-    let verb = if body.dry_run { "would be made" } else { "is made" };
-    let mut shape = vec![body.level.clone(), format!("{} slots", body.slots)];
+    let verb = if body.dry_run { "would be created" } else { "created" };
+    let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
     if body.legs > 1 {
-        shape.push(format!("{} legs", body.legs));
+        shape.push(counted(body.legs as u64, "leg", "legs"));
     }
     if let Some(layout) = &body.layout {
         shape.push(layout.clone());
@@ -263,9 +263,9 @@ fn tell(context: &Context, body: &Body) -> Exit {
         shape.push("partial parity log".into());
     }
     if body.spares > 0 {
-        shape.push(format!("{} spares", body.spares));
+        shape.push(counted(body.spares as u64, "spare", "spares"));
     }
-    lines.push(format!("{} {verb}: {}", body.name, shape.join(", ")));
+    lines.push(format!("array {} {verb}: {}", body.name, shape.join(", ")));
     lines.push(format!("  size      {} ({} bytes)", human(Bytes(body.size_bytes)), body.size_bytes));
     lines.push(format!("  survives  {}", crate::output::array::survives_text(body.survives)));
     if let Some(uuid) = &body.uuid {
@@ -274,15 +274,15 @@ fn tell(context: &Context, body: &Body) -> Exit {
     let lost = if body.dry_run { "would be lost" } else { "lost" };
     lines.extend(body.overwritten.iter().map(|line| format!("  {lost}  {line}")));
     if body.missing > 0 {
-        lines.push(format!("  {} slots have no member: it starts degraded", body.missing));
+        lines.push(format!("  {} without a member: it starts degraded", counted(body.missing as u64, "slot", "slots")));
     }
     if body.first_sync {
-        lines.push("  it is made consistent in the background when it is served for the first time".into());
+        lines.push("  the initial sync starts when the array is first served".into());
     }
     if body.dry_run {
         lines.push("nothing was written".into());
     } else if body.journalled {
-        lines.push("its writes are to be promised by the controller's journal".into());
+        lines.push("its writes go through the controller's journal".into());
         lines.push(format!("serve it with: openraid serve {} --journal DEVICE", body.name));
     } else {
         lines.push(format!("serve it with: openraid serve {}", body.name));
@@ -299,7 +299,7 @@ fn remember(context: &Context, body: &Body) {
         journalled: body.journalled,
     };
     if let Err(failure) = context.registry.remember(entry) {
-        context.output.warn(&format!("the array is made, but: {}; serve it by naming its members", failure.text));
+        context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text));
     }
 }
 

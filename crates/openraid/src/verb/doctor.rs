@@ -45,8 +45,7 @@ struct Tried {
 /// A name that names nothing.
 pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let specs = named(&arguments.members, &context.registry)?;
-    let open = || open_some(&specs, options(Use::ReadExclusive));
-    let (opened, failed) = open();
+    let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let (plans, strangers) = sets::plan(&probed, false);
     let sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
@@ -60,7 +59,9 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if tried.is_empty() {
-        let (opened, _) = open();
+        // Those that could not be opened a moment ago cost their time limit again.
+        let again: Vec<_> = probed.iter().map(|member| member.spec.clone()).collect();
+        let (opened, _) = open_some(&again, options(Use::ReadExclusive));
         (tried, not_started) = try_out(opened, true, arguments.read)?;
         lines.push(match (tried.is_empty(), not_started.is_empty()) {
             (true, true) => "tried in memory: no array starts, not even by force".into(),
@@ -137,8 +138,15 @@ fn tried_text(tried: &Tried) -> String {
         None => format!("    the first {} can be read", human(Bytes(tried.read_bytes))),
         Some(error) => format!("    reading failed {error}"),
     });
+    let force = if tried.by_force { " --force" } else { "" };
+    let serve = format!("openraid serve {}{force}", array.name);
     if array.health == crate::model::HealthWord::Degraded {
-        lines.push("    next: serve it, and add a new member for each that is missing (openraid add)".into());
+        lines.push(format!(
+            "    next: {serve}, then a new member for each that is missing: openraid add {} NEW",
+            array.name
+        ));
+    } else if tried.by_force {
+        lines.push(format!("    next: {serve}"));
     }
     lines.join("\n")
 }

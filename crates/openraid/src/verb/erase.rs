@@ -51,7 +51,7 @@ pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
 
 fn member(probed: &ProbedMember) -> Member {
     let holds = contents(probed);
-    let holds = if holds.is_empty() { "nothing that is known".into() } else { holds };
+    let holds = if holds.is_empty() { "nothing known".into() } else { holds };
     Member { member: probed.spec.text.clone(), holds, areas: md_areas(probed) }
 }
 
@@ -70,12 +70,12 @@ fn text(members: &[Member], done: bool) -> String {
     let verb = if done { "wiped" } else { "would be wiped" };
     let mut lines = Vec::new();
     for member in members {
-        lines.push(format!("{}: it holds {}", member.member, member.holds));
+        lines.push(format!("{}: holds {}", member.member, member.holds));
         if member.areas.is_empty() {
-            lines.push("  no metadata of md: nothing to wipe".into());
+            lines.push("  no md metadata: nothing to wipe".into());
         }
         for area in &member.areas {
-            lines.push(format!("  {verb}: {}, {} bytes from byte {} on", area.what, area.bytes, area.at));
+            lines.push(format!("  {verb}: {}, {} bytes at byte {}", area.what, area.bytes, area.at));
         }
     }
     lines.join("\n")

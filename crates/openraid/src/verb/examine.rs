@@ -13,7 +13,7 @@ use crate::exit::{Exit, Outcome};
 use crate::members::{open_some, options, spec};
 use crate::model::JournalModel;
 use crate::output::table::Table;
-use crate::quantity::{human, utc};
+use crate::quantity::{counted, human, utc};
 use crate::server::view::level_word;
 use crate::sets::no_member;
 use crate::words::layout_text;
@@ -264,7 +264,11 @@ fn ppl_text(area: &PplArea) -> String {
         PplArea::Unreadable => "cannot be read".into(),
         PplArea::Nothing => "no log stands there: none was written yet, or the last one not to its end".into(),
         PplArea::Log(log) => {
-            format!("generation {}, covers {} writes", log.header.generation, log.header.entries().len())
+            format!(
+                "generation {}, covers {}",
+                log.header.generation,
+                counted(log.header.entries().len() as u64, "write", "writes")
+            )
         }
     }
 }
@@ -301,7 +305,10 @@ fn member_text(probed: &ProbedMember) -> String {
     }
     if let Some(bitmap) = look.bitmap.as_deref().and_then(bitmap_body) {
         let chunk = human(Bytes(u64::from(bitmap.chunk_bytes)));
-        table.row(["bitmap", &format!("{} of {} regions of {chunk} marked", bitmap.marked, bitmap.regions)]);
+        table.row([
+            "bitmap",
+            &format!("{} of {} of {chunk} marked", bitmap.marked, counted(bitmap.regions, "region", "regions")),
+        ]);
         table.row(["", &format!("events {}, cleared up to {}", bitmap.events, bitmap.events_cleared)]);
     }
     if let Some(error) = &look.bitmap_error {
@@ -314,8 +321,10 @@ fn member_text(probed: &ProbedMember) -> String {
         table.row(["bad blocks", &format!("the log is of no use: {error}")]);
     }
     for range in &look.bad {
-        table
-            .row(["bad blocks", &format!("{} sectors from sector {} of the data on", range.len.get(), range.at.get())]);
+        table.row([
+            "bad blocks",
+            &format!("{} from sector {} of the data on", counted(range.len.get(), "sector", "sectors"), range.at.get()),
+        ]);
     }
     for finding in look.foreign.list() {
         table.row(["found", &finding.to_string()]);
@@ -330,7 +339,10 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
     let layout = layout_text(own.level, own.layout).map_or_else(String::new, |word| format!(", {word}"));
     let chunk = if own.level.is_striped() { format!(", chunk {}", human(own.chunk.bytes())) } else { String::new() };
     table.row(["array", &format!("{} ({})", own.set_name, own.set_uuid)]);
-    table.row(["level", &format!("{}, {} slots{layout}{chunk}", level_word(own), own.raid_disks)]);
+    table.row([
+        "level",
+        &format!("{}, {}{layout}{chunk}", level_word(own), counted(own.raid_disks.into(), "slot", "slots")),
+    ]);
     if own.level.is_redundant() {
         table.row(["used", &format!("{} of each member", human(Bytes(bytes(own.size))))]);
     }
@@ -344,23 +356,23 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
         Some(at) if at.is_zero() => "active, or its first sync is not over".into(),
         Some(at) => format!("in sync up to sector {}", at.get()),
     };
-    table.row(["state", &format!("{state}; {} events", own.events)]);
+    table.row(["state", &format!("{state}; {}", counted(own.events, "event", "events"))]);
     if let Some(at) = own.recovery_offset() {
         table.row(["rebuilt", &format!("up to sector {}", at.get())]);
     }
     table.row(["created", &utc(own.created.seconds())]);
     table.row(["updated", &utc(own.updated.seconds())]);
     if own.corrected_reads > 0 {
-        table.row(["repaired", &format!("{} reads", own.corrected_reads)]);
+        table.row(["repaired", &counted(own.corrected_reads.into(), "read", "reads")]);
     }
     if let Some(journal) = own.journal {
         table.row([
             "journal",
-            &format!("journal {journal} holds writes that this array was promised: it starts with that one only"),
+            &format!("journal {journal} holds writes of this array: it starts with that journal only"),
         ]);
     }
     let unsupported = own.unsupported_features();
     if !unsupported.is_empty() {
-        table.row(["features", &format!("not served here: {unsupported}; use Linux md for this array")]);
+        table.row(["features", &format!("not supported: {unsupported}; use Linux md for this array")]);
     }
 }

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::model::{ArrayModel, CacheModel, LimitModel};
 use crate::output::cache::{amplification, ratio, Amplification};
 use crate::output::table::Table;
-use crate::quantity::{human, human_millis, human_seconds};
+use crate::quantity::{counted, human, human_millis, human_seconds};
 use crate::story::{self, StoriesModel, StoryModel};
 
 #[derive(serde::Serialize)]
@@ -146,12 +146,12 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
         parts(body.limit),
         format!("{}, since it was started:", array.name),
         format!(
-            "  hosts asked for {} reads ({}), {} writes ({}), {} flushes, {} others",
-            host.reads,
+            "  hosts asked for {} ({}), {} ({}), {}, {} others",
+            counted(host.reads, "read", "reads"),
             human(Bytes(host.read_bytes)),
-            host.writes,
+            counted(host.writes, "write", "writes"),
             human(Bytes(host.written_bytes)),
-            host.flushes,
+            counted(host.flushes, "flush", "flushes"),
             host.others
         ),
         format!(

@@ -21,7 +21,7 @@ use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
 use crate::output::loss::Loss;
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 use crate::registry::Registry;
 use crate::server::members::check_free;
 use crate::trial::quiet_service;
@@ -114,7 +114,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
     };
     let uses: String = body.devices.iter().map(|device| format!(" --journal {device}")).collect();
     let text = format!(
-        "journal {} is made: {} for promises on {}\nuse it with: openraid serve NAME{uses}",
+        "journal {} created: {} usable on {}\nuse it with: openraid serve NAME{uses}",
         body.uuid,
         human(Bytes(body.ring_bytes)),
         body.devices.join(" and ")
@@ -154,7 +154,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
     let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
     let servers = context.servers.connect().unwrap_or_else(|failure| {
-        context.output.warn(&format!("{}; told is what stands on the devices", failure.text));
+        context.output.warn(&format!("{}; shown is what is recorded on the devices", failure.text));
         Vec::new()
     });
     for mut server in servers {
@@ -219,7 +219,7 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
             let uuid = superblock.set_uuid.to_string();
             let own = journal.arrays.iter_mut().find(|array| array.uuid == uuid && array.name.is_none());
             if let Some(array) = own {
-                array.name = Some(superblock.set_name.name().into());
+                array.name = Some(crate::sets::array_name(&superblock));
             }
         }
     }
@@ -266,19 +266,23 @@ fn joining_text(join: Option<&JournalJoinModel>) -> String {
     format!(" (is being brought up to date: {percent} %)")
 }
 
-/// A journal for people.
-pub fn text(journal: &JournalModel) -> String {
-    let mut facts = Table::plain().indented(2);
-    let state = match journal.state.as_str() {
-        "live" => "live: it takes promises",
+/// The state of a journal for people.
+fn state_text(state: &str) -> &'static str {
+    match state {
+        "live" => "active",
         "opening" => "being opened",
         "closing" => "being closed",
         "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
-        "in-use" => "in use by another program, which was not asked: what stands here changes meanwhile",
-        "full" => "FULL of what an array that has failed was promised; the others go on without it",
+        "in-use" => "in use by another program, which was not asked: what is shown here may have changed since",
+        "full" => "FULL of writes of an array that has failed; the other arrays go on without it",
         _ => "not in use",
-    };
-    facts.row(["state", state]);
+    }
+}
+
+/// A journal for people.
+pub fn text(journal: &JournalModel) -> String {
+    let mut facts = Table::plain().indented(2);
+    facts.row(["state", state_text(&journal.state)]);
     if let Some(trouble) = &journal.trouble {
         facts.row(["not back", trouble]);
     }
@@ -301,7 +305,10 @@ pub fn text(journal: &JournalModel) -> String {
     }
     if let Some(percent) = journal.used_bytes.saturating_mul(100).checked_div(journal.ring_bytes) {
         let (used, ring) = (human(Bytes(journal.used_bytes)), human(Bytes(journal.ring_bytes)));
-        facts.row(["fill", &format!("{used} of {ring} ({percent} %), {} entries", journal.entries)]);
+        facts.row([
+            "fill",
+            &format!("{used} of {ring} ({percent} %), {}", counted(journal.entries, "entry", "entries")),
+        ]);
     }
     if journal.kept_bytes > 0 {
         let (kept, most) = (human(Bytes(journal.kept_bytes)), human(Bytes(journal.kept_bytes_max)));
@@ -309,10 +316,16 @@ pub fn text(journal: &JournalModel) -> String {
     }
     if let Some(counters) = &journal.counters {
         let (written, data) = (human(Bytes(counters.written_bytes)), human(Bytes(counters.data_bytes)));
-        facts.row(["written", &format!("{} entries, {written}, of that {data} of hosts", counters.entries)]);
+        facts.row([
+            "written",
+            &format!("{}, {written}, of that {data} of hosts", counted(counters.entries, "entry", "entries")),
+        ]);
         if counters.replayed_bytes + counters.replayed_redos > 0 {
             let replayed = human(Bytes(counters.replayed_bytes));
-            facts.row(["replayed", &format!("{replayed}, and {} writes to members", counters.replayed_redos)]);
+            facts.row([
+                "replayed",
+                &format!("{replayed}, and {} to members", counted(counters.replayed_redos, "write", "writes")),
+            ]);
         }
     }
     if let Some(controller) = &journal.controller {

@@ -77,7 +77,7 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         ]);
     }
     for entry in remembered {
-        let state = "not served".into();
+        let state = "offline".into();
         table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
     }
     table.text()

@@ -63,6 +63,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
     match verb {
         Verb::Create(arguments) => create::run(arguments, context),
         Verb::Assemble(arguments) => assemble::run(arguments, context),
+        Verb::Forget(arguments) => assemble::forget(&arguments.array, context),
         Verb::Examine(arguments) => examine::run(arguments, context),
         Verb::Scan(arguments) => scan::run(arguments, context),
         Verb::Serve(arguments) => serve::run(arguments, context),

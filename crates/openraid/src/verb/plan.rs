@@ -91,7 +91,7 @@ fn level(word: &str) -> Result<Level, Failure> {
         .filter(|known| *known != Level::Single)
         .find(|known| known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower));
     known.ok_or_else(|| {
-        Failure::usage(format!("{word:?} is no level; write 0, 1, 1e, 10, 5, 6, 50, 60, linear or jbod"))
+        Failure::usage(format!("unknown level {word:?}; known levels: 0, 1, 1e, 10, 5, 6, 50, 60, linear, jbod"))
     })
 }
 

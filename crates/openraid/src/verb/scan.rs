@@ -9,6 +9,7 @@ use crate::arguments::ScanArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec};
 use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
+use crate::quantity::counted;
 use crate::sets;
 
 #[derive(Serialize)]
@@ -33,9 +34,9 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
         strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
     let exit = arrays.iter().map(set_exit).max().unwrap_or(Exit::Fine);
     let mut lines = vec![format!(
-        "{} arrays on {} files and devices ({} could not be read)",
-        arrays.len(),
-        specs.len(),
+        "{} on {} ({} could not be read)",
+        counted(arrays.len() as u64, "array", "arrays"),
+        counted(specs.len() as u64, "file or device", "files and devices"),
         failed.len()
     )];
     lines.extend(arrays.iter().map(set_text));

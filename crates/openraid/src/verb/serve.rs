@@ -27,7 +27,8 @@ use crate::control;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{
-    in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, spec, written_spec,
+    in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, remembered, spec,
+    written_spec,
 };
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
@@ -146,8 +147,7 @@ fn wanted(arguments: &ServeArguments, context: &Context) -> Result<Wanted, Failu
         }
     }
     for name in &arguments.names {
-        let entry = if looks_like_a_name(name) { context.registry.find(name)? } else { None };
-        match entry {
+        match remembered(name, &context.registry)? {
             Some(entry) => wanted.add(&entry)?,
             None if looks_like_a_name(name) && !name.contains(':') => {
                 return Err(Failure::refused(format!(

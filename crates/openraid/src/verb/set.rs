@@ -14,7 +14,7 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
     let mut settings = Vec::new();
     for text in &arguments.settings {
         let (key, value) = text.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("{text:?} is no setting; write KEY=VALUE, as in rebuild.rate=50M"))
+            Failure::usage(format!("{text:?} is not a setting; write KEY=VALUE, as in rebuild.rate=50M"))
         })?;
         settings.push((key.to_owned(), value.to_owned()));
     }

@@ -46,7 +46,7 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     let mut human = if arguments.mdstat { mdstat(&[&array]) } else { text(&array) };
     if !served && !arguments.mdstat {
         human.push_str(&format!(
-            "\n  not served; its members were looked at. Start it with: openraid serve {}",
+            "\n  offline (read from the members' metadata). Start it with: openraid serve {}",
             array.name
         ));
     }

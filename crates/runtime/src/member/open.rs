@@ -320,7 +320,7 @@ fn read_remote(remote: &mut Remote, lba: DriveLba, into: &mut [u8]) -> Result<()
         }
         let (_, result) = waiting.done.remove(0);
         result.map_err(|error| {
-            let why = remote.trouble().map_or_else(|| format!("the server reports {error:?}"), ToString::to_string);
+            let why = remote.trouble().map_or_else(|| format!("the server reports: {error}"), ToString::to_string);
             RemoteError::Protocol(why)
         })?;
         piece.copy_from_slice(waiting.pool.slice(PoolRange::new(PoolOffset::ZERO, Bytes(piece.len() as u64))));

@@ -1,0 +1,113 @@
+//! Words that people type out of habit, from other tools, and what leads to what they want. A verb that is not known is never
+//! answered with one that destroys.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Verbs of other tools, or of none.
+const VERBS: &[(&[&str], &str)] = &[
+    (&["rename"], "the name stands on the members; Linux changes it: mdadm --assemble --update=name --name=NEW"),
+    (&["status", "stat", "detail", "info", "query", "health"], "`openraid show ARRAY`, or `openraid list`"),
+    (
+        &["events", "monitor", "watch", "log"],
+        "a server tells events as they come (`openraid serve`); `openraid show ARRAY --follow`",
+    ),
+    (&["start", "run", "up", "mount", "export", "attach"], "`openraid serve ARRAY`"),
+    (&["down", "shutdown", "unmount", "umount", "detach", "kill"], "`openraid stop ARRAY`"),
+    (&["new", "make", "build", "init"], "`openraid create NAME --level LEVEL MEMBER...`"),
+    (
+        &["delete", "destroy"],
+        "`openraid forget ARRAY` forgets it, `openraid wipe-metadata MEMBER...` takes its members apart",
+    ),
+    (&["wipe", "clear", "zero", "zero-superblock", "clean"], "`openraid wipe-metadata MEMBER...`"),
+    (
+        &["grow", "reshape", "resize", "expand", "extend", "shrink"],
+        "openraid does not change the shape of an array; mdadm --grow does",
+    ),
+    (
+        &["verify", "compare-members", "fsck", "test"],
+        "`openraid check ARRAY` compares, `openraid doctor MEMBER...` looks at members",
+    ),
+    (&["fix", "heal"], "`openraid repair ARRAY` corrects mismatches, `openraid add ARRAY NEW` replaces a lost member"),
+    (
+        &["rebuild", "recover", "resync", "sync"],
+        "`openraid add ARRAY NEW`: a rebuild starts by itself; `openraid show ARRAY --follow`",
+    ),
+    (&["probe", "find", "search", "discover", "ls", "devices"], "`openraid scan DIR`, or `openraid list`"),
+    (&["backup", "read", "extract"], "`openraid copy-out ARRAY > image`"),
+    (&["restore", "write", "import"], "`openraid copy-in ARRAY < image`"),
+];
+
+/// Options of mdadm, with what stands for them here.
+const OPTIONS: &[(&[&str], &str)] = &[
+    (&["-n", "--raid-devices"], "name the members; their number is the array's width (mdadm's -n is not needed)"),
+    (&["-x", "--spare-devices"], "name each spare with --spare MEMBER"),
+    (&["-l"], "write --level LEVEL"),
+    (&["-c"], "write --chunk SIZE"),
+    (&["-N"], "the name is the first word: openraid create NAME --level LEVEL MEMBER..."),
+    (&["-e"], "write --metadata 1.2"),
+    (&["-b"], "write --bitmap internal"),
+    (&["-R", "--run"], "not needed: what may be lost is asked for with --yes --overwrite"),
+];
+
+/// What to say in place of the parser's own tip; nothing if that is good.
+pub fn instead(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let typed = text(ContextKind::InvalidSubcommand)?;
+            let hint = find(VERBS, typed).map_or_else(String::new, |hint| format!("{hint}\n"));
+            Some(format!("openraid has no verb '{typed}'\n{hint}`openraid --help` lists the verbs"))
+        }
+        ErrorKind::UnknownArgument => {
+            let typed = text(ContextKind::InvalidArg)?;
+            let hint = find(OPTIONS, typed)?;
+            Some(format!("there is no option '{typed}' here: {hint}"))
+        }
+        _ => None,
+    }
+}
+
+fn find(table: &[(&[&str], &'static str)], typed: &str) -> Option<&'static str> {
+    table.iter().find(|(words, _)| words.contains(&typed)).map(|(_, hint)| *hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[test]
+    fn no_word_of_the_table_is_a_verb_and_every_verb_that_it_names_is_one() {
+        let command = Arguments::command();
+        for (words, hint) in VERBS {
+            for word in *words {
+                assert!(command.find_subcommand(word).is_none(), "{word}");
+            }
+            for named in hint.split("`openraid ").skip(1) {
+                let verb = named.split([' ', '`']).next().expect("a verb");
+                assert!(verb == "serve" || command.find_subcommand(verb).is_some(), "{hint}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_words_lead_to_what_was_wanted_and_never_to_what_destroys() {
+        let said = |words: &[&str]| {
+            let error = Arguments::try_parse_from([&["openraid"], words].concat()).expect_err("no such line");
+            instead(&error)
+        };
+        assert!(said(&["rename", "a", "b"]).expect("a hint").contains("--update=name"));
+        for word in ["rename", "erae", "ease", "remoe", "xyz"] {
+            let text = said(&[word]).expect("a hint");
+            assert!(!text.contains("erase") && !text.contains("wipe"), "{text}");
+        }
+        let text = said(&["create", "x", "--level", "5", "-n", "3", "a", "b", "c"]).expect("a hint");
+        assert!(text.contains("name the members"), "{text}");
+        assert_eq!(said(&["create", "x", "--level", "5", "--bogus", "a"]), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! What people read: no debug text, right plurals, standard terms, and hints that lead to what was wanted.
+
+mod support;
+
+use std::fs;
+
+use openraid_format::{MinorVersion, SetName, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_units::Sectors;
+use support::{read_at, write_at, Lab};
+
+const SUPERBLOCK: u64 = 4096;
+
+/// Signs of a value that was printed for programmers.
+const DEBUG: &[&str] =
+    &["Some(", "None,", "Ok(", "Err(", "DriveLba(", "DriveId(", "Slot(", "Sectors(", "{ ", "{0", "{1", "{2", "{3"];
+/// Words that were found odd once.
+const OLD: &[&str] = &[
+    "is made",
+    "made consistent in the background",
+    "takes promises",
+    "for promises",
+    "everything fits",
+    "nothing runs in the background",
+    "not served; its members",
+    "told is what stands",
+    "is no level",
+    "is no setting",
+    "no members were given that can be used",
+    "make it larger",
+    "in use by the kernel",
+    "makes no sense",
+    "redundancy is reduced",
+];
+
+/// A count of one with a plural: `1 spares`.
+fn odd_plural(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_noun = |word: &str| {
+        let word = word.trim_end_matches([',', '.', ';', ':', ')']);
+        word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && word.chars().all(|c| c.is_ascii_lowercase())
+    };
+    let known = ["is", "has", "was", "this", "us", "ms", "holds", "covers", "does", "survives", "needs", "works"];
+    let mut pairs = words.windows(2);
+    let odd =
+        pairs.find(|pair| pair[0].trim_start_matches('(') == "1" && is_noun(pair[1]) && !known.contains(&pair[1]));
+    odd.map(|pair| pair.join(" "))
+}
+
+/// What is odd in a text.
+fn odd(text: &str) -> Vec<String> {
+    let wrong = DEBUG.iter().chain(OLD).filter(|wrong| text.contains(**wrong)).map(ToString::to_string);
+    wrong.chain(odd_plural(text)).collect()
+}
+
+/// Run a line; all that it says.
+#[track_caller]
+fn said(lab: &Lab, line: &str) -> String {
+    let ran = lab.line(line);
+    assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
+    format!("{}{}", ran.text(), ran.err)
+}
+
+/// Run lines and look at all that they say.
+#[track_caller]
+fn read_well(lab: &Lab, lines: &[&str]) {
+    let mut complaints = Vec::new();
+    for line in lines {
+        let text = said(lab, line);
+        let odd = odd(&text);
+        if !odd.is_empty() {
+            complaints.push(format!("openraid {line}: {odd:?} in\n{text}"));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn the_judge_of_words_sees_what_is_wrong() {
+    assert_eq!(odd_plural("raid5, 4 slots, 1 spares, chunk"), Some("1 spares,".into()));
+    assert_eq!(odd_plural("1 array on 1 file or device (0 could not be read); 1 is there"), None);
+}
+
+#[test]
+fn what_the_verbs_say_in_many_states_reads_well() {
+    let lab = Lab::new("words");
+    lab.drives(&["x", "y"], 8);
+    read_well(
+        &lab,
+        &[
+            "list",
+            "scan .",
+            "create one --level 1 --assume-clean --file-size 8M --spare s0 a0 a1",
+            "create one --level 1 b0 b1",
+            "create data --level 5 --chunk 64K --file-size 8M d0 d1 d2 missing",
+            "list",
+            "show data",
+            "doctor data",
+            "doctor d0",
+            "doctor d0 d1",
+            "assemble d0",
+            "assemble d0 d1 --no-serve",
+            "scan .",
+            "examine d0 x",
+            "erase d0",
+            "wipe-metadata x",
+            "copy-out d0",
+            "serve d0 --nbd 127.0.0.1:0",
+            "journal create --size 16M j0",
+            "journal show j0",
+            "create z --level 9 x y",
+            "create z --level 5 -n 2 x y",
+            "create z --level 5 x missing missing",
+            "create z --level 1 x nowhere",
+            "rename data x",
+            "forget nobody",
+            "check data",
+            "journal show x",
+            "create z --level 6 x y",
+            "serve nobody",
+            "assemble nobody",
+        ],
+    );
+    let server = lab.serve(&["data", "one", "--journal", "j0"]);
+    served_read_well(&lab);
+    server.kill();
+    read_well(
+        &lab,
+        &["show data", "doctor data", "scan .", "examine d0 d1", "journal show j0", "doctor d0 d1", "doctor a0 a1 s0"],
+    );
+}
+
+fn served_read_well(lab: &Lab) {
+    read_well(
+        lab,
+        &[
+            "list",
+            "show data",
+            "show one",
+            "journal show",
+            "set data write.cache=journal",
+            "show data",
+            "doctor one",
+            "erase a0",
+            "set data nonsense=1",
+            "fail data d9",
+            "fail one a0",
+            "show one",
+            "list",
+            "scan .",
+            "check one",
+            "stop one",
+            "show one",
+            "create z --level 1 x d0",
+            "scrub data",
+            "journal show j0",
+            "journal discard data",
+            "explain data",
+        ],
+    );
+}
+
+#[test]
+fn hints_lead_to_what_was_wanted() {
+    let lab = Lab::new("hints");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 8M d0 d1 d2").expect(0);
+    lab.line("rename data other").refused(64, &["no verb 'rename'", "--update=name"]);
+    lab.line("create x --level 5 -n 3 a b c").refused(64, &["name the members", "not needed"]);
+    // A dirty array that lacks a member starts by force only.
+    lab.serve(&["data"]).kill();
+    let socket = lab.path("nbd.sock");
+    fs::create_dir(lab.path("moved")).expect("a folder");
+    fs::rename(lab.path("d2"), lab.path("moved/d2")).expect("moved");
+    let tried = said(&lab, "doctor data");
+    assert!(tried.contains("`openraid scan DIR` finds it"), "{tried}");
+    assert!(!tried.contains("by force") || tried.contains("next: openraid serve data --force"), "{tried}");
+    for name in ["d0", "d1"] {
+        fs::rename(lab.path(name), lab.path("moved").join(name)).expect("moved");
+    }
+    let line = format!("serve data --nbd-unix {}", socket.display());
+    lab.line(&line).refused(65, &["`openraid scan DIR` finds it"]);
+    read_well(&lab, &["scan moved", "doctor data"]);
+    // Notes that somebody has cut short are no drive that waits to be enlarged.
+    fs::write(lab.path("notes.txt"), "buy milk\n").expect("room");
+    let ran = lab.line("create x --level 1 notes.txt moved/d0");
+    assert!(ran.code == 65 && !ran.err.contains("truncate") && ran.err.contains("name another file"), "{ran:?}");
+    // Of raw drives the exports have names of their own.
+    lab.line("create bulk --level jbod --file-size 8M r0 r1").expect(0);
+    let server = lab.serve(&["bulk"]);
+    for line in ["fail bulk r0", "check bulk", "stop bulk"] {
+        lab.line(line).refused(65, &["bulk-0, bulk-1", "no redundancy"]);
+    }
+    lab.line("show bulk-1").expect(0);
+    server.stop();
+}
+
+#[test]
+fn names_that_md_has_given_are_accepted_at_assembly() {
+    for (given, here) in [
+        ("server.example:backup 2024", "backup 2024"),
+        ("a:b:c/d?e=f&g#h%20", "b:c/d?e=f&g#h%20"),
+        ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef"),
+        ("-rf", "-rf"),
+        ("caf\u{e9}\u{4e2d}", "caf\u{e9}\u{4e2d}"),
+        ("bell\u{7}\u{1b}[2J", "bell__[2J"),
+    ] {
+        let lab = Lab::new("names");
+        lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+        lab.line("forget data").expect(0);
+        for member in ["d0", "d1"] {
+            rename(&lab, member, given);
+        }
+        let said = lab.line("assemble d0 d1 --no-serve").expect(0);
+        assert!(!said.text().contains('\u{1b}'), "{said:?}");
+        let server = lab.serve(&["--", here]);
+        let array = server.ready["arrays"][0].clone();
+        assert_eq!(array["name"], here);
+        let uri = array["addresses"][0].as_str().expect("an address");
+        let size = std::process::Command::new("nbdinfo").args(["--size", uri]).output().expect("nbdinfo");
+        assert!(size.status.success(), "{uri}: {}", String::from_utf8_lossy(&size.stderr));
+        lab.run(&["show", "--", here]).expect(0);
+        lab.run(&["stop", "--", here]).expect(0);
+        assert_eq!(server.end().0, 0);
+    }
+}
+
+fn rename(lab: &Lab, member: &str, name: &str) {
+    let path = lab.path(member);
+    let bytes = read_at(&path, SUPERBLOCK, SUPERBLOCK_BYTES_MAX);
+    let size = Sectors(fs::metadata(&path).expect("it is there").len() / 512);
+    let mut superblock = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a good superblock");
+    superblock.set_name = SetName::new(None, name).expect("at most 32 bytes");
+    let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
+    superblock.encode(&mut bytes);
+    write_at(&path, SUPERBLOCK, &bytes);
+}
