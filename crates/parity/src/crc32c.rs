@@ -44,7 +44,7 @@ pub(crate) fn by_table(register: u32, bytes: &[u8]) -> u32 {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use instruction::by_instruction;
+pub(crate) use instruction::{by_instruction, low};
 
 #[cfg(target_arch = "x86_64")]
 mod instruction {
@@ -119,7 +119,7 @@ mod instruction {
 
     /// The instruction leaves the upper half zero.
     #[allow(clippy::cast_possible_truncation)]
-    fn low(register: u64) -> u32 {
+    pub(crate) fn low(register: u64) -> u32 {
         register as u32
     }
 }

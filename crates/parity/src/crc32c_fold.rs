@@ -8,7 +8,7 @@
 //! Bit 0 of a word is its highest power. A product of two such words of 64 bits comes out one bit too low, and a
 //! constant of 32 bits in the lower half of a word counts x^32 times: hence the 33 in [`Fold::over`].
 
-use crate::crc32c::{by_instruction, times_power};
+use crate::crc32c::{by_instruction, low, times_power};
 use core::arch::x86_64::{
     __m128i, __m512i, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
     _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512, _mm_clmulepi64_si128, _mm_crc32_u64,
@@ -73,7 +73,7 @@ pub(crate) unsafe fn by_folding(register: u32, bytes: &[u8]) -> u32 {
     let register = _mm_crc32_u64(0, _mm_extract_epi64::<0>(lane).cast_unsigned());
     let register = _mm_crc32_u64(register, _mm_extract_epi64::<1>(lane).cast_unsigned());
     // SAFETY: the CPU has SSE4.2.
-    unsafe { by_instruction(register as u32, rest) }
+    unsafe { by_instruction(low(register), rest) }
 }
 
 #[target_feature(enable = "avx512f")]

@@ -4,6 +4,7 @@
 //! Nanoseconds of thread CPU time of one job whose data is in the cache; medians of turns that alternate.
 
 #[path = "../../parity/tests/common/isal.rs"]
+#[allow(dead_code)] // the tests of parity use the rest
 mod isal;
 
 use core::ffi::c_void;
@@ -91,11 +92,11 @@ fn jobs_of(kernels: Kernels, isal: Option<Isal>, width: u64, len: u64) {
     let mut theirs = isal.map(|isal| move || unsafe { generate(isal.pq_gen, &mut starts, bytes) });
     let peer = theirs.as_mut().map(|theirs| theirs as &mut dyn FnMut());
     let generate_pq = job(JobKind::Generate);
-    report("P+Q", len, width, &mut || drop(black_box(jobs::run(kernels, &mut pool, &generate_pq, &columns))), peer);
+    report("P+Q", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &generate_pq, &columns)), peer);
     let check = job(JobKind::Check);
-    report("check", len, width, &mut || drop(black_box(jobs::run(kernels, &mut pool, &check, &columns))), None);
+    report("check", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &check, &columns)), None);
     let recover = ParityJob { q: None, ..job(JobKind::Recover { lost: 1 }) };
-    report("recover", len, width, &mut || drop(black_box(jobs::run(kernels, &mut pool, &recover, &columns))), None);
+    report("recover", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &recover, &columns)), None);
 }
 
 fn main() {
@@ -113,10 +114,10 @@ fn main() {
         let len = u64::try_from(bytes.len()).unwrap();
         let mut theirs = isal.map(|isal| {
             let bytes = bytes.clone();
-            move || drop(black_box(isal.crc32c(!0, &bytes)))
+            move || _ = black_box(isal.crc32c(!0, &bytes))
         });
         let peer = theirs.as_mut().map(|theirs| theirs as &mut dyn FnMut());
-        report("crc32c", len, 1, &mut || drop(black_box(kernels.crc32c(!0, &bytes))), peer);
+        report("crc32c", len, 1, &mut || _ = black_box(kernels.crc32c(!0, &bytes)), peer);
     }
     if isal.is_none() {
         println!("no comparison: {}", isal::MISSING);
