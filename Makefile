@@ -1,8 +1,14 @@
 # Every target first gets what it needs (tools/need), or says in one line what is missing.
 
-BUILD  := rust cc:gcc
-# The real Linux md driver as an ordinary process, and the tool that makes its arrays.
-ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount
+# The compiler alone cannot link: Debian only recommends the C library's headers and start files.
+BUILD  := rust cc:gcc /usr/include/stdio.h:libc6-dev
+# The real Linux md driver as an ordinary process (its guest has this machine's root and loads modules), and the tool that
+# makes its arrays.
+ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount insmod:kmod
+# What builds the bare Debian of `make fresh`, and the tool with which the tree gets there.
+FRESH  := debootstrap:debootstrap git:git unshare:util-linux
+# What tests send signals with.
+SIGNAL := kill:procps
 # Foreign NBD clients and servers.
 NBD    := nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fio:fio \
           /usr/bin/python3:python3 /usr/lib/python3/dist-packages/nbd.py:python3-libnbd
@@ -13,7 +19,7 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
-.PHONY: help run test soak torture bench lint gallery
+.PHONY: help run test soak fresh torture bench lint gallery
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,12 +29,17 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
-	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(FOREIGN)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
-	@tools/need $(BUILD) $(ORACLE) $(NBD) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(FOREIGN)
 	cargo xtask soak
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory fresh; else echo "left out: make fresh, which needs root"; fi
+
+fresh: ## `run` and `test` in a bare Debian 12 that debootstrap builds for it (root; an hour)
+	@tools/need $(FRESH)
+	@tools/fresh
 
 # Each day other runs: those of yesterday are known. FROM=1 begins with the first one.
 FROM ?= $(shell date +%Y%m%d)00001
