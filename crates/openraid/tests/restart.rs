@@ -72,6 +72,27 @@ fn what_is_replayed_or_resynced_is_said_in_one_line() {
     write_and_kill(&kept, &["--journal", "j0"]);
     let line = recovered(&kept, &["--journal", "j0"]).concat();
     assert!(line.contains(" of the journal replayed"), "{line}");
+    let new = array("new", "--level 5 --chunk 64K");
+    let server = new.serve(&["data"]);
+    new.line("set data rebuild.rate=1M").expect(0);
+    new.wait_for("data", |state| state["task"]["done_bytes"].as_u64() > Some(2 << 20));
+    server.stop();
+    let line = recovered(&new, &[]).concat();
+    assert!(line.starts_with("data: not in sync yet: the sync goes on from "), "{line}");
+}
+
+#[test]
+fn show_waits_for_a_server_as_long_as_it_may() {
+    let lab = array("wait", "--level 5 --chunk 64K --assume-clean");
+    lab.line("show data --wait 1").refused(4, &["no server serves an array named \"data\" after 1 s"]);
+    lab.line("show data --wait 0").refused(64, &["--wait"]);
+    let waiting = lab.command(&["show", "data", "--wait", "200", "--json"]).stdout(Stdio::piped()).spawn();
+    let waiting = waiting.expect("it starts");
+    let server = lab.serve(&["data"]);
+    let output = waiting.wait_with_output().expect("own child");
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), &shown["served"]), (Some(0), &serde_json::Value::Bool(true)));
+    server.stop();
 }
 
 #[test]

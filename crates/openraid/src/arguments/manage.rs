@@ -24,6 +24,10 @@ pub struct ShowArguments {
     /// Go on until the rebuild, resync or check is over
     #[arg(short, long)]
     pub follow: bool,
+    /// First wait until a server serves the array, at most this long; for scripts that have just started `serve` in the
+    /// background
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub wait: Option<u64>,
 }
 
 /// What `explain` takes.

@@ -15,7 +15,8 @@ encryption: listen on an address of a network only where everybody there may rea
 
 Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean.
 
-Scripts wait for the line that begins with `ready` on standard output, or let --ready-fd tell them:
+Scripts wait with `openraid show NAME --wait SECONDS`, or let --ready-fd tell them, which also ends if the server cannot start:
+  openraid serve data & openraid show data --wait 60
   mkfifo up; openraid serve data --ready-fd 3 3>up & grep -q ready up && mount-it
 
 Examples:

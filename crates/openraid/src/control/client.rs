@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
 use crate::exit::Failure;
@@ -12,6 +13,8 @@ use crate::model::ArrayModel;
 
 /// A server that does not answer for this long is not asked any more. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
+/// How often servers are looked for while one is waited for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A connection to one server.
 #[derive(Debug)]
@@ -119,6 +122,27 @@ impl Servers {
             }
         }
         Ok(None)
+    }
+
+    /// Wait until a server serves this array. A server answers here only after its clients can come.
+    ///
+    /// # Errors
+    /// No server serves it after this time.
+    pub fn wait_for(&self, array: &str, time: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        loop {
+            // A socket that is not there yet is no answer either.
+            if matches!(self.serving(array), Ok(Some(_))) {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(Failure::cannot_tell(format!(
+                    "no server serves an array named {array:?} after {} s; see what `openraid serve` said",
+                    time.as_secs()
+                )));
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
     }
 
     /// The exports of raw drives that were remembered under one name: `NAME-0`, `NAME-1` and so on.

@@ -23,8 +23,12 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
     parts.extend(
         logged.map(|count| format!("{} of the partial parity log replayed", counted(count, "entry", "entries"))),
     );
+    // A place to go on from is recorded by a clean stop only: a new array's first sync, say.
+    let stopped_in_a_sync =
+        parts.is_empty() && plan.bitmap.is_none() && plan.resync_from.is_some_and(|at| !at.is_zero());
+    let state = if stopped_in_a_sync { "not in sync yet" } else { "not clean at the start" };
     parts.push(resync_text(plan));
-    Some(format!("{}: not clean at the start: {}", sets::array_name(&set.newest), parts.join(", ")))
+    Some(format!("{}: {state}: {}", sets::array_name(&set.newest), parts.join(", ")))
 }
 
 fn resync_text(plan: &Assembly) -> String {
@@ -33,7 +37,7 @@ fn resync_text(plan: &Assembly) -> String {
         (Some(_), Some(bitmap)) if bitmap.valid => bitmap_text(bitmap),
         (Some(_), Some(_)) => "the bitmap cannot be used, everything is resynced".into(),
         (Some(from), None) if from.is_zero() => "everything is resynced (no bitmap)".into(),
-        (Some(from), None) => format!("resynced from {} of each member on (no bitmap)", human(from.bytes())),
+        (Some(from), None) => format!("the sync goes on from {} of each member", human(from.bytes())),
     }
 }
 

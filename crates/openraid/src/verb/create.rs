@@ -115,8 +115,8 @@ fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Fail
     let name = &arguments.name;
     if context.registry.find(name)?.is_some() {
         return Err(Failure::refused(format!(
-            "an array named {name} is remembered already; choose another name, or forget that one with `openraid \
-             assemble {name} --forget`"
+            "an array named {name} is remembered already; choose another name, or forget that one with `openraid forget \
+             {name}`"
         )));
     }
     Ok(())

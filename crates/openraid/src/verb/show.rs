@@ -36,6 +36,9 @@ struct Body<'a> {
 /// # Errors
 /// Nobody knows the array, or its members make none.
 pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
+    if let Some(seconds) = arguments.wait {
+        context.servers.wait_for(&arguments.array, Duration::from_secs(seconds))?;
+    }
     if arguments.follow {
         return follow(context, &arguments.array, Until::Idle);
     }

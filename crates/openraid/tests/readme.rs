@@ -1,0 +1,265 @@
+//! The README's commands, word for word, in the order in which they stand there, in a temporary folder, without root.
+//!
+//! All blocks that begin with ` ```console ` are one session of one shell. A line that begins with `$ ` is a command. The
+//! lines after it are what it prints: all of it, but a line `...` stands for any number of lines. The word after `console`
+//! is why a block does not run here:
+//!
+//! | Word | Why |
+//! | --- | --- |
+//! | `root` | it needs root, block devices or drivers of the kernel |
+//! | `slow` | it takes minutes |
+//! | `guest` | it starts a Linux guest: run if its package is installed |
+//!
+//! Printed text is compared after [`Varying`] has replaced what differs from run to run.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use support::{missing, Lab};
+
+/// The folder in which the README's session was recorded.
+const RECORDED_IN: &str = "/tmp/tour";
+
+/// A command of the README, and what it prints there.
+#[derive(Debug)]
+struct Step {
+    /// Its line in the README, from 1.
+    line: usize,
+    command: String,
+    printed: Vec<String>,
+}
+
+/// A block of commands.
+#[derive(Debug)]
+struct Block {
+    /// The word after `console`.
+    word: String,
+    steps: Vec<Step>,
+}
+
+fn readme() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")
+}
+
+/// The console blocks of a text.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (line, words) in text.lines().enumerate().map(|(index, words)| (index + 1, words)) {
+        let Some(block) = &mut open else {
+            if let Some(word) = words.strip_prefix("```console") {
+                open = Some(Block { word: word.trim().into(), steps: Vec::new() });
+            }
+            continue;
+        };
+        if words == "```" {
+            blocks.extend(open.take());
+            continue;
+        }
+        let last = block.steps.last_mut();
+        match (words.strip_prefix("$ "), last) {
+            (Some(command), _) => block.steps.push(Step { line, command: command.into(), printed: Vec::new() }),
+            (None, Some(step)) if step.printed.is_empty() && step.command.ends_with('\\') => {
+                step.command.push('\n');
+                step.command.push_str(words);
+            }
+            (None, Some(step)) => step.printed.push(words.into()),
+            (None, None) => panic!("README.md:{line}: a block begins with a command"),
+        }
+    }
+    assert!(open.is_none(), "the last block is closed");
+    blocks
+}
+
+/// What differs from run to run is replaced by the name of its kind, in the README and in what was printed.
+struct Varying<'a> {
+    folder: &'a str,
+}
+
+impl Varying<'_> {
+    fn replace(&self, line: &str) -> String {
+        let line = line.replace(self.folder, RECORDED_IN).trim_end().to_owned();
+        let line = line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+        // How far a task was when it was looked at; how much the journal held at the kill.
+        let varies = line.contains(" % (") || line.contains("entries of the journal");
+        if varies {
+            return digits(&line);
+        }
+        line
+    }
+}
+
+/// The SHA-256 in a word, if it has one: 64 digits, maybe after `KEY=`.
+fn digest(word: &str) -> Option<&str> {
+    let digits = word.rsplit('=').next()?;
+    (digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
+}
+
+/// A word, or its kind: a UUID, a digest, the control socket of a process.
+fn word(word: &str) -> String {
+    if let Some(digits) = digest(word) {
+        return word.replace(digits, "DIGEST");
+    }
+    let bare = word.trim_end_matches([',', ';', ')']);
+    let groups: Vec<&str> = bare.split(':').collect();
+    let is_hex = |group: &&str| group.len() == 8 && group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if groups.len() == 4 && groups.iter().all(is_hex) {
+        return word.replace(bare, "UUID");
+    }
+    if bare.starts_with('/') && bare.contains("/openraid/") && bare.ends_with(".sock") {
+        return word.replace(bare, "SOCKET");
+    }
+    word.into()
+}
+
+/// Each number as one `N`.
+fn digits(line: &str) -> String {
+    let mut out = String::new();
+    for letter in line.chars() {
+        match letter {
+            '0'..='9' | '.' if out.ends_with('N') => {}
+            '0'..='9' => out.push('N'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Do the lines fit, if `...` stands for any number of them?
+fn fits(wanted: &[String], printed: &[String]) -> bool {
+    match wanted.split_first() {
+        None => printed.is_empty(),
+        Some((first, rest)) if first.trim() == "..." => (0..=printed.len()).any(|from| fits(rest, &printed[from..])),
+        Some((first, rest)) => printed.split_first().is_some_and(|(line, later)| line == first && fits(rest, later)),
+    }
+}
+
+/// The session as a script. What each command prints, on both outputs, goes to a file of its own, and its exit code to
+/// another one.
+fn script(steps: &[&Step], records: &Path) -> String {
+    let records = records.display();
+    let mut script = String::from("set -u\n");
+    for (nth, step) in steps.iter().enumerate() {
+        let _ = writeln!(script, "exec >{records}/{nth}.out 2>&1\n{}\necho $? >{records}/{nth}.code", step.command);
+    }
+    script
+}
+
+/// A folder of programs: `openraid`, and a `cargo` that starts the guest's program without building it.
+fn programs(lab: &Lab) -> PathBuf {
+    let folder = lab.path("programs");
+    fs::create_dir(&folder).expect("a folder");
+    let openraid = Path::new(env!("CARGO_BIN_EXE_openraid"));
+    std::os::unix::fs::symlink(openraid, folder.join("openraid")).expect("a link");
+    let guest = openraid.with_file_name("openraid-guest");
+    let cargo = format!(
+        "#!/bin/sh\n[ \"$1 $2 $3 $4 $5 $6\" = 'run -p openraid-oracle --bin openraid-guest --' ] || exit 64\nshift 6\nexec {} \
+         \"$@\"\n",
+        guest.display()
+    );
+    let path = folder.join("cargo");
+    fs::write(&path, cargo).expect("room");
+    let made = Command::new("chmod").arg("+x").arg(&path).status().expect("chmod");
+    assert!(made.success());
+    folder
+}
+
+/// Is this program installed?
+fn installed(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':').any(|folder| Path::new(folder).join(program).exists())
+}
+
+/// The code with which a command may end: 1 if what it prints says that the array is degraded.
+fn may_end_with(step: &Step, code: &str) -> bool {
+    let degraded = step.printed.iter().any(|line| line.contains("degraded"));
+    code == "0" || (code == "1" && degraded)
+}
+
+#[test]
+fn every_command_of_the_readme_prints_what_stands_there() {
+    for program in ["nbdinfo", "nbdcopy", "qemu-io"] {
+        if !installed(program) {
+            return missing(&format!("{program} is not installed"));
+        }
+    }
+    let text = fs::read_to_string(readme()).expect("the README");
+    let blocks = blocks(&text);
+    let guest =
+        installed("linux.uml") && Path::new(env!("CARGO_BIN_EXE_openraid")).with_file_name("openraid-guest").exists();
+    let mut steps = Vec::new();
+    for block in &blocks {
+        match block.word.as_str() {
+            "" => steps.extend(&block.steps),
+            "guest" if guest => steps.extend(&block.steps),
+            "guest" => missing("user-mode-linux is not installed, or openraid-guest is not built"),
+            "root" | "slow" => {}
+            word => panic!("{word:?} after `console` is none of the words that this test knows"),
+        }
+    }
+    assert!(steps.len() > 25, "only {} commands were found", steps.len());
+    let lab = Lab::new("readme");
+    let (tour, records) = (lab.path("tour"), lab.path("records"));
+    for folder in [&tour, &records] {
+        fs::create_dir(folder).expect("a folder");
+    }
+    let path = format!("{}:{}", programs(&lab).display(), std::env::var("PATH").unwrap_or_default());
+    let file = lab.path("session");
+    fs::write(&file, script(&steps, &records)).expect("room");
+    let mut shell = Command::new("bash");
+    shell.arg(&file).current_dir(&tour).env("PATH", path).stdin(Stdio::null());
+    shell.env("XDG_STATE_HOME", lab.path("state")).env("XDG_RUNTIME_DIR", lab.path("run"));
+    shell.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
+    shell.status().expect("bash");
+    let varying = Varying { folder: tour.to_str().expect("UTF-8") };
+    let (mut faults, mut digests) = (String::new(), Vec::new());
+    for (nth, step) in steps.iter().enumerate() {
+        let read = |kind: &str| fs::read_to_string(records.join(format!("{nth}.{kind}"))).unwrap_or_default();
+        let (printed, code) = (read("out"), read("code"));
+        let mut wanted: Vec<String> = step.printed.iter().map(|line| varying.replace(line)).collect();
+        while wanted.last().is_some_and(String::is_empty) {
+            wanted.pop();
+        }
+        if step.command.ends_with('&') {
+            // What it prints later is another command's doing.
+            wanted.push("...".into());
+        }
+        digests.extend(printed.split_whitespace().filter_map(digest).map(str::to_owned));
+        let lines: Vec<String> = printed.lines().map(|line| varying.replace(line)).collect();
+        if !fits(&wanted, &lines) || !may_end_with(step, code.trim()) {
+            let _ = writeln!(
+                faults,
+                "README.md:{}: $ {}\nended with {}\n--- the README\n{}\n--- printed\n{printed}\n",
+                step.line,
+                step.command,
+                code.trim(),
+                step.printed.join("\n")
+            );
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+    // The array, read by openraid and by md.
+    assert!(!guest || digests.len() == 2 && digests[0] == digests[1], "{digests:?}");
+}
+
+#[test]
+fn left_out_lines_and_varying_words_are_recognised() {
+    let varying = Varying { folder: "/tmp/x-1" };
+    let same = |a: &str, b: &str| varying.replace(a) == varying.replace(b);
+    assert!(same("  uuid      2b9a793f:90284d97:b3a3269f:23b8f6ec", "  uuid      00000000:11111111:22222222:33333333"));
+    assert!(same(
+        "data: rebuild 5 % (20 MiB of 255 MiB), 18.8 MiB/s",
+        "data: rebuild 59 % (1 MiB of 255 MiB), 9 MiB/s"
+    ));
+    assert!(!same("  size      765 MiB (802160640 bytes)", "  size      766 MiB (802160640 bytes)"));
+    assert!(same("/tmp/tour/d2 of data", "/tmp/x-1/d2 of data"));
+    let lines = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert!(fits(&lines("a ... d"), &lines("a b c d")) && fits(&lines("a ..."), &lines("a")));
+    assert!(
+        !fits(&lines("a d"), &lines("a b d")) && !fits(&lines("... d"), &lines("a d e")) && !fits(&[], &lines("a"))
+    );
+}
