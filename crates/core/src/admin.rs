@@ -431,8 +431,12 @@ pub enum MemberState {
 pub struct MemberStatus {
     /// The slot, for members that have one.
     pub slot: Option<Slot>,
+    /// The slot that it had, of a member that failed or was replaced since the start.
+    pub left: Option<Slot>,
     /// The drive, unless missing.
     pub drive: Option<DriveId>,
+    /// The identity in its superblock, if it has one.
+    pub device: Option<Uuid>,
     /// State.
     pub state: MemberState,
     /// It is a replacement that is being filled beside a working member.

@@ -25,6 +25,7 @@ impl FailReason {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Administrator => "by command",
+            Self::Replaced => "its replacement has taken its slot",
             Self::Gone => "it vanished",
             Self::Timeout => "it did not answer in time",
             Self::WriteError => "a write failed",

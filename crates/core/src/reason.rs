@@ -7,6 +7,8 @@ use openraid_units::{Instant, SetId};
 pub enum FailReason {
     /// The administrator said so.
     Administrator,
+    /// Its replacement is complete and has taken its slot.
+    Replaced,
     /// The drive vanished.
     Gone,
     /// The drive did not answer in time.

@@ -36,6 +36,8 @@ pub enum StateWord {
     Failing,
     /// Failed.
     Faulty,
+    /// Its replacement has taken its slot; it can be taken out.
+    Replaced,
 }
 
 /// A background task.
@@ -76,6 +78,18 @@ impl TaskWord {
 pub struct MemberModel {
     /// Its slot, where it has one.
     pub slot: Option<u16>,
+    /// The slot that it had, of one that failed or was replaced since the array was started.
+    #[serde(default)]
+    pub left_slot: Option<u16>,
+    /// The number that the server gave it: orders take `drive:NUMBER` for its name.
+    #[serde(default)]
+    pub drive: Option<u16>,
+    /// Its identity in its superblock, if it has one.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Its serial number, of a device of this machine that has one.
+    #[serde(default)]
+    pub serial: Option<String>,
     /// Its name; none for a missing one.
     pub member: Option<String>,
     /// State.

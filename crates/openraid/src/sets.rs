@@ -9,6 +9,8 @@ use openraid_format::{FeatureMap, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
+use crate::quantity::utc;
+
 /// The members of one array.
 #[derive(Debug)]
 pub struct SetPlan {
@@ -138,6 +140,19 @@ pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
         }
         _ => error.to_string(),
     }
+}
+
+/// Two halves of an array that ran without each other: where each of them is, and what it means to bring one to the other.
+pub fn split_text(own: &Superblock, array: &Superblock) -> String {
+    let at = |superblock: &Superblock| {
+        format!("event {}, last updated {}", superblock.events, utc(superblock.updated.seconds()))
+    };
+    format!(
+        "split brain: it ran without the other half of the array. It is at {}; the other half is at {}. What was written to it \
+         alone is lost when it is added",
+        at(own),
+        at(array)
+    )
 }
 
 /// `slot 2 is`, `slots 1 and 3 are`.

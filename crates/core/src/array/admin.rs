@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, Role, Superblock};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors, SetId, Slot, Token};
 
+use super::assemble::is_split_off;
 use super::bad::{BadList, BadRange};
 use super::bitmap::Bitmap;
 use super::metadata::Wave;
@@ -477,6 +478,8 @@ impl Controller {
             && slot.0 < set.slots()
             && set.places[slot.index()].member == NONE
             && superblock.recovery_offset().is_none()
+            // The bits say what the array wrote without it, not what it wrote without the array.
+            && !is_split_off(superblock, &metadata.common, set.in_sync)
             // What its bad-block log names is bad there whatever the bits say: all of it is restored.
             && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
             && superblock.events >= header.events_cleared;
@@ -543,6 +546,7 @@ pub(super) fn new_member(
     Member {
         drive,
         slot,
+        left: None,
         replacement: false,
         state,
         data_offset,

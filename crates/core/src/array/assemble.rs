@@ -64,10 +64,26 @@ pub enum Verdict {
     },
     /// The array has recorded that it failed. It can be added again.
     Failed,
+    /// Split brain: this member ran without the one whose superblock counts, and that one ran without it. Each may hold
+    /// writes that the other lacks.
+    Split {
+        /// Its events.
+        events: u64,
+        /// The array's.
+        newest: u64,
+    },
     /// Another member of the same slot is newer or came first.
     SlotTaken(Slot),
     /// Stale, but taken because of force.
     Forced(Slot),
+}
+
+impl Verdict {
+    /// Does the array start without it?
+    #[must_use]
+    pub const fn is_left_out(self) -> bool {
+        matches!(self, Self::Stale { .. } | Self::Failed | Self::Split { .. } | Self::SlotTaken(_))
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -82,6 +98,11 @@ impl fmt::Display for Verdict {
                 "stale: it has seen {events} events, the array {newest}; it missed writes and has to be added again"
             ),
             Self::Failed => write!(f, "recorded as failed by the others; it has to be added again"),
+            Self::Split { events, newest } => write!(
+                f,
+                "split brain: it ran without the other half and is at event {events}, the other half is at event {newest}; each may \
+                 hold writes of its own"
+            ),
             Self::SlotTaken(slot) => write!(f, "slot {slot} is taken by another member with the same identity"),
             Self::Forced(slot) => write!(f, "stale, taken as member of slot {slot} because of force"),
         }
@@ -254,7 +275,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     for candidate in candidates {
         check_belongs(candidate, newest)?;
     }
-    let mut verdicts = judge(candidates, &newest.superblock);
+    let mut verdicts = judge(candidates, newest);
     let geometry = geometry_of(candidates, &verdicts, &newest.superblock)?;
     let mut in_sync = members(&verdicts);
     let mut forced = make_enough(&mut verdicts, &mut in_sync, &geometry, candidates, options.force)?;
@@ -450,7 +471,8 @@ fn contradicting_features(own: &Superblock) -> FeatureMap {
 }
 
 /// What each candidate is, by events and roles.
-fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
+fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
+    let common = &freshest.superblock;
     let mut taken = SlotSet::EMPTY;
     let mut replaced = SlotSet::EMPTY;
     let mut order: Vec<usize> = (0..candidates.len()).collect();
@@ -464,6 +486,7 @@ fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
         verdicts[index] = match role {
             Role::Active(slot) if slot.0 >= common.raid_disks => Verdict::Failed,
             Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
+            _ if !same_number && is_split_from(own, common, role) => Verdict::Split { events: own.events, newest },
             Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
             // The power went between the two waves: that it is to be filled it does not know yet, and so cannot say how far
             // it is. One that came back says that it is faulty where superblocks were on their way as it joined.
@@ -503,6 +526,42 @@ fn judge(candidates: &[Candidate], common: &Superblock) -> Vec<Verdict> {
     verdicts
 }
 
+/// Does a superblock say that the member whose superblock counts is out, as mdadm asks it?
+///
+/// One event behind, a member of `common` may not know yet that the freshest one has come in: the power went between the two
+/// waves.
+fn is_split_from(own: &Superblock, common: &Superblock, role: Role) -> bool {
+    let (Role::Active(_), Role::Active(slot)) = (own.role(), common.role()) else { return false };
+    let between_waves = matches!(role, Role::Active(_)) && own.events + 1 == common.events;
+    !between_waves && !has_active(own, slot) && !matches!(own.roles.get(common.dev_number), Role::Active(_))
+}
+
+/// Does a superblock know a member of this slot?
+fn has_active(own: &Superblock, slot: Slot) -> bool {
+    own.roles.iter().any(|role| role == Role::Active(slot))
+}
+
+/// Has a member that is to come back to an array run without members that work there (`in_sync`)? Then it may hold writes that
+/// the array lacks, and the array's bitmap does not know where. `common` is what the array's superblocks say.
+#[must_use]
+pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> bool {
+    let Role::Active(mine) = own.role() else { return false };
+    let others = in_sync.without(mine);
+    let numbers = 0..u32::try_from(common.roles.len()).unwrap_or(u32::MAX);
+    numbers.filter(|number| matches!(common.roles.get(*number), Role::Active(slot) if others.contains(slot))).any(
+        |number| {
+            let Role::Active(slot) = common.roles.get(number) else { return false };
+            // A spare that has taken over a slot since is not known as a member either: md calls those that are not there spares.
+            let is_out = match own.roles.get(number) {
+                Role::Faulty => true,
+                Role::Spare => number < u32::from(common.raid_disks),
+                Role::Active(_) | Role::Journal => false,
+            };
+            is_out && !has_active(own, slot)
+        },
+    )
+}
+
 /// Has an earlier candidate the same device number (a copy of a member, or the same one twice)?
 fn order_of_same_number(candidates: &[Candidate], index: usize) -> bool {
     let own = &candidates[index].superblock;
@@ -526,7 +585,7 @@ fn members(verdicts: &[Verdict]) -> SlotSet {
 /// Stale members of these slots, the newest first.
 fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSet) -> Vec<usize> {
     let mut stale: Vec<usize> = (0..candidates.len())
-        .filter(|i| matches!(verdicts[*i], Verdict::Stale { .. } | Verdict::Failed))
+        .filter(|i| matches!(verdicts[*i], Verdict::Stale { .. } | Verdict::Failed | Verdict::Split { .. }))
         .filter(|i| matches!(candidates[*i].superblock.role(), Role::Active(slot) if slots.contains(slot)))
         .filter(|i| candidates[*i].superblock.recovery_offset().is_none())
         .collect();
@@ -618,7 +677,7 @@ fn planned(candidates: &[Candidate], verdicts: &[Verdict]) -> Vec<PlannedMember>
     candidates
         .iter()
         .zip(verdicts)
-        .filter(|(_, v)| !matches!(v, Verdict::Stale { .. } | Verdict::Failed | Verdict::SlotTaken(_)))
+        .filter(|(_, v)| !v.is_left_out())
         .map(|(c, v)| PlannedMember {
             drive: c.drive,
             superblock: c.superblock.clone(),

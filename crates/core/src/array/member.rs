@@ -59,6 +59,7 @@ impl Controller {
             let slot = slot.expect("a replacement has a slot");
             set.places[slot.index()].replacement = NONE;
             set.members[index as usize].slot = None;
+            set.members[index as usize].left = Some(slot);
         }
         let task = set.task.as_ref().map(|t| (t.kind, t.slot));
         let stops = match task {
@@ -185,6 +186,7 @@ impl Controller {
             let MemberState::Failing(reason) = member.state else { continue };
             member.state = MemberState::Faulty(reason);
             let Some(slot) = member.slot.take() else { continue };
+            member.left = Some(slot);
             let place = &mut set.places[slot.index()];
             vacated = true;
             // A replacement that was being filled goes on as the member of the slot.

@@ -28,6 +28,8 @@ pub(crate) struct Member {
     pub drive: DriveId,
     /// Its place, unless it is a spare.
     pub slot: Option<Slot>,
+    /// The place that it had, of one that failed or was replaced.
+    pub left: Option<Slot>,
     /// It is being filled beside the working member of its slot.
     pub replacement: bool,
     pub state: MemberState,
@@ -73,7 +75,8 @@ impl Member {
     pub(crate) fn left_in_order(&self) -> bool {
         matches!(
             self.state,
-            MemberState::Failing(FailReason::Administrator) | MemberState::Faulty(FailReason::Administrator)
+            MemberState::Failing(FailReason::Administrator)
+                | MemberState::Faulty(FailReason::Administrator | FailReason::Replaced)
         )
     }
     /// Is its superblock kept up to date?

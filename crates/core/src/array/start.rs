@@ -438,7 +438,7 @@ fn planned_member(planned: &PlannedMember) -> Member {
         Verdict::Rebuilding(slot, to) => (Some(slot), MemberState::Rebuilding { to }, false),
         Verdict::Replacement(slot, to) => (Some(slot), MemberState::Rebuilding { to }, true),
         Verdict::Spare => (None, MemberState::Spare, false),
-        Verdict::Stale { .. } | Verdict::Failed | Verdict::SlotTaken(_) => {
+        Verdict::Stale { .. } | Verdict::Failed | Verdict::Split { .. } | Verdict::SlotTaken(_) => {
             unreachable!("these are left out of the plan")
         }
     };

@@ -104,7 +104,9 @@ impl Controller {
         }
         MemberStatus {
             slot: member.slot,
+            left: member.left,
             drive: Some(member.drive),
+            device: member.superblock.as_ref().map(|own| own.device_uuid),
             state,
             replacement: member.replacement,
             media_errors: member.media_errors,
@@ -130,7 +132,9 @@ impl Controller {
 fn missing(slot: Slot) -> MemberStatus {
     MemberStatus {
         slot: Some(slot),
+        left: None,
         drive: None,
+        device: None,
         state: MemberState::Missing,
         replacement: false,
         media_errors: 0,

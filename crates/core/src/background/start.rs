@@ -233,8 +233,8 @@ impl Set {
         entry.state = MemberState::InSync;
         entry.replacement = false;
         if let Some(entry) = self.members.get_mut(old as usize) {
-            entry.state = MemberState::Faulty(FailReason::Administrator);
-            entry.slot = None;
+            entry.state = MemberState::Faulty(FailReason::Replaced);
+            entry.left = entry.slot.take();
         }
         self.refresh();
         self.metadata.as_mut().expect("redundant sets have metadata").request_failure();

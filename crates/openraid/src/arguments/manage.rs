@@ -149,7 +149,7 @@ pub struct SetArguments {
 pub struct MemberArguments {
     /// Name of the array
     pub array: String,
-    /// The member: its path or address as `show` has it, or slot:N (of leg L of a nested array slot:L.N)
+    /// The member: its path or address, or drive:N, as `show` has them; or slot:N (of leg L of a nested array slot:L.N)
     #[arg(value_name = "MEMBER")]
     pub member: String,
 }
@@ -184,7 +184,7 @@ pub struct AddArguments {
     /// Make it as a sparse file of this size first; it must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,
-    /// Do not ask
+    /// Do not ask: also add the other half of a split array, which loses what was written to it alone
     #[arg(short, long)]
     pub yes: bool,
     /// Together with --yes: use it although it holds a file system, a partition table or another array
@@ -202,7 +202,7 @@ Example:
 pub struct ReplaceArguments {
     /// Name of the array
     pub array: String,
-    /// The member that leaves: its path or address, or slot:N
+    /// The member that leaves: its path or address, drive:N, or slot:N
     #[arg(value_name = "MEMBER")]
     pub member: String,
     /// The new one: a spare of the array, or a drive to be added [default: any spare]

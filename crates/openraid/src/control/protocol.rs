@@ -34,6 +34,9 @@ pub enum Command {
         /// Also if rows that are not in sync yet need it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unsynced: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
     },
     /// Add a member.
     Add {
@@ -45,6 +48,9 @@ pub enum Command {
         leg: Option<usize>,
         /// Whatever is on it may be lost.
         overwrite: bool,
+        /// It may be the other half of a split array: what was written to that half alone may be lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        split: bool,
     },
     /// Take a failed member or a spare out.
     Remove {
@@ -54,6 +60,9 @@ pub enum Command {
         member: String,
         /// Only if it is a spare.
         spare: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
     },
     /// Copy a member to another one, which takes its place.
     Replace {
@@ -65,6 +74,12 @@ pub enum Command {
         with: Option<String>,
         /// Whatever is on it may be lost.
         overwrite: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
+        /// The new one may be the other half of a split array.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        split: bool,
     },
     /// Read everything and compare.
     Check {
@@ -201,6 +216,13 @@ pub enum Answer {
     Stories(Box<StoriesModel>),
     /// What a journal holds for an array, and whether that was given up.
     Loss(LossModel),
+    /// Nothing was done: it wants to be confirmed.
+    Confirm {
+        /// What would be lost.
+        text: String,
+        /// What is to be typed to go on.
+        name: String,
+    },
     /// It was done: what, and the array afterwards.
     Done {
         /// In words.
@@ -305,7 +327,7 @@ mod tests {
         let commands = [
             Command::Hello,
             Command::Show { array: "a".into() },
-            Command::Add { array: "a".into(), member: "/x".into(), leg: Some(1), overwrite: false },
+            Command::Add { array: "a".into(), member: "/x".into(), leg: Some(1), overwrite: false, split: false },
             Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())], yes: true },
             Command::StopAll,
         ];
@@ -325,7 +347,7 @@ mod tests {
     #[test]
     fn the_form_of_a_request_is_the_documented_one() {
         let line = "{\"v\":1,\"do\":\"fail\",\"array\":\"data\",\"member\":\"/srv/d2\"}\n";
-        let command = Command::Fail { array: "data".into(), member: "/srv/d2".into(), unsynced: false };
+        let command = Command::Fail { array: "data".into(), member: "/srv/d2".into(), unsynced: false, device: None };
         assert_eq!(read_request(line), Ok(command.clone()));
         assert_eq!(write_request(&command), line);
     }

@@ -222,7 +222,12 @@ impl Demo<'_> {
         let half = Duration::from_secs(u64::from(arguments.seconds)) / 2;
         self.watch(&load, half, |_| false)?;
         self.say(&format!("PULLED: {} (the clients go on)", drives[PULLED]));
-        self.server.answer(Command::Fail { array: NAME.into(), member: drives[PULLED].clone(), unsynced: true })?;
+        self.server.answer(Command::Fail {
+            array: NAME.into(),
+            member: drives[PULLED].clone(),
+            unsynced: true,
+            device: None,
+        })?;
         let begun = Instant::now();
         self.watch(&load, Duration::from_millis(500), |_| false)?;
         self.say("the spare has taken over the slot; the rebuild runs under load");

@@ -134,8 +134,13 @@ pub fn state_text(member: &MemberModel) -> String {
             format!("{what}, {done} done")
         }
         StateWord::Failing => format!("failing: {reason}"),
-        StateWord::Faulty => format!("faulty: {reason}"),
+        StateWord::Faulty => format!("faulty: {reason}{}", had_slot(member)),
+        StateWord::Replaced => format!("replaced{}", had_slot(member)),
     }
+}
+
+fn had_slot(member: &MemberModel) -> String {
+    member.left_slot.map_or_else(String::new, |slot| format!(", had slot {slot}"))
 }
 
 /// Everything about an array.
@@ -216,15 +221,22 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
 }
 
 fn members_text(set: &ArrayModel, indent: usize) -> String {
-    let mut table = Table::new(&["SLOT", "MEMBER", "STATE", "REPAIRED", "BAD RANGES"]).indented(indent);
+    let has_serials = set.members.iter().any(|member| member.serial.is_some());
+    let mut heads = vec!["SLOT", "DRIVE", "MEMBER", "STATE", "REPAIRED", "BAD RANGES"];
+    heads.extend(has_serials.then_some("SERIAL"));
+    let mut table = Table::new(&heads).indented(indent);
+    let number = |number: Option<u16>| number.map_or_else(|| "-".into(), |number| number.to_string());
     for member in &set.members {
-        table.row([
-            member.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
+        let mut cells = vec![
+            number(member.slot),
+            number(member.drive),
             member.member.clone().unwrap_or_else(|| "-".into()),
             state_text(member),
             member.media_errors.to_string(),
             member.bad_ranges.to_string(),
-        ]);
+        ];
+        cells.extend(has_serials.then(|| member.serial.clone().unwrap_or_else(|| "-".into())));
+        table.row(cells);
     }
     let mut text = table.text().trim_end().to_owned();
     if let Some(caches) = drive_caches(set) {
@@ -273,7 +285,7 @@ pub fn mdstat(arrays: &[&ArrayModel]) -> String {
 
 fn mdstat_set(set: &ArrayModel) -> String {
     let mark = |member: &MemberModel| match member.state {
-        StateWord::Faulty | StateWord::Failing => "(F)",
+        StateWord::Faulty | StateWord::Failing | StateWord::Replaced => "(F)",
         StateWord::Spare => "(S)",
         StateWord::Rebuilding if member.replacement => "(R)",
         _ => "",

@@ -12,13 +12,29 @@ use crate::sets::{self, SetPlan};
 pub struct MemberVerdict {
     /// The member.
     pub member: String,
-    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `duplicate`, `forced`, `stranger`,
+    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`, `stranger`,
     /// `unreadable`, `refused`.
     pub verdict: &'static str,
     /// Its slot, where it has one.
     pub slot: Option<u16>,
     /// The same in a sentence, with what to do.
     pub text: String,
+}
+
+/// A member that an array starts without.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LeftOut {
+    /// The array.
+    pub array: String,
+    /// The member.
+    #[serde(flatten)]
+    pub member: MemberVerdict,
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {} is left out: {}", self.array, self.member.member, self.member.text)
+    }
 }
 
 /// The array that some members make, or do not.
@@ -54,8 +70,8 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         Err(error) => (false, missing_of(error), Some(sets::assemble_error(error, &name))),
     };
     let lines = set.members.iter().map(|place| match set.verdict(*place) {
-        Some(verdict) => of_verdict(&members[*place], verdict),
-        None => unplanned(&members[*place], set),
+        Some(verdict) => of_verdict(&members[*place], verdict, set, members),
+        None => unplanned(&members[*place], set, members),
     });
     SetVerdict {
         name: set.newest.set_name.to_string(),
@@ -80,7 +96,7 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
 }
 
 /// What a member is by its own superblock, where the array as a whole could not be planned.
-fn unplanned(member: &ProbedMember, set: &SetPlan) -> MemberVerdict {
+fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(own.dev_number) {
         openraid_format::Role::Active(_) if own.events.saturating_add(1) < set.newest.events => {
@@ -90,10 +106,39 @@ fn unplanned(member: &ProbedMember, set: &SetPlan) -> MemberVerdict {
         openraid_format::Role::Spare => Verdict::Spare,
         _ => Verdict::Failed,
     };
-    of_verdict(member, verdict)
+    of_verdict(member, verdict, set, members)
 }
 
-fn of_verdict(member: &ProbedMember, verdict: Verdict) -> MemberVerdict {
+/// The members of a set that it starts without, and why.
+pub fn left_out(set: &SetPlan, members: &[ProbedMember]) -> Vec<LeftOut> {
+    let places = set.members.iter().filter_map(|place| Some((*place, set.verdict(*place)?)));
+    let lines = places.filter(|(_, verdict)| verdict.is_left_out()).map(|(place, verdict)| LeftOut {
+        array: sets::array_name(&set.newest),
+        member: of_verdict(&members[place], verdict, set, members),
+    });
+    lines.collect()
+}
+
+/// What is to be said of a verdict that concerns two members, with the name of the other one.
+fn between_two(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
+    let own = member.look.superblock.as_ref()?;
+    match verdict {
+        Verdict::Split { .. } => Some(sets::split_text(own, &set.plan.as_ref().ok()?.common)),
+        Verdict::SlotTaken(slot) => {
+            let is_copy = |other: &&ProbedMember| {
+                other.spec != member.spec
+                    && other.look.superblock.as_ref().is_some_and(|other| other.device_uuid == own.device_uuid)
+            };
+            let taken = |place: &&usize| set.verdict(**place).is_some_and(|verdict| !verdict.is_left_out());
+            let others = set.members.iter().filter(taken).map(|place| &members[*place]);
+            let original = others.clone().find(is_copy)?;
+            Some(format!("a copy of {} (same device UUID), which is the member of slot {slot}", original.spec))
+        }
+        _ => None,
+    }
+}
+
+fn of_verdict(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let (word, slot) = match verdict {
         Verdict::Member(slot) => ("member", Some(slot)),
         Verdict::Rebuilding(slot, _) => ("rebuilding", Some(slot)),
@@ -101,10 +146,11 @@ fn of_verdict(member: &ProbedMember, verdict: Verdict) -> MemberVerdict {
         Verdict::Spare => ("spare", None),
         Verdict::Stale { .. } => ("stale", None),
         Verdict::Failed => ("failed", None),
+        Verdict::Split { .. } => ("split", None),
         Verdict::SlotTaken(slot) => ("duplicate", Some(slot)),
         Verdict::Forced(slot) => ("forced", Some(slot)),
     };
-    let mut text = verdict.to_string();
+    let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
     if let Some(error) = &member.look.bitmap_error {
         text.push_str(&format!("; its bitmap is of no use: {error}"));
     }

@@ -1,31 +1,22 @@
-//! Members of a served array: found by the names people give them, added, and released.
+//! Members that come into a served array.
 
-use std::path::Path;
-
-use openraid_core::admin::{AdminCommand, ArrayStatus, MemberState, MemberStatus, NewMember};
+use openraid_core::admin::{AdminCommand, ArrayStatus, MemberState, NewMember};
+use openraid_core::array::assemble::is_split_off;
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::slots::SlotSet;
 use openraid_format::{ForeignKind, Superblock};
 use openraid_runtime::member::{self, OpenedMember, ProbedMember};
-use openraid_runtime::service::{DriveView, ServiceStatus};
+use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
 
+use super::member_orders::Consent;
+use super::named::{is_named, Members};
 use super::view::Served;
 use super::Server;
 use crate::exit::Failure;
 use crate::members::{options, spec};
-use crate::sets;
-
-/// A member of a served array.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    /// The set that it belongs to: the array, or one of its legs.
-    pub set: ArrayId,
-    /// The drive.
-    pub drive: DriveId,
-    /// Its line in the set's table.
-    pub member: MemberStatus,
-}
+use crate::sets::{self, split_text};
 
 /// The status of a set.
 pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayStatus, Failure> {
@@ -33,58 +24,16 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
     view.map(|view| &view.status).ok_or_else(|| Failure::cannot_tell("the array does not run any more"))
 }
 
-/// Find a member by its path, its address, or its slot.
-pub(super) fn find(status: &ServiceStatus, served: &Served, text: &str) -> Result<Found, Failure> {
-    let sets = served.sets();
-    if let Some(place) = text.strip_prefix("slot:") {
-        return find_slot(status, served, &sets, place);
-    }
-    let mut known = Vec::new();
-    for set in sets {
-        for member in &set_status(status, set)?.members {
-            let Some(drive) = member.drive else { continue };
-            let Some(view) = status.drives.iter().find(|view| view.drive == drive) else { continue };
-            if is_named(view, text) {
-                return Ok(Found { set, drive, member: *member });
-            }
-            known.push(view.member.as_str());
-        }
-    }
-    let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-    Err(Failure::refused(format!("{text} is no member of array {}; its members are: {known}", served.name)))
-}
-
-fn is_named(view: &DriveView, text: &str) -> bool {
-    if view.member == text {
-        return true;
-    }
-    // Another path to the same file or device.
-    let resolved = |path: &str| Path::new(path).canonicalize().ok();
-    resolved(text).is_some_and(|path| resolved(&view.member) == Some(path))
-}
-
-fn find_slot(status: &ServiceStatus, served: &Served, sets: &[ArrayId], place: &str) -> Result<Found, Failure> {
-    let wrong = || {
-        let form = if sets.len() > 1 { "slot:LEG.SLOT" } else { "slot:SLOT" };
-        Failure::refused(format!(
-            "slot:{place} is no slot of array {}; write {form}, as `show` counts them",
-            served.name
-        ))
-    };
-    let (leg, slot) = match place.split_once('.') {
-        Some((leg, slot)) => (leg.parse::<usize>().map_err(|_| wrong())?, slot),
-        None if sets.len() == 1 => (0, place),
-        None => return Err(wrong()),
-    };
-    let slot: u16 = slot.parse().map_err(|_| wrong())?;
-    let set = *sets.get(leg).ok_or_else(wrong)?;
-    let members = &set_status(status, set)?.members;
-    let member = members.iter().find(|member| member.slot.is_some_and(|own| own.0 == slot) && !member.replacement);
-    let member = member.ok_or_else(wrong)?;
-    match member.drive {
-        Some(drive) => Ok(Found { set, drive, member: *member }),
-        None => Err(Failure::refused(format!("slot {slot} of array {} has no member", served.name))),
-    }
+/// What came of a drive that was to come in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Joining {
+    /// It is in.
+    Joined(Joined),
+    /// It is not in yet: this wants to be confirmed.
+    Confirm {
+        /// What would be lost.
+        text: String,
+    },
 }
 
 /// How a new member came in.
@@ -130,21 +79,46 @@ impl Server {
     }
 
     /// Open a drive and add it to a set.
-    pub(super) fn join(&self, set: ArrayId, text: &str, overwrite: bool) -> Result<Joined, Failure> {
+    pub(super) fn join(&self, served: &Served, set: ArrayId, text: &str, consent: Consent) -> Result<Joining, Failure> {
         let spec = spec(text)?;
+        let status = self.status()?;
+        if !crate::members::is_memory(&spec) {
+            self.check_unused(&status, served, &spec.text)?;
+        }
         let mut options = options(Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, probed) = member::open_and_probe(&spec, options)?;
-        let status = self.status()?;
         let set_status = set_status(&status, set)?;
         let array = set_status.superblock.clone().ok_or_else(|| {
             Failure::refused("a raw drive has no redundancy, so nothing can be added to it; make an array instead")
         })?;
-        let returning = probed.look.superblock.clone().filter(|own| own.set_uuid == array.set_uuid);
-        if returning.is_none() {
-            check_free(&probed, overwrite)?;
+        let mut returning = probed.look.superblock.clone().filter(|own| own.set_uuid == array.set_uuid);
+        if let Some(own) = returning.take_if(|own| is_device(set_status, own)) {
+            check_copy(&Members::of(&status, served), &own, text, consent)?;
+        } else if returning.is_none() {
+            check_free(&probed, consent.overwrite)?;
         }
-        self.attach_and_add(set, &array, returning, opened)
+        if let Some(own) =
+            returning.as_ref().filter(|own| !consent.split && is_split_off(own, &array, in_sync(set_status)))
+        {
+            return Ok(Joining::Confirm { text: format!("{text}: {}", split_text(own, &array)) });
+        }
+        self.attach_and_add(set, &array, returning, opened).map(Joining::Joined)
+    }
+
+    /// Refuse a drive that this server has already: it would say of itself that another program uses it.
+    fn check_unused(&self, status: &ServiceStatus, served: &Served, text: &str) -> Result<(), Failure> {
+        let members = Members::of(status, served);
+        if let Some(found) = members.named(text)?.first() {
+            return Err(Failure::refused(members.already(found)));
+        }
+        let Some(view) = status.drives.iter().find(|view| is_named(view, text)) else { return Ok(()) };
+        let has = |array: &&openraid_runtime::service::ArrayView| {
+            array.status.members.iter().any(|line| line.drive == Some(view.drive))
+        };
+        let array = status.arrays.iter().find(has).and_then(|array| self.name_of(array.status.array));
+        let whose = array.map_or_else(|| "for something else".into(), |(name, _)| format!("in array {name}"));
+        Err(Failure::refused(format!("this server uses {text} {whose}; name another drive")))
     }
 
     fn attach_and_add(
@@ -178,6 +152,32 @@ impl Server {
             }
         }
     }
+}
+
+/// Is a member with this identity listed?
+fn is_device(status: &ArrayStatus, own: &Superblock) -> bool {
+    status.members.iter().any(|line| line.device == Some(own.device_uuid))
+}
+
+/// Slots whose members are good everywhere.
+fn in_sync(status: &ArrayStatus) -> SlotSet {
+    let full = status.members.iter().filter(|line| line.state == MemberState::InSync && !line.replacement);
+    full.filter_map(|line| line.slot).collect()
+}
+
+/// Refuse a drive with the identity of a member that is listed: the member itself under another name, or a copy of it.
+fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Consent) -> Result<(), Failure> {
+    let Some(listed) = members.with_device(own.device_uuid)? else { return Ok(()) };
+    if matches!(listed.member.state, MemberState::Faulty(_) | MemberState::Failing(_)) {
+        return Err(Failure::refused(format!("{text}: {}", members.already(&listed))));
+    }
+    if consent.overwrite {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{text} is a copy of {} (same device UUID); if what is on it may be lost, add --yes --overwrite",
+        members.described(&listed, "")
+    )))
 }
 
 /// Refuse a drive that holds something, unless the user said that it may be lost.

@@ -9,7 +9,9 @@ use openraid_units::ArrayId;
 use super::view::Served;
 use super::{recovery, Server};
 use crate::exit::Failure;
+use crate::model::StateWord;
 use crate::output;
+use crate::output::members::{left_out, LeftOut};
 use crate::registry::Entry;
 use crate::sets;
 use crate::trial;
@@ -23,6 +25,8 @@ pub struct Taken {
     pub failed: Vec<Failure>,
     /// What was not clean and is replayed or resynced; a line each.
     pub recovered: Vec<String>,
+    /// Members that arrays were started without: stale ones, copies, the other half of a split array.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// How arrays are taken into service.
@@ -46,7 +50,12 @@ impl Server {
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
         let Taking { force, journal_lost, nesting, journalled } = how;
         let mut failed = trial::reasons(&members, force);
-        let recovered = self.recovery(&members, force)?;
+        let journal = self.status()?.journal;
+        let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
+        let (plans, _) = sets::plan(&probed, force);
+        // Arrays that are not clean get a line each.
+        let recovered = plans.iter().filter_map(|set| recovery::line(set, journal.as_ref())).collect();
+        let left_out = plans.iter().flat_map(|set| left_out(set, &probed)).collect();
         let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
         let started = self.handle.assemble(members, request)?;
         for (_, name, error) in &started.failed {
@@ -67,15 +76,7 @@ impl Server {
                 Err(failure) => failed.push(failure),
             }
         }
-        Ok(Taken { served, failed, recovered })
-    }
-
-    /// What the arrays that these members make get at their start, a line for each that is not clean.
-    fn recovery(&self, members: &[(OpenedMember, ProbedMember)], force: bool) -> Result<Vec<String>, Failure> {
-        let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
-        let journal = self.status()?.journal;
-        let (plans, _) = sets::plan(&probed, force);
-        Ok(plans.iter().filter_map(|set| recovery::line(set, journal.as_ref())).collect())
+        Ok(Taken { served, failed, recovered, left_out })
     }
 
     /// Serve an array that was started.
@@ -193,9 +194,7 @@ impl Server {
             .sets()
             .iter()
             .flat_map(|set| &set.members)
-            .filter(|member| {
-                !matches!(member.state, crate::model::StateWord::Faulty | crate::model::StateWord::Failing)
-            })
+            .filter(|member| !matches!(member.state, StateWord::Faulty | StateWord::Failing | StateWord::Replaced))
             .filter_map(|member| member.member.clone())
             .collect();
         let specs = members.iter().filter_map(|member| member.parse().ok());

@@ -5,6 +5,7 @@ use openraid_core::admin::{
     Unprotected, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
+use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
@@ -305,7 +306,8 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
     }
 }
 
-fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
+/// What is told of a member.
+pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
     let (state, reason, done) = match member.state {
         MemberState::Missing => (StateWord::Missing, None, None),
@@ -313,11 +315,18 @@ fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
         MemberState::Rebuilding { to } => (StateWord::Rebuilding, None, Some(to.bytes().get())),
         MemberState::InSync => (StateWord::InSync, None, None),
         MemberState::Failing(why) => (StateWord::Failing, Some(why.text().into()), None),
+        MemberState::Faulty(FailReason::Replaced) => {
+            (StateWord::Replaced, Some(FailReason::Replaced.text().into()), None)
+        }
         MemberState::Faulty(why) => (StateWord::Faulty, Some(why.text().into()), None),
     };
     let trouble = drive.and_then(|view| view.trouble.clone());
     MemberModel {
         slot: member.slot.map(|slot| slot.0),
+        left_slot: member.left.filter(|_| member.slot.is_none()).map(|slot| slot.0),
+        drive: member.drive.map(|drive| drive.0),
+        device: member.device.map(|device| device.to_string()),
+        serial: drive.and_then(|view| view.serial.clone()),
         member: drive.map(|view| view.member.clone()),
         state,
         reason,

@@ -1,6 +1,6 @@
 //! `openraid add`: a drive joins an array that is served.
 
-use super::{member_name, tell_done, Context};
+use super::{ask_to_confirm, member_name, Context};
 use crate::arguments::AddArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -17,14 +17,17 @@ pub fn run(arguments: &AddArguments, context: &Context) -> Outcome {
         Some(size) => Some(NewFiles::make(std::slice::from_ref(&spec), size)?),
         None => None,
     };
-    let answer = server.ask(&Command::Add {
+    let member = member_name(&arguments.member)?;
+    let command = |split| Command::Add {
         array: arguments.array.clone(),
-        member: member_name(&arguments.member)?,
+        member: member.clone(),
         leg: arguments.leg,
         overwrite: arguments.yes && arguments.overwrite,
-    })?;
+        split,
+    };
+    let outcome = ask_to_confirm(context, &mut server, &command(arguments.yes), &command(true))?;
     if let Some(files) = files {
         files.keep();
     }
-    tell_done(context, &answer)
+    Ok(outcome)
 }

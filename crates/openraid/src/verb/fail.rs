@@ -1,6 +1,6 @@
 //! `openraid fail`: a member is treated as if it had broken.
 
-use super::{ask, member_name, Context};
+use super::{member_name, seen, tell_done, Context};
 use crate::arguments::FailArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -12,5 +12,7 @@ use crate::exit::Outcome;
 pub fn run(arguments: &FailArguments, context: &Context) -> Outcome {
     let array = arguments.member.array.clone();
     let member = member_name(&arguments.member.member)?;
-    ask(context, &arguments.member.array, &Command::Fail { array, member, unsynced: arguments.yes })
+    let mut server = context.servers.must_serve(&array)?;
+    let device = seen(&mut server, &array, &member)?;
+    tell_done(context, &server.ask(&Command::Fail { array, member, unsynced: arguments.yes, device })?)
 }

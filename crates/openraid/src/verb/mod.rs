@@ -35,9 +35,11 @@ pub mod stop;
 pub mod torture;
 pub mod validate;
 
+use std::io::{BufRead, IsTerminal};
+
 use crate::arguments::{Common, Verb};
-use crate::control::{Answer, Command, Servers};
-use crate::exit::{Exit, Outcome};
+use crate::control::{Answer, Command, Connection, Servers};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::model::ArrayModel;
 use crate::output::Output;
 use crate::registry::Registry;
@@ -121,19 +123,63 @@ pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
 /// It answered something else.
 pub fn tell_done(context: &Context, answer: &Answer) -> Outcome {
     let Answer::Done { text, array } = answer else {
-        return Err(crate::exit::Failure::cannot_tell("the server's answer does not fit the question"));
+        return Err(Failure::cannot_tell("the server's answer does not fit the question"));
     };
     // It did what it was asked: what state that leaves the array in is for `show` to say.
     let body = DoneBody { done: text, array: array.as_deref() };
     Ok(context.output.answer(Exit::Fine, &body, text))
 }
 
-/// A member's name as the server must be told it: a path is made absolute, `slot:N` stays.
+/// The same for an order that may want to be confirmed: with the name typed on the terminal, it is given again.
+///
+/// # Errors
+/// As [`ask`], or it was not confirmed.
+pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Command, again: &Command) -> Outcome {
+    let mut answer = server.ask(order)?;
+    if let Answer::Confirm { text, name } = &answer {
+        let unconfirmed = || Failure::refused(format!("{text}; confirm that with --yes"));
+        if context.output.json || !std::io::stdin().is_terminal() {
+            return Err(unconfirmed());
+        }
+        context.output.warn(&format!("{text}. Type its name ({name}) to go on, anything else to stop:"));
+        let mut typed = String::new();
+        std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+        if typed.trim_end_matches(['\r', '\n']) != name {
+            return Err(unconfirmed());
+        }
+        answer = server.ask(again)?;
+    }
+    tell_done(context, &answer)
+}
+
+/// The identity of the member that a place or number names now: the order is refused if it names another one by then.
+pub fn seen(server: &mut Connection, array: &str, text: &str) -> Result<Option<String>, Failure> {
+    let place = text.strip_prefix("slot:");
+    let drive = text.strip_prefix("drive:").and_then(|number| number.parse::<u16>().ok());
+    if place.is_none() && drive.is_none() {
+        return Ok(None);
+    }
+    let array = server.show(array)?;
+    let sets = array.sets();
+    let (leg, slot) = place.map_or((None, None), |place| match place.split_once('.') {
+        Some((leg, slot)) => (leg.parse::<usize>().ok(), slot.parse::<u16>().ok()),
+        None => (Some(0), place.parse::<u16>().ok()),
+    });
+    let found = match drive {
+        Some(_) => sets.iter().flat_map(|set| &set.members).find(|member| member.drive == drive),
+        None => leg.and_then(|leg| sets.get(leg)).and_then(|set| {
+            set.members.iter().find(|member| slot.is_some() && member.slot == slot && !member.replacement)
+        }),
+    };
+    Ok(found.and_then(|member| member.device.clone()))
+}
+
+/// A member's name as the server must be told it: a path is made absolute, `slot:N` and `drive:N` stay.
 ///
 /// # Errors
 /// It names nothing.
-pub fn member_name(text: &str) -> Result<String, crate::exit::Failure> {
-    if text.starts_with("slot:") {
+pub fn member_name(text: &str) -> Result<String, Failure> {
+    if text.starts_with("slot:") || text.starts_with("drive:") {
         return Ok(text.into());
     }
     crate::members::written_spec(text).map(|spec| spec.text)

@@ -1,6 +1,6 @@
 //! `openraid remove`: a failed member or a spare leaves its array.
 
-use super::{ask, member_name, Context};
+use super::{member_name, seen, tell_done, Context};
 use crate::arguments::MemberArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -10,7 +10,17 @@ use crate::exit::Outcome;
 /// # Errors
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &MemberArguments, context: &Context) -> Outcome {
+    order(arguments, false, context)
+}
+
+/// The same; with `spare`, only if it is one.
+///
+/// # Errors
+/// As [`run`].
+pub fn order(arguments: &MemberArguments, spare: bool, context: &Context) -> Outcome {
     let array = arguments.array.clone();
     let member = member_name(&arguments.member)?;
-    ask(context, &arguments.array, &Command::Remove { array, member, spare: false })
+    let mut server = context.servers.must_serve(&array)?;
+    let device = seen(&mut server, &array, &member)?;
+    tell_done(context, &server.ask(&Command::Remove { array, member, spare, device })?)
 }

@@ -1,6 +1,6 @@
 //! `openraid replace`: a working member is copied to another one, without a moment of less redundancy.
 
-use super::{ask, member_name, Context};
+use super::{ask_to_confirm, member_name, seen, Context};
 use crate::arguments::ReplaceArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -10,11 +10,17 @@ use crate::exit::Outcome;
 /// # Errors
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &ReplaceArguments, context: &Context) -> Outcome {
-    let command = Command::Replace {
+    let member = member_name(&arguments.member)?;
+    let with = arguments.with.as_deref().map(member_name).transpose()?;
+    let mut server = context.servers.must_serve(&arguments.array)?;
+    let device = seen(&mut server, &arguments.array, &member)?;
+    let command = |split| Command::Replace {
         array: arguments.array.clone(),
-        member: member_name(&arguments.member)?,
-        with: arguments.with.as_deref().map(member_name).transpose()?,
+        member: member.clone(),
+        with: with.clone(),
         overwrite: arguments.yes && arguments.overwrite,
+        device: device.clone(),
+        split,
     };
-    ask(context, &arguments.array, &command)
+    ask_to_confirm(context, &mut server, &command(arguments.yes), &command(true))
 }

@@ -33,10 +33,11 @@ use crate::members::{
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
+use crate::output::members::LeftOut;
 use crate::quantity::{human, utc};
 use crate::registry::Entry;
 use crate::server::news::News;
-use crate::server::start::Taking;
+use crate::server::start::{Taken, Taking};
 use crate::server::{Listening, Server, ServerOptions};
 use crate::words::LevelWord;
 
@@ -54,7 +55,7 @@ const WORK_SHARE: (u64, u64) = (2, 5);
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
-    Ready { arrays: &'a [ArrayModel], control: String, recovered: &'a [String] },
+    Ready { arrays: &'a [ArrayModel], control: String, recovered: &'a [String], left_out: &'a [LeftOut] },
     News(NewsBody<'a>),
     Stopped,
 }
@@ -97,10 +98,10 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
             context.output.warn(&note);
         }
     }
-    let recovered = begin(arguments, context, &server, wanted)?;
+    let taken = begin(arguments, context, &server, wanted)?;
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
-    tell_ready(context, &server, &socket, &recovered)?;
+    tell_ready(context, &server, &socket, &taken)?;
     if let Some(mut file) = ready_fd {
         // Dropped after that: the reader sees the end.
         let told = writeln!(file, "ready");
@@ -344,15 +345,15 @@ fn ready_descriptor(number: i32) -> Result<File, Failure> {
     })
 }
 
-/// Start what is wanted; what of it was not clean, a line each.
+/// Start what is wanted, and say why the rest of it was not started.
 fn begin(
     arguments: &ServeArguments,
     context: &Context,
     server: &Arc<Server>,
     wanted: Wanted,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Taken, Failure> {
     if let Some(level) = arguments.level {
-        return make(arguments, context, server, level, &wanted.members).map(|()| Vec::new());
+        return make(arguments, context, server, level, &wanted.members).map(|()| Taken::default());
     }
     let mut reasons = Vec::new();
     let mut open = options(Use::Exclusive);
@@ -371,8 +372,8 @@ fn begin(
         nesting,
         journalled: journalled(arguments),
     };
-    let taken = server.take(opened.collect(), how)?;
-    reasons.extend(taken.failed);
+    let mut taken = server.take(opened.collect(), how)?;
+    reasons.append(&mut taken.failed);
     let mut served = taken.served.len();
     for (name, spec) in wanted.raw {
         let raw = open_every(std::slice::from_ref(&spec), open);
@@ -392,7 +393,7 @@ fn begin(
     for reason in reasons {
         context.output.warn(&reason.text);
     }
-    Ok(taken.recovered)
+    Ok(taken)
 }
 
 /// Are all arrays to use the journal, or is none to?
@@ -452,16 +453,12 @@ fn make(
     Ok(())
 }
 
-fn tell_ready(
-    context: &Context,
-    server: &Server,
-    socket: &std::path::Path,
-    recovered: &[String],
-) -> Result<(), Failure> {
+fn tell_ready(context: &Context, server: &Server, socket: &std::path::Path, taken: &Taken) -> Result<(), Failure> {
     let arrays = server.arrays()?;
+    let Taken { recovered, left_out, .. } = taken;
     if context.output.json {
         let control = socket.display().to_string();
-        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered });
+        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered, left_out });
         return Ok(());
     }
     for note in server.describe()?.notes {
@@ -476,6 +473,9 @@ fn tell_ready(
         for address in &array.addresses {
             context.output.say(&format!("  {address}"));
         }
+    }
+    for member in left_out {
+        context.output.warn(&member.to_string());
     }
     for line in recovered {
         context.output.say(line);

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::{add, ask, member_name, Context};
+use super::{add, remove, Context};
 use crate::arguments::{SpareArguments, SpareVerb};
-use crate::control::Command;
 use crate::exit::{Exit, Outcome};
 use crate::model::{MemberModel, StateWord};
 use crate::output::table::Table;
@@ -24,11 +23,7 @@ struct Body<'a> {
 pub fn run(arguments: &SpareArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         SpareVerb::Add(arguments) => add::run(arguments, context),
-        SpareVerb::Remove(arguments) => {
-            let array = arguments.array.clone();
-            let member = member_name(&arguments.member)?;
-            ask(context, &arguments.array, &Command::Remove { array, member, spare: true })
-        }
+        SpareVerb::Remove(arguments) => remove::order(arguments, true, context),
         SpareVerb::List(arguments) => list(&arguments.array, context),
     }
 }

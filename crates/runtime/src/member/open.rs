@@ -59,6 +59,18 @@ pub enum Medium {
     Overlaid(Box<Medium>),
 }
 
+impl Medium {
+    /// The serial number, of a device that has one.
+    #[must_use]
+    pub fn serial(&self) -> Option<String> {
+        match self {
+            Self::Disk(member) => member.facts().serial.clone(),
+            Self::Overlaid(medium) => medium.serial(),
+            Self::Ram(_) | Self::Remote(_) | Self::Paced(_) => None,
+        }
+    }
+}
+
 /// An open member.
 #[derive(Debug)]
 pub struct OpenedMember {

@@ -33,6 +33,8 @@ struct Drive {
     spec: MemberSpec,
     info: DriveInfo,
     notes: Vec<String>,
+    /// The serial number, of a device that has one.
+    serial: Option<String>,
     way: Way,
     /// Writes go here and nowhere else.
     overlay: Option<Overlay>,
@@ -47,6 +49,8 @@ pub struct DriveView {
     pub member: String,
     /// What it is.
     pub info: DriveInfo,
+    /// The serial number, of a device that has one.
+    pub serial: Option<String>,
     /// Fallbacks taken when it was opened.
     pub notes: Vec<String>,
     /// A remote member that is away: why.
@@ -60,6 +64,9 @@ pub struct DriveView {
 pub struct Drives {
     engine: IoEngine,
     table: Vec<Option<Drive>>,
+    /// Where the next free number is looked for: a number that somebody may still have before their eyes is given out
+    /// again as late as can be.
+    next: usize,
     /// What was asked of files and devices, by the index of the tag.
     asked: Vec<Option<DriveCommand>>,
     /// Commands that the kernel's engine had no room for, with their metadata.
@@ -104,6 +111,7 @@ impl Drives {
         Self {
             engine,
             table: (0..drives_max).map(|_| None).collect(),
+            next: 0,
             asked: vec![None; commands_max],
             backlog: VecDeque::new(),
             retry_at: None,
@@ -133,11 +141,14 @@ impl Drives {
         pool: &mut FramePool,
         now: Instant,
     ) -> Result<(DriveId, DriveInfo), (AttachError, Box<OpenedMember>)> {
-        let free = self.table.iter().position(Option::is_none);
+        let count = self.table.len();
+        let mut numbers = (self.next..count).chain(0..self.next.min(count));
+        let free = numbers.find(|place| self.table[*place].is_none());
         let Some(drive) = free.and_then(|place| u16::try_from(place).ok()).map(DriveId) else {
             return Err((AttachError::TooManyDrives(self.table.len()), Box::new(member)));
         };
         let OpenedMember { spec, info, notes, medium } = member;
+        let serial = medium.serial();
         let (medium, overlay) = match medium {
             Medium::Overlaid(medium) => (*medium, Some(Overlay::default())),
             medium => (medium, None),
@@ -178,7 +189,8 @@ impl Drives {
             }
         };
         self.has_overlays |= overlay.is_some();
-        self.table[drive.index()] = Some(Drive { spec, info, notes, way, overlay });
+        self.table[drive.index()] = Some(Drive { spec, info, notes, serial, way, overlay });
+        self.next = (drive.index() + 1) % count;
         Ok((drive, info))
     }
 
@@ -213,7 +225,7 @@ impl Drives {
     /// All drives as the status tells of them.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
-            let Drive { spec, info, notes, way, .. } = entry.as_ref()?;
+            let Drive { spec, info, notes, serial, way, .. } = entry.as_ref()?;
             let trouble = match way {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
                 Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
@@ -223,7 +235,8 @@ impl Drives {
                 notes.push(paced.lateness().to_string());
             }
             let load = DriveLoad::default();
-            Some(DriveView { drive, member: spec.text.clone(), info: *info, notes, trouble, load })
+            let serial = serial.clone();
+            Some(DriveView { drive, member: spec.text.clone(), info: *info, serial, notes, trouble, load })
         })
     }
 

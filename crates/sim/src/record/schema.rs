@@ -148,6 +148,7 @@ choice!(Membership {
     5 => Failed,
     6 => SlotTaken(slot),
     7 => Forced(slot),
+    8 => Split { events, newest },
 });
 choice!(MinorVersion {
     0 => V1_0,

@@ -202,7 +202,15 @@ mod tests {
             write_zeroes: false,
         };
         let load = DriveLoad::default();
-        DriveView { drive: DriveId(number), member: name.into(), info, notes: Vec::new(), trouble: None, load }
+        DriveView {
+            drive: DriveId(number),
+            member: name.into(),
+            info,
+            serial: None,
+            notes: Vec::new(),
+            trouble: None,
+            load,
+        }
     }
 
     #[test]

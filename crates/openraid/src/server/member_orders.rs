@@ -1,0 +1,242 @@
+//! Orders about members: fail, add, remove, replace. Each finds its member first, and says which one it found.
+
+use openraid_core::admin::{AdminCommand, AdminError, MemberState};
+use openraid_runtime::service::ServiceError;
+use openraid_units::{ArrayId, DriveId};
+
+use super::members::{set_status, Joining};
+use super::named::{Found, Members};
+use super::orders::{told, wait_while};
+use super::view::Served;
+use super::Server;
+use crate::control::Answer;
+use crate::exit::Failure;
+use crate::output;
+
+/// What a drive that comes in may cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Consent {
+    /// Whatever is on it may be lost.
+    pub overwrite: bool,
+    /// It may be the other half of a split array.
+    pub split: bool,
+}
+
+impl Server {
+    /// The registry is a convenience: what cannot be noted there is said, and everything goes on.
+    pub(super) fn note(&self, name: &str) {
+        if let Err(failure) = self.remember(name) {
+            output::warn(&failure.text);
+        }
+        // A member that came in follows what the others were told.
+        for failure in self.keep_drive_caches(name) {
+            output::warn(&failure);
+        }
+    }
+
+    /// A member of an array, by one of its names and the identity that it was seen with.
+    fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, String, String), Failure> {
+        let status = self.status()?;
+        let members = Members::of(&status, served);
+        let found = members.find_seen(text, device)?;
+        Ok((found, members.described(&found, text), members.order_name(&found)))
+    }
+
+    pub(super) fn fail(
+        &self,
+        name: &str,
+        member: &str,
+        unsynced: bool,
+        device: Option<&str>,
+    ) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let (found, described, order) = self.member(&served, member, device)?;
+        let failed = self.handle.admin(AdminCommand::Fail { array: found.set, drive: found.drive, unsynced });
+        if let Err(ServiceError::Admin(error @ AdminError::NeededByUnsynced)) = &failed {
+            return Err(Failure::refused(format!("{described}: {error}, or fail it all the same with --yes")));
+        }
+        told(&described, failed)?;
+        let remedy = format!("take it out with `openraid remove {name} {order}`");
+        self.done(format!("{described} of {name} has failed; {remedy}"), name)
+    }
+
+    pub(super) fn add(
+        &self,
+        name: &str,
+        member: &str,
+        leg: Option<usize>,
+        consent: Consent,
+    ) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let set = self.set_for_new(&self.status()?, &served, leg)?;
+        let joined = match self.join(&served, set, member, consent)? {
+            Joining::Joined(joined) => joined,
+            Joining::Confirm { text } => return Ok(Answer::Confirm { text, name: member.into() }),
+        };
+        self.note(name);
+        let status = self.status()?;
+        let line = set_status(&status, set)?.members.iter().find(|line| line.drive == Some(joined.drive));
+        let again = if joined.returning { "back in" } else { "added to" };
+        let role = match line.map(|line| (line.state, line.slot)) {
+            Some((MemberState::Rebuilding { .. }, Some(slot))) => format!("and takes over slot {slot}"),
+            Some((MemberState::InSync, Some(slot))) => format!("and is the member of slot {slot}"),
+            _ => "as a spare".into(),
+        };
+        self.done(format!("{member} is {again} {name} {role}"), name)
+    }
+
+    pub(super) fn remove(
+        &self,
+        name: &str,
+        member: &str,
+        spare_only: bool,
+        device: Option<&str>,
+    ) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let (found, described, _) = self.member(&served, member, device)?;
+        // Until its failure is recorded on the others it cannot go, and that takes as long as their writes. Its slot may have
+        // another holder by then.
+        let state_now = || {
+            let status = self.status()?;
+            let line = set_status(&status, found.set)?.members.iter().find(|line| line.drive == Some(found.drive));
+            Ok(line.map(|line| line.state))
+        };
+        let state = wait_while(state_now, |state| matches!(state, Some(MemberState::Failing(_))))?;
+        if spare_only && state != Some(MemberState::Spare) {
+            return Err(Failure::refused(format!("{described} is no spare of {name}; see `openraid show {name}`")));
+        }
+        if matches!(state, Some(MemberState::InSync | MemberState::Rebuilding { .. })) {
+            return Err(self.works(&served, &found, member)?);
+        }
+        told(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
+        let released = self.release(found.drive);
+        self.note(name);
+        let text = match released {
+            Ok(()) => format!("{described} is out of {name}"),
+            Err(failure) => {
+                format!("{described} is out of {name}, but this server still holds it open: {}", failure.text)
+            }
+        };
+        self.done(text, name)
+    }
+
+    /// Why a working member is not taken out. A slot is no name for one that works: whoever gives it thinks of the member that
+    /// has failed.
+    fn works(&self, served: &Served, found: &Found, asked: &str) -> Result<Failure, Failure> {
+        let status = self.status()?;
+        let members = Members::of(&status, served);
+        let described = members.described(found, "");
+        let name = &served.name;
+        if !asked.starts_with("slot:") {
+            let order = members.order_name(found);
+            return Ok(Failure::refused(format!(
+                "{described} is a working member of {name}; to take it out, fail it first (`openraid fail {name} {order}`), or \
+                 copy it to another one (`openraid replace {name} {order}`)"
+            )));
+        }
+        let faulty = members.faulty();
+        let instead = if faulty.is_empty() {
+            format!("no member of {name} is faulty")
+        } else {
+            format!("faulty in {name}: {}; name the one that is to go", faulty.join(", "))
+        };
+        Ok(Failure::refused(format!("{asked} of {name} holds {described}: it works, and is not taken out; {instead}")))
+    }
+
+    pub(super) fn release(&self, drive: DriveId) -> Result<(), Failure> {
+        self.handle.detach(drive).map_err(Failure::from)
+    }
+
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        member: &str,
+        with: Option<&str>,
+        device: Option<&str>,
+        consent: Consent,
+    ) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let (found, described, _) = self.member(&served, member, device)?;
+        let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
+            Failure::refused(format!(
+                "{described} is no working member of {name}; a failed one is replaced by `openraid add {name} NEW`"
+            ))
+        })?;
+        let (drive, joined) = match with {
+            None => (None, false),
+            Some(text) => match self.replacement(&served, &found, text, consent)? {
+                Replacement::Spare(drive) => (Some(drive), false),
+                Replacement::Joined(drive) => (Some(drive), true),
+                Replacement::Confirm(text_to_show) => {
+                    return Ok(Answer::Confirm { text: text_to_show, name: text.into() })
+                }
+            },
+        };
+        let replaced = self.replace_when_ready(name, &AdminCommand::Replace { array: found.set, slot, with: drive });
+        replaced.map_err(|failure| match drive.filter(|_| joined) {
+            // It was added for this alone.
+            Some(drive) => Failure { text: failure.text + &self.take_out_again(name, found.set, drive), ..failure },
+            None => failure,
+        })?;
+        self.note(name);
+        let new = with.unwrap_or("a spare");
+        self.done(format!("{described} is copied to {new}, which then takes slot {slot} of {name}"), name)
+    }
+
+    /// What a member is to be replaced by: a spare of its set, or a drive that is added for that.
+    fn replacement(
+        &self,
+        served: &Served,
+        found: &Found,
+        text: &str,
+        consent: Consent,
+    ) -> Result<Replacement, Failure> {
+        let status = self.status()?;
+        let members = Members::of(&status, served);
+        if members.knows(text)? {
+            let spare = members.find(text)?;
+            let name = &served.name;
+            return match spare.member.state {
+                _ if spare.set != found.set => {
+                    Err(Failure::refused(format!("{text} belongs to another leg of {name}")))
+                }
+                MemberState::Spare => Ok(Replacement::Spare(spare.drive)),
+                _ => Err(Failure::refused(members.already(&spare))),
+            };
+        }
+        Ok(match self.join(served, found.set, text, consent)? {
+            Joining::Joined(joined) => Replacement::Joined(joined.drive),
+            Joining::Confirm { text } => Replacement::Confirm(text),
+        })
+    }
+
+    /// A spare is not needed any more; what went wrong with that.
+    fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
+        let removed = told(name, self.handle.admin(AdminCommand::Remove { array, drive }));
+        match removed.map(|()| self.release(drive)) {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(second)) => {
+                format!("; the new member is out again, but this server still holds it open: {}", second.text)
+            }
+            Err(second) => format!("; and the new member stays as a spare: {}", second.text),
+        }
+    }
+
+    /// What was written to a new member to make it a spare may still be under way.
+    fn replace_when_ready(&self, name: &str, order: &AdminCommand) -> Result<(), Failure> {
+        let is_busy = |replaced: &Result<_, _>| {
+            matches!(replaced, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
+        };
+        told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_busy)?)
+    }
+}
+
+/// What a member is replaced by.
+enum Replacement {
+    /// A spare that was there.
+    Spare(DriveId),
+    /// A drive that was added as a spare for this.
+    Joined(DriveId),
+    /// Nothing yet: this is to be confirmed.
+    Confirm(String),
+}

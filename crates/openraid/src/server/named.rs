@@ -1,0 +1,243 @@
+//! Members of a served array by the names that people give them, and the names that the server gives back.
+//!
+//! ```text
+//!  /srv/d2, nbd://host/d2, ram:64M   the name that the member was given; another path to the same file will do
+//!  slot:2, slot:1.2                  what holds this slot (of a leg) now
+//!  drive:5                           the number that this server gave it, which stays while the member is in its array
+//! ```
+//!
+//! A name must mean one member. A slot whose holder has changed is refused while the one that had it before is listed: an order
+//! that was meant for one must not reach the other.
+
+use std::path::Path;
+
+use openraid_core::admin::{MemberState, MemberStatus};
+use openraid_format::Uuid;
+use openraid_runtime::service::{DriveView, ServiceStatus};
+use openraid_units::{ArrayId, DriveId};
+
+use super::members::set_status;
+use super::view::{member_model, Served};
+use crate::exit::Failure;
+use crate::output::array::state_text;
+
+/// A member of a served array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// The set that it belongs to: the array, or one of its legs.
+    pub set: ArrayId,
+    /// The drive.
+    pub drive: DriveId,
+    /// Its line in the set's table.
+    pub member: MemberStatus,
+}
+
+/// The members of a served array, and what is known of their drives.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
+    status: &'a ServiceStatus,
+    served: &'a Served,
+}
+
+impl<'a> Members<'a> {
+    /// Of this array.
+    pub const fn of(status: &'a ServiceStatus, served: &'a Served) -> Self {
+        Self { status, served }
+    }
+
+    fn all(self) -> Result<Vec<Found>, Failure> {
+        let mut all = Vec::new();
+        for set in self.served.sets() {
+            let lines = set_status(self.status, set)?.members.iter();
+            all.extend(lines.filter_map(|line| Some(Found { set, drive: line.drive?, member: *line })));
+        }
+        Ok(all)
+    }
+
+    fn view(self, drive: DriveId) -> Option<&'a DriveView> {
+        self.status.drives.iter().find(|view| view.drive == drive)
+    }
+
+    /// Find a member by one of its names.
+    ///
+    /// # Errors
+    /// None has the name, or several have, or the slot has another holder than it had; the text lists what there is.
+    pub fn find(self, text: &str) -> Result<Found, Failure> {
+        if let Some(place) = text.strip_prefix("slot:") {
+            return self.in_slot(place);
+        }
+        let all = self.all()?;
+        if let Some(number) = text.strip_prefix("drive:") {
+            let number: Option<u16> = number.parse().ok();
+            let found = all.iter().find(|found| Some(found.drive.0) == number);
+            return found.copied().ok_or_else(|| self.unknown(text, &all));
+        }
+        let named = self.named(text)?;
+        match named.as_slice() {
+            [] => Err(self.unknown(text, &all)),
+            [one] => Ok(*one),
+            several => Err(Failure::refused(format!(
+                "{text} names {} members of array {}; say which by its drive number:\n{}",
+                several.len(),
+                self.served.name,
+                self.list(several)
+            ))),
+        }
+    }
+
+    /// The same; and it must still be the one with this identity, if one is given.
+    ///
+    /// # Errors
+    /// As [`Members::find`], or it is another one by now.
+    pub fn find_seen(self, text: &str, device: Option<&str>) -> Result<Found, Failure> {
+        let found = self.find(text)?;
+        let own = found.member.device.map(|device| device.to_string());
+        if device.is_some() && device != own.as_deref() {
+            return Err(Failure::refused(format!(
+                "{text} of array {} is {} now, not the member that was asked for; look again with `openraid show {}`",
+                self.served.name,
+                self.described(&found, ""),
+                self.served.name
+            )));
+        }
+        Ok(found)
+    }
+
+    /// All members that have this name.
+    ///
+    /// # Errors
+    /// The array does not run any more.
+    pub fn named(self, text: &str) -> Result<Vec<Found>, Failure> {
+        let is_it = |found: &Found| self.view(found.drive).is_some_and(|view| is_named(view, text));
+        Ok(self.all()?.into_iter().filter(is_it).collect())
+    }
+
+    /// Is this meant for a member that is there? A place and a number are.
+    ///
+    /// # Errors
+    /// The array does not run any more.
+    pub fn knows(self, text: &str) -> Result<bool, Failure> {
+        Ok(text.starts_with("slot:") || text.starts_with("drive:") || !self.named(text)?.is_empty())
+    }
+
+    /// The member with this identity.
+    ///
+    /// # Errors
+    /// The array does not run any more.
+    pub fn with_device(self, device: Uuid) -> Result<Option<Found>, Failure> {
+        Ok(self.all()?.into_iter().find(|found| found.member.device == Some(device)))
+    }
+
+    /// Why a member that is listed cannot come in, and what to do.
+    pub fn already(self, found: &Found) -> String {
+        let (described, name, order) = (self.described(found, ""), &self.served.name, self.order_name(found));
+        match found.member.state {
+            MemberState::Faulty(_) | MemberState::Failing(_) => format!(
+                "{described} is still listed in {name}; remove it first: `openraid remove {name} {order}`, then add it again"
+            ),
+            _ => format!("{described} is a member of {name} already; see `openraid show {name}`"),
+        }
+    }
+
+    fn unknown(self, text: &str, all: &[Found]) -> Failure {
+        let known: Vec<String> = all.iter().map(|found| self.order_name(found)).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        Failure::refused(format!("{text} is no member of array {}; its members are: {known}", self.served.name))
+    }
+
+    /// One line for each: number, name, slot, state.
+    fn list(self, members: &[Found]) -> String {
+        let line = |found: &Found| format!("  drive:{}  {}", found.drive, self.described(found, ""));
+        members.iter().map(line).collect::<Vec<String>>().join("\n")
+    }
+
+    /// The member's state in words.
+    pub fn state(self, found: &Found) -> String {
+        state_text(&member_model(&found.member, &self.status.drives))
+    }
+
+    /// The name of a member with its slot and state: `/srv/d2 (slot 2, in sync)`. Where `asked` is its name, with its serial
+    /// number only.
+    pub fn described(self, found: &Found, asked: &str) -> String {
+        let view = self.view(found.drive);
+        let mut parts = Vec::new();
+        if view.is_none_or(|view| view.member != asked) {
+            parts.extend(found.member.slot.map(|slot| format!("slot {slot}")));
+            parts.push(self.state(found));
+        }
+        if self.order_name(found).starts_with("drive:") {
+            parts.push(format!("drive:{}", found.drive));
+        }
+        parts.extend(view.and_then(|view| view.serial.as_ref()).map(|serial| format!("serial {serial}")));
+        let name = view.map_or_else(|| format!("drive:{}", found.drive), |view| view.member.clone());
+        if parts.is_empty() {
+            name
+        } else {
+            format!("{name} ({})", parts.join(", "))
+        }
+    }
+
+    /// The name by which an order finds this member and no other: its own, or its number where others have the same.
+    pub fn order_name(self, found: &Found) -> String {
+        let own = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
+        let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == own);
+        let count = self.all().map_or(0, |all| all.iter().filter(|other| is_same(other)).count());
+        if count == 1 {
+            own.into()
+        } else {
+            format!("drive:{}", found.drive)
+        }
+    }
+
+    fn in_slot(self, place: &str) -> Result<Found, Failure> {
+        let sets = self.served.sets();
+        let name = &self.served.name;
+        let wrong = || {
+            let form = if sets.len() > 1 { "slot:LEG.SLOT" } else { "slot:SLOT" };
+            Failure::refused(format!("slot:{place} is no slot of array {name}; write {form}, as `show` counts them"))
+        };
+        let (leg, slot) = match place.split_once('.') {
+            Some((leg, slot)) => (leg.parse::<usize>().map_err(|_| wrong())?, slot),
+            None if sets.len() == 1 => (0, place),
+            None => return Err(wrong()),
+        };
+        let slot: u16 = slot.parse().map_err(|_| wrong())?;
+        let set = *sets.get(leg).ok_or_else(wrong)?;
+        let lines = &set_status(self.status, set)?.members;
+        let holder = lines.iter().find(|line| line.slot.is_some_and(|own| own.0 == slot) && !line.replacement);
+        let holder = holder.ok_or_else(wrong)?;
+        let found = |line: &MemberStatus| Some(Found { set, drive: line.drive?, member: *line });
+        let had_it = lines.iter().filter(|line| line.slot.is_none() && line.left.is_some_and(|own| own.0 == slot));
+        let had_it: Vec<Found> = had_it.filter_map(found).collect();
+        match (found(holder), had_it.as_slice()) {
+            (Some(holder), []) => Ok(holder),
+            (None, [one]) => Ok(*one),
+            (None, []) => Err(Failure::refused(format!("slot {place} of array {name} has no member"))),
+            (holder, before) => {
+                let now = holder.map_or_else(|| "no member".into(), |holder| self.described(&holder, ""));
+                let before: Vec<String> = before.iter().map(|found| self.described(found, "")).collect();
+                Err(Failure::refused(format!(
+                    "slot {place} of array {name} does not hold what it held: it has {now}, and had {} before; name the member \
+                     itself",
+                    before.join(" and ")
+                )))
+            }
+        }
+    }
+
+    /// Members that failed or were replaced, as orders name them.
+    pub fn faulty(self) -> Vec<String> {
+        let all = self.all().unwrap_or_default();
+        let faulty = all.iter().filter(|found| matches!(found.member.state, MemberState::Faulty(_)));
+        faulty.map(|found| self.order_name(found)).collect()
+    }
+}
+
+/// Is this text the name of a drive, or another path to the same file or device?
+pub(super) fn is_named(view: &DriveView, text: &str) -> bool {
+    if view.member == text {
+        return true;
+    }
+    let resolved = |path: &str| Path::new(path).canonicalize().ok();
+    resolved(text).is_some_and(|path| resolved(&view.member) == Some(path))
+}

@@ -1,0 +1,227 @@
+//! Orders about members reach the member that they were given for, and no other; members that an array is started without are
+//! named.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use serde_json::{json, Value};
+use support::{fingerprint, noise, Lab, Server, WRITE};
+
+fn state_of<'a>(array: &'a Value, member: &str) -> &'a Value {
+    let members = array["members"].as_array().expect("a list");
+    let named = |own: &&Value| own["member"].as_str().is_some_and(|name| name.ends_with(&format!("/{member}")));
+    members.iter().find(named).map_or(&Value::Null, |own| &own["state"])
+}
+
+fn idle(array: &Value) -> bool {
+    array["task"].is_null() && array["consistent_to_bytes"].is_null()
+}
+
+fn optimal(array: &Value) -> bool {
+    idle(array) && array["health"] == "optimal"
+}
+
+fn served(options: &str) -> (Lab, Server) {
+    let lab = Lab::new("orders");
+    lab.line(&format!("create data --level 5 --chunk 64K --assume-clean --file-size 16M {options} d0 d1 d2")).expect(0);
+    let server = lab.serve(&["data"]);
+    (lab, server)
+}
+
+/// What a server answers to a request on its control socket.
+fn asked(server: &Server, request: &Value) -> Value {
+    let control = server.ready["control"].as_str().expect("a path");
+    let mut stream = UnixStream::connect(control).expect("it listens");
+    writeln!(stream, "{request}").expect("sent");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).expect("JSON")
+}
+
+#[test]
+fn after_a_failure_no_order_for_the_slot_reaches_the_spare_that_has_it_now() {
+    let (lab, server) = served("--spare s0");
+    let d0 = lab.path("d0").display().to_string();
+    let said = lab.line("fail data slot:0").expect(0).text();
+    assert!(said.contains(&d0) && said.contains(&format!("`openraid remove data {d0}`")), "{said}");
+    lab.wait_for("data", |array| state_of(array, "s0") == "in-sync");
+    for order in ["remove data slot:0", "fail data slot:0", "replace data slot:0"] {
+        lab.line(order)
+            .refused(65, &["s0 (slot 0, in sync)", "d0 (faulty: by command, had slot 0)", "name the member"]);
+    }
+    assert_eq!(state_of(&lab.show("data"), "s0"), "in-sync");
+    let shown = lab.line("show data").expect(0).text();
+    assert!(shown.contains("faulty: by command, had slot 0"), "{shown}");
+    // The failed one is told from one that somebody else uses.
+    lab.line("add data d0").refused(65, &["still listed", "remove it first", &format!("`openraid remove data {d0}`")]);
+    lab.line("add data d1").refused(65, &["a member of data already"]);
+    lab.line("remove data d0").expect(0);
+    lab.line("add data d0").expect(0);
+    // Nothing is left that the slot could mean besides what it holds.
+    lab.line("fail data slot:0").expect(0);
+    lab.wait_for("data", |array| state_of(array, "d0") == "in-sync" && state_of(array, "s0") == "faulty");
+    server.stop();
+}
+
+#[test]
+fn a_working_member_is_not_taken_out_and_an_empty_slot_stands_for_the_one_that_left_it() {
+    let (lab, server) = served("");
+    lab.line("remove data slot:1")
+        .refused(65, &["slot:1 of data holds", "d1 (slot 1, in sync)", "no member of data is faulty"]);
+    lab.line("remove data d1").refused(65, &["d1 (slot 1, in sync) is a working member", "`openraid fail data"]);
+    lab.line("fail data slot:1").expect(0);
+    lab.line("remove data slot:2").refused(65, &["faulty in data:", "d1"]);
+    lab.wait_for("data", |array| state_of(array, "d1") == "faulty");
+    lab.line("remove data slot:1").expect(0);
+    assert_eq!(state_of(&lab.show("data"), "d1"), &Value::Null);
+    server.stop();
+}
+
+#[test]
+fn an_order_for_a_member_that_was_seen_is_refused_when_another_one_has_its_place() {
+    let (lab, server) = served("");
+    let array = lab.show("data");
+    let device = |slot: usize| array["members"][slot]["device"].as_str().expect("an identity").to_owned();
+    let order = |device: String| json!({"v": 1, "do": "fail", "array": "data", "member": "slot:1", "device": device});
+    let refused = asked(&server, &order(device(2)));
+    assert_eq!(refused["error"]["exit"], 65);
+    let text = refused["error"]["text"].as_str().expect("words");
+    assert!(text.contains("d1 (slot 1, in sync) now, not the member that was asked for"), "{text}");
+    assert_eq!(lab.show("data")["health"], "optimal");
+    assert!(asked(&server, &order(device(1)))["ok"]["done"].is_object());
+    server.stop();
+}
+
+#[test]
+fn a_member_that_was_replaced_is_called_replaced() {
+    let (lab, server) = served("");
+    lab.drives(&["new"], 16);
+    lab.line("replace data d2 --with new").expect(0);
+    lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
+    assert_eq!(state_of(&lab.show("data"), "d2"), "replaced");
+    let shown = lab.line("show data").expect(0).text();
+    assert!(shown.contains("replaced, had slot 2") && !shown.contains("faulty"), "{shown}");
+    lab.line("fail data slot:2").refused(65, &["d2 (replaced, had slot 2)", "new (slot 2, in sync)"]);
+    lab.line("remove data d2").expect(0);
+    server.stop();
+}
+
+#[test]
+fn members_of_one_name_are_told_apart_by_their_numbers() {
+    let lab = Lab::new("same");
+    let members = ["ram:64M"; 4];
+    let server = lab.serve(&[&["--level", "5", "--name", "b"][..], &members].concat());
+    for order in ["fail b ram:64M", "remove b ram:64M", "replace b ram:64M"] {
+        lab.line(order).refused(
+            65,
+            &["names 4 members", "drive:0  ram:64M (slot 0, in sync", "drive:3  ram:64M (slot 3, in sync"],
+        );
+    }
+    let said = lab.line("fail b drive:2").expect(0).text();
+    assert!(said.contains("slot 2") && said.contains("`openraid remove b drive:2`"), "{said}");
+    let state = |array: &Value, drive: u64| {
+        let members = array["members"].as_array().expect("a list").iter();
+        members.clone().find(|own| own["drive"] == drive).map_or(Value::Null, |own| own["state"].clone())
+    };
+    lab.wait_for("b", |array| state(array, 2) == "faulty");
+    lab.line("remove b drive:1").refused(65, &["drive:1", "is a working member", "`openraid fail b drive:1`"]);
+    lab.line("remove b drive:9").refused(65, &["drive:9 is no member of array b", "drive:0, drive:1"]);
+    lab.line("remove b drive:2").expect(0);
+    let array = lab.show("b");
+    assert_eq!(
+        [0, 1, 2, 3].map(|drive| state(&array, drive)),
+        [json!("in-sync"), json!("in-sync"), Value::Null, json!("in-sync")]
+    );
+    // A number that was seen a moment ago is not given to another drive at once.
+    lab.drives(&["new"], 64);
+    lab.line("add b new").expect(0);
+    lab.line("remove b drive:2").refused(65, &["drive:2 is no member"]);
+    server.kill();
+}
+
+/// A mirror of which each half ran without the other one and was written to.
+fn split(options: &str) -> Lab {
+    let lab = Lab::new("split");
+    lab.line(&format!("create data --level 1 --assume-clean --file-size 16M {options} d0 d1")).expect(0);
+    for (half, place, times) in [("d0", 1 << 20, 1), ("d1", 3 << 20, 2)] {
+        for _ in 0..times {
+            let server = lab.serve(&[half]);
+            support::ask(&lab, &server, &[(WRITE, place, &[7; 4096])]);
+            server.stop();
+        }
+    }
+    lab
+}
+
+#[test]
+fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
+    for options in ["", "--bitmap internal"] {
+        let lab = split(options);
+        let looked = lab.line("doctor d0 d1");
+        let text = looked.text();
+        let line = text.lines().find(|line| line.contains("split brain")).unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            line.contains("/d0:") && line.matches("event ").count() == 2 && line.matches(" UTC").count() == 2,
+            "{line}"
+        );
+        let before = fingerprint(&lab.path("d0"));
+        let server = lab.serve(&["d0", "d1"]);
+        let left = &server.ready["left_out"][0];
+        assert_eq!((&left["array"], &left["verdict"]), (&json!("data"), &json!("split")));
+        assert!(left["member"].as_str().is_some_and(|name| name.ends_with("/d0")), "{left}");
+        lab.line("add data d0").refused(65, &["split brain", "event ", " UTC", "--yes"]);
+        assert_eq!(fingerprint(&lab.path("d0")), before, "nothing is written before it is confirmed");
+        lab.line("add data d0 --yes").expect(0);
+        lab.wait_for("data", optimal);
+        lab.line("check data --follow").expect(0);
+        server.stop();
+    }
+}
+
+#[test]
+fn halves_of_the_same_age_are_split_as_well() {
+    let lab = Lab::new("even");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    for half in ["d0", "d1"] {
+        let server = lab.serve(&[half]);
+        support::ask(&lab, &server, &[(WRITE, 4096, &[7; 4096])]);
+        server.stop();
+    }
+    let looked = lab.line("assemble d0 d1 --no-serve --json").json();
+    let members = looked["sets"][0]["members"].as_array().expect("a list");
+    let verdicts: Vec<&Value> = members.iter().map(|own| &own["verdict"]).collect();
+    assert_eq!(verdicts, ["member", "split"]);
+}
+
+#[test]
+fn serve_names_the_members_that_it_leaves_out() {
+    let lab = Lab::new("left");
+    lab.line("create data --level 1 --file-size 16M --assume-clean d0 d1").expect(0);
+    fs::copy(lab.path("d1"), lab.path("copy")).expect("room");
+    let server = lab.serve(&["d0", "d1", "copy"]);
+    let left = server.ready["left_out"][0].clone();
+    assert_eq!(left["verdict"], "duplicate");
+    let text = left["text"].as_str().expect("words");
+    assert!(text.contains("a copy of") && text.contains("d1 (same device UUID)") && text.contains("slot 1"), "{text}");
+    lab.line("add data copy").refused(65, &["copy of", "d1 (slot 1, in sync)", "--yes --overwrite"]);
+    lab.line("add data copy --yes --overwrite").expect(0);
+    let devices = lab.show("data")["members"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|own| own["device"].to_string())
+        .collect::<Vec<_>>();
+    assert!(devices[2] != devices[1], "it has an identity of its own now: {devices:?}");
+    lab.line("remove data copy").expect(0);
+    server.stop();
+    let server = lab.serve(&["d0"]);
+    support::ask(&lab, &server, &[(WRITE, 4096, &noise(1, 4096))]);
+    server.stop();
+    let server = lab.serve(&["d0", "d1"]);
+    let left = server.ready["left_out"].as_array().expect("a list");
+    assert!(left.iter().any(|own| own["member"].as_str().is_some_and(|name| name.ends_with("/d1"))), "{left:?}");
+    server.stop();
+}
