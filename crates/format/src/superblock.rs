@@ -30,7 +30,7 @@ const MAJOR: u32 = 1;
 const _: () = assert!(HEADER_BYTES + 2 * ROLES_MAX == SUPERBLOCK_BYTES_MAX);
 
 /// Byte offsets of the fields.
-mod at {
+pub(crate) mod at {
     pub const MAGIC: usize = 0;
     pub const MAJOR: usize = 4;
     pub const FEATURES: usize = 8;

@@ -94,7 +94,9 @@ impl Cause for MemberError {
 impl Cause for RemoteError {
     fn exit(&self) -> Exit {
         match self {
-            Self::ReadOnly | Self::NoFlush | Self::BlockSize(_) | Self::Empty | Self::Changed => Exit::Refused,
+            Self::ReadOnly | Self::NoFlush | Self::BlockSize(_) | Self::Empty | Self::Changed | Self::Another => {
+                Exit::Refused
+            }
             _ => Exit::Error,
         }
     }

@@ -88,6 +88,13 @@ pub const CONNECT_TIME_MAX: Nanos = Nanos::from_secs(5);
 pub const REMOTE_REQUESTS_MAX: usize = 256;
 /// Largest range of one TRIM or WRITE_ZEROES to a remote member, in bytes; the protocol has 32 bits for it.
 pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
+/// Memory for copies of writes that one remote member has answered and not flushed. At half of it the member is flushed, at
+/// all of it writes wait for that; what is under way then comes on top.
+pub const REMOTE_KEPT_BYTES_MAX: usize = 32 << 20;
+/// What each of these copies counts for beside its bytes.
+pub const REMOTE_KEPT_ENTRY_BYTES: usize = 64;
+/// Writes that are repeated at once after a remote member has come back.
+pub const REMOTE_REPEATS_MAX: usize = 64;
 /// Memory for what would have been written to one member of an array that is only tried out.
 pub const OVERLAY_BYTES_MAX: usize = 64 << 20;
 /// Memory for the content of one paced member that has no file.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_core::events::DriveInfo;
+use openraid_format::Superblock;
 use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{clock, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use};
 use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
@@ -284,6 +285,13 @@ impl OpenedMember {
     /// In words: the member cannot be read there.
     pub fn read_at(&mut self, lba: DriveLba, into: &mut [u8]) -> Result<(), ProbeError> {
         self.medium.read_at(lba, into)
+    }
+
+    /// The member has this superblock: a remote one is recognized by it after its server was away.
+    pub(super) fn is_known_as(&mut self, superblock: &Superblock) {
+        if let Medium::Remote(remote) = &mut self.medium {
+            remote.is_known_as(superblock.super_offset, superblock.into());
+        }
     }
 
     /// The same member, but what is written to it stays in memory and is forgotten with it.

@@ -104,6 +104,9 @@ impl Look {
 pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
     let capacity = member.info.capacity;
     let found = look(capacity, &mut |lba, into| member.read_at(lba, into))?;
+    if let Some(superblock) = &found.superblock {
+        member.is_known_as(superblock);
+    }
     Ok(ProbedMember { spec: member.spec.clone(), info: member.info, notes: member.notes.clone(), look: found })
 }
 

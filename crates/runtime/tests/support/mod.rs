@@ -3,6 +3,7 @@
 
 #[path = "../../../nbd/tests/support/client.rs"]
 pub mod client;
+pub mod forgetful;
 #[path = "../../../nbd/tests/support/random.rs"]
 pub mod random;
 pub mod victim;

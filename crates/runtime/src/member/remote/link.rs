@@ -10,14 +10,15 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use openraid_core::events::DriveError;
 use openraid_nbd::client::{ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal};
-use openraid_sys::{Errno, Interest, NetError, Piece, PoolRange, Progress, Socket};
+use openraid_sys::{Errno, Interest, NetError, Piece, Progress, Socket};
 use openraid_units::{Instant, Nanos};
 
+use super::replies::Incoming;
 use super::{Done, Remote, Surroundings};
 use crate::export::output::Output;
 use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
-use crate::slab::Key;
 
 /// Where a server is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +56,14 @@ pub enum RemoteError {
     Empty,
     /// After a pause the export is not what it was before.
     Changed,
+    /// After a pause another member answers, or an older state of this one.
+    Another,
+    /// The server may have forgotten writes that nobody can repeat.
+    Forgotten,
+    /// After a pause the server does not do what has to come before commands.
+    Resume(DriveError),
+    /// The server ends.
+    ShuttingDown,
 }
 
 impl fmt::Display for RemoteError {
@@ -78,6 +87,18 @@ impl fmt::Display for RemoteError {
             }
             Self::Empty => write!(f, "the export has no room"),
             Self::Changed => write!(f, "the export changed its size or abilities while it was away; add it again"),
+            Self::Another => write!(
+                f,
+                "while the connection was lost the export became another drive, or went back to an older state; check \
+                 the server, then add the member again"
+            ),
+            Self::Forgotten => write!(
+                f,
+                "the connection was lost before a flush had succeeded, so the server may have lost writes; add the \
+                 member again"
+            ),
+            Self::Resume(error) => write!(f, "the server is back, but cannot go on where it was: {error}"),
+            Self::ShuttingDown => write!(f, "the server is shutting down"),
         }
     }
 }
@@ -114,8 +135,8 @@ pub(super) struct Up {
     /// Bytes received and not understood.
     pub buffer: Vec<u8>,
     pub filled: usize,
-    /// Data of a read on its way into frames.
-    pub incoming: Option<(Key, PoolRange)>,
+    /// Where data of a read goes that is still in the socket.
+    pub incoming: Option<Incoming>,
     pub registered: Interest,
 }
 
@@ -252,6 +273,7 @@ impl Remote {
         session: openraid_nbd::client::ClientSession,
         around: &mut Surroundings<'_>,
     ) -> Result<(), RemoteError> {
+        let again = self.info.is_some();
         if let Err(error) = self.on_session(&session) {
             self.lost = self.info.is_some().then(|| error.clone());
             return Err(error);
@@ -270,11 +292,15 @@ impl Remote {
             incoming: None,
             registered,
         }));
+        if again {
+            self.begin_to_resume();
+        }
         Ok(())
     }
 
     /// Give the connection up; another is tried after a pause.
     pub(super) fn drop_link(&mut self, why: RemoteError, around: &mut Surroundings<'_>) {
+        let was_up = self.is_up();
         let (pause, next) = match &self.link {
             Link::Down { .. } => return,
             Link::Making(making) => {
@@ -287,7 +313,7 @@ impl Remote {
             }
         };
         self.go_down(around.now, pause, next, why);
-        self.on_link_lost();
+        self.on_link_lost(was_up);
     }
 
     /// Leave this place to wait: the member goes on at another one.

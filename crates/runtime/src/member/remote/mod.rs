@@ -1,28 +1,34 @@
 //! A member on another machine, or in another process: the export of an NBD server.
 //!
-//! Commands become requests, several where the server's limits demand it. Payload goes from frames to the socket
-//! and back without a copy. While the server is away commands wait; who waits longer than the engine's command
-//! timeout is told that the member is gone.
+//! Commands become requests, several if the server's limits demand it. Payload goes from frames to the socket
+//! and back. While the server is away commands wait, and are sent again when it is back. A command that waits longer
+//! than the engine's command timeout ends: the member is gone.
 //!
-//! It must never answer a flush with success when writes before it may be lost: a server that went away with
-//! writes that were answered and not flushed may have forgotten them, so the next flush fails, and with it the
-//! member. The engine then restores what was in doubt.
+//! No read may see an older state than a write that was answered, and no flush may succeed if a write before it may be
+//! lost. A server that went away may have forgotten what it had not flushed. So writes are kept until a flush, and
+//! repeated before anything else when the server is back ([`resume`], decision 0063). If that is impossible the member
+//! is gone.
 
+mod kept;
 mod link;
 mod replies;
+mod resume;
 mod send;
 
 use std::collections::VecDeque;
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
+use openraid_format::MemberIdentity;
 use openraid_nbd::client::{ClientSession, Pending};
 use openraid_nbd::{Command, Cookie, ExportFlags, Request};
 use openraid_sys::{Epoll, FramePool};
-use openraid_units::{ArrayOffset, BlockSize, Bytes, Instant, Nanos, PoolOffset, Tag};
+use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, PoolOffset, Tag};
 
+use kept::Kept;
 use link::Link;
 pub use link::{Address, RemoteError};
+use resume::{Stage, Standing};
 
 use crate::limits::REMOTE_RANGE_BYTES_MAX;
 use crate::slab::{Key, Slab};
@@ -68,15 +74,26 @@ struct Task {
     then_flush: bool,
 }
 
-/// One request of a command.
+/// What a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    /// A command, or a part of it; where in the command's payload its own begins.
+    Command { task: Key, offset: u64 },
+    /// A kept write once more; its number.
+    Repeat { number: u64 },
+    /// A flush, so that fewer writes have to be kept.
+    Flush,
+    /// The superblock's first sector, to see whether this is the same member.
+    Identity,
+}
+
+/// One request.
 #[derive(Debug)]
 struct Part {
-    task: Key,
+    work: Work,
     pending: Pending,
-    /// Where in the command's payload its own begins.
-    offset: u64,
     order: u64,
-    /// Writes that were answered when this flush was sent.
+    /// The number of the first write that was not answered yet when this flush was sent.
     covers: u64,
 }
 
@@ -97,11 +114,16 @@ pub struct Remote {
     /// Parts sent and not answered.
     outstanding: usize,
     order: u64,
-    /// Writes answered, and how many of them are known to be durable.
-    answered_writes: u64,
-    durable_writes: u64,
-    /// The server was away and may have forgotten writes.
-    in_doubt: bool,
+    /// Writes that were answered and may not be durable.
+    kept: Kept,
+    standing: Standing,
+    /// A flush of [`Work::Flush`] is under way.
+    flushing_early: bool,
+    stage: Stage,
+    /// Where the superblock is, and what it says at least.
+    identity: Option<(DriveLba, MemberIdentity)>,
+    /// The superblock's first block while it is read again.
+    sector: Vec<u8>,
     /// The server is not what it was: the member never comes back by itself.
     lost: Option<RemoteError>,
     /// Attempts to reach the server that failed since it was there last.
@@ -125,9 +147,12 @@ impl Remote {
             queue: VecDeque::new(),
             outstanding: 0,
             order: 0,
-            answered_writes: 0,
-            durable_writes: 0,
-            in_doubt: false,
+            kept: Kept::default(),
+            standing: Standing::Unflushed,
+            flushing_early: false,
+            stage: Stage::Serving,
+            identity: None,
+            sector: Vec::new(),
             lost: None,
             failures: 0,
         }
@@ -173,6 +198,7 @@ impl Remote {
             error: None,
             then_flush: false,
         };
+        self.note_change_of_identity(command, metadata);
         let key = self.tasks.insert(task);
         self.cut(key);
     }
@@ -209,29 +235,42 @@ impl Remote {
         let task = self.tasks.get_mut(task_key).expect("parts are made for commands that are there");
         task.parts += 1;
         let start = if command == Command::Flush { 0 } else { task.command.lba.get() * 512 + offset };
-        let request = Request { cookie: Cookie(0), command, offset: ArrayOffset(start), length: Bytes(len) };
-        self.order += 1;
-        let part = Part { task: task_key, pending: Pending::new(request), offset, order: self.order, covers: 0 };
-        let key = self.parts.insert(part);
-        let part = self.parts.get_mut(key).expect("just inserted");
-        part.pending = Pending::new(Request { cookie: Cookie(key.token().0), ..request });
+        let key = self.make_part(Work::Command { task: task_key, offset }, command, start, len);
         self.queue.push_back(key);
     }
 
-    /// A part ended: so does its command, perhaps.
-    fn end_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) {
+    fn make_part(&mut self, work: Work, command: Command, start: u64, len: u64) -> Key {
+        let request = Request { cookie: Cookie(0), command, offset: ArrayOffset(start), length: Bytes(len) };
+        self.order += 1;
+        let key = self.parts.insert(Part { work, pending: Pending::new(request), order: self.order, covers: 0 });
+        let part = self.parts.get_mut(key).expect("just inserted");
+        part.pending = Pending::new(Request { cookie: Cookie(key.token().0), ..request });
+        key
+    }
+
+    /// A part ended: so does its command, perhaps. An error of what has to come before commands costs the connection.
+    fn end_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
         let part = self.parts.remove(key).expect("a part ends once");
-        let command = part.pending.request().command;
-        if result.is_ok() {
-            match command {
-                Command::Write { fua: false } | Command::Trim { .. } | Command::WriteZeroes { .. } => {
-                    self.answered_writes += 1;
-                }
-                Command::Flush => self.durable_writes = self.durable_writes.max(part.covers),
-                _ => {}
+        if result.is_ok() && part.pending.request().command == Command::Flush {
+            self.kept.let_go(part.covers);
+            if self.standing == Standing::Unflushed {
+                self.standing = Standing::Repeatable;
             }
         }
-        let task = self.tasks.get_mut(part.task).expect("a command stays while it has parts");
+        match (part.work, result) {
+            (Work::Command { task, .. }, result) => self.end_of_task_part(task, result, done),
+            (Work::Flush, result) => self.flushed_early(result.is_ok()),
+            (Work::Repeat { number }, Ok(())) => self.repeated(number),
+            (Work::Identity, Ok(())) => self.recognize(),
+            (Work::Repeat { .. } | Work::Identity, Err(error)) => {
+                return Err(RemoteError::Resume(error));
+            }
+        }
+        self.lost.clone().map_or(Ok(()), Err)
+    }
+
+    fn end_of_task_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) {
+        let task = self.tasks.get_mut(key).expect("a command stays while it has parts");
         task.parts -= 1;
         task.error = task.error.or(result.err());
         if task.parts > 0 {
@@ -239,27 +278,34 @@ impl Remote {
         }
         if task.then_flush && task.error.is_none() {
             task.then_flush = false;
-            return self.push_part(part.task, Command::Flush, 0, 0);
+            return self.push_part(key, Command::Flush, 0, 0);
         }
-        let task = self.tasks.remove(part.task).expect("just seen");
+        let task = self.tasks.remove(key).expect("just seen");
+        if task.error.is_none() {
+            self.note_identity(&task.command, &task.metadata);
+        }
         done.push((task.tag, task.error.map_or(Ok(()), Err)));
     }
 
-    /// The link is gone: everything that was sent is to be sent again, in its old order.
-    fn on_link_lost(&mut self) {
+    /// The link is gone: every part of a command that was sent is to be sent again, in its old order.
+    fn on_link_lost(&mut self, was_up: bool) {
         self.outstanding = 0;
-        if self.answered_writes > self.durable_writes {
-            self.in_doubt = true;
+        self.flushing_early = false;
+        if was_up {
+            self.note_what_may_be_forgotten();
         }
-        let mut parts: Vec<(u64, Key)> = self.parts.iter().map(|(key, part)| (part.order, key)).collect();
-        parts.sort_unstable();
-        self.queue = parts.into_iter().map(|(_, key)| key).collect();
-        for key in &self.queue {
-            if let Some(part) = self.parts.get_mut(*key) {
-                // What came of a read before is read again.
-                part.pending = Pending::new(*part.pending.request());
+        let mut parts = Vec::new();
+        for key in self.parts.keys() {
+            let part = self.parts.get_mut(key).expect("just listed");
+            // What came of a read before is read again.
+            part.pending = Pending::new(*part.pending.request());
+            match part.work {
+                Work::Command { .. } => parts.push((part.order, key)),
+                Work::Repeat { .. } | Work::Flush | Work::Identity => drop(self.parts.remove(key)),
             }
         }
+        parts.sort_unstable();
+        self.queue = parts.into_iter().map(|(_, key)| key).collect();
     }
 
     /// Commands that have waited too long, or all if the member is lost, end.
@@ -274,7 +320,8 @@ impl Remote {
         for key in overdue {
             let task = self.tasks.remove(key).expect("just listed");
             done.push((task.tag, Err(DriveError::Gone)));
-            let parts: Vec<Key> = self.parts.iter().filter(|(_, p)| p.task == key).map(|(k, _)| k).collect();
+            let is_part = |part: &Part| matches!(part.work, Work::Command { task, .. } if task == key);
+            let parts: Vec<Key> = self.parts.iter().filter(|(_, part)| is_part(part)).map(|(k, _)| k).collect();
             for part in parts {
                 self.parts.remove(part);
             }
@@ -310,9 +357,9 @@ impl Remote {
 
     /// Where the payload of a part is in the pool, if it is there.
     fn frames_of(&self, key: Key) -> Option<PoolOffset> {
-        let part = self.parts.get(key)?;
-        match self.tasks.get(part.task)?.command.data {
-            Data::Frames(at) => Some(at + Bytes(part.offset)),
+        let Work::Command { task, offset } = self.parts.get(key)?.work else { return None };
+        match self.tasks.get(task)?.command.data {
+            Data::Frames(at) => Some(at + Bytes(offset)),
             Data::Metadata(_) | Data::None => None,
         }
     }

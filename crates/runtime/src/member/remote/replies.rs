@@ -7,11 +7,37 @@ use openraid_sys::{PoolRange, Progress};
 use openraid_units::{ArrayOffset, Bytes, DriveLba, Token};
 
 use super::link::{Link, RemoteError, Up};
-use super::{Done, Part, Remote, Surroundings};
+use super::{Done, Part, Remote, Surroundings, Work};
 use crate::slab::{Key, Slab};
 
 /// Bytes that one call takes from one server, so that others get their turn.
 const BYTES_PER_CALL_MAX: usize = 4 << 20;
+
+/// Where data of a read goes that is still in the socket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Incoming {
+    Frames(PoolRange),
+    /// Into [`Remote`]'s own block.
+    Sector {
+        from: usize,
+        len: usize,
+    },
+}
+
+impl Incoming {
+    fn advance(&mut self, count: usize) {
+        match self {
+            Self::Frames(range) => {
+                let came = Bytes(count as u64);
+                *range = range.part(came, range.len - came);
+            }
+            Self::Sector { from, len } => {
+                *from += count;
+                *len -= count;
+            }
+        }
+    }
+}
 
 struct Table<'a>(&'a mut Slab<Part>);
 
@@ -28,7 +54,8 @@ impl Remote {
         while taken < BYTES_PER_CALL_MAX {
             let Link::Up(up) = &mut self.link else { return Ok(()) };
             let progress = match up.incoming {
-                Some((_, range)) => up.socket.receive_into_pool(around.pool, range),
+                Some(Incoming::Frames(range)) => up.socket.receive_into_pool(around.pool, range),
+                Some(Incoming::Sector { from, len }) => up.socket.receive(&mut self.sector[from..from + len]),
                 None => up.socket.receive(&mut up.buffer[up.filled..]),
             };
             let count = match progress {
@@ -39,9 +66,8 @@ impl Remote {
             };
             taken += count;
             match &mut up.incoming {
-                Some((_, range)) => {
-                    let came = Bytes(count as u64);
-                    *range = range.part(came, range.len - came);
+                Some(incoming) => {
+                    incoming.advance(count);
                     let count = u32::try_from(count).expect("a read is below 4 GiB");
                     if up.parser.payload_received(count) == 0 {
                         up.incoming = None;
@@ -78,12 +104,17 @@ impl Remote {
                         around.pool.slice_mut(range).fill(0);
                     }
                 }
+                // The server is about to end: what it has not done is for the next one.
+                ReplyEvent::Done { result: Err(NbdError::ShuttingDown), .. } => return Err(RemoteError::ShuttingDown),
                 ReplyEvent::Done { cookie, result } => {
                     let key = Key::from_token(Token(cookie.0));
                     self.outstanding -= 1;
                     let request = *self.parts.get(key).expect("the parser has found it").pending.request();
                     let result = result.map_err(|error| drive_error(error, &request));
-                    self.end_part(key, result, done);
+                    if result.is_ok() {
+                        self.keep(key, around.pool);
+                    }
+                    self.end_part(key, result, done)?;
                 }
                 ReplyEvent::Error { .. } | ReplyEvent::Extents { .. } => {}
                 ReplyEvent::Incomplete { .. } => break,
@@ -106,6 +137,12 @@ impl Remote {
         remaining: u32,
         around: &mut Surroundings<'_>,
     ) -> bool {
+        let key = Key::from_token(Token(cookie.0));
+        let part = self.parts.get(key).expect("the parser lets no data pass that was not asked for");
+        if part.work == Work::Identity {
+            let from = usize::try_from((offset - part.pending.request().offset).get()).expect("a block is small");
+            return self.on_sector(from, received, remaining);
+        }
         let here = received.len() as u64;
         let range = self.place(cookie, offset, Bytes(here + u64::from(remaining)));
         let range = range.expect("the parser lets no data pass that was not asked for");
@@ -113,7 +150,18 @@ impl Remote {
         around.pool.slice_mut(range.part(Bytes::ZERO, Bytes(here))).copy_from_slice(&up.buffer[received]);
         if remaining > 0 {
             let rest = range.part(Bytes(here), Bytes(u64::from(remaining)));
-            up.incoming = Some((Key::from_token(Token(cookie.0)), rest));
+            up.incoming = Some(Incoming::Frames(rest));
+        }
+        remaining > 0
+    }
+
+    /// The same for the block that tells who the member is.
+    fn on_sector(&mut self, from: usize, received: std::ops::Range<usize>, remaining: u32) -> bool {
+        let Link::Up(up) = &mut self.link else { return true };
+        let rest = from + received.len();
+        self.sector[from..rest].copy_from_slice(&up.buffer[received]);
+        if remaining > 0 {
+            up.incoming = Some(Incoming::Sector { from: rest, len: remaining as usize });
         }
         remaining > 0
     }
@@ -131,8 +179,8 @@ impl Remote {
 fn drive_error(error: NbdError, request: &Request) -> DriveError {
     let lba = DriveLba(request.offset.get() / 512);
     match (error, request.command) {
-        (_, Command::Flush) => DriveError::FlushFailed,
         (NbdError::ShuttingDown, _) => DriveError::Gone,
+        (_, Command::Flush) => DriveError::FlushFailed,
         (NbdError::InputOutput, _) => DriveError::Media { lba },
         (NbdError::NotPermitted, _) => DriveError::ReadOnly,
         (NbdError::NoSpace, _) => DriveError::NoSpace,

@@ -2,12 +2,14 @@
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{Pending, RequestError};
-use openraid_nbd::Command;
+use openraid_nbd::{Command, Request};
 use openraid_sys::{Interest, PoolRange};
-use openraid_units::{Tag, TagKind};
+use openraid_units::{PoolOffset, Tag, TagKind};
 
+use super::kept::KeptData;
 use super::link::{register, Link, RemoteError};
-use super::{Done, Remote, Surroundings};
+use super::resume::{Stage, Standing};
+use super::{Done, Remote, Surroundings, Work};
 use crate::export::output::{SendResult, Sent};
 use crate::limits::REMOTE_REQUESTS_MAX;
 use crate::slab::Key;
@@ -16,11 +18,85 @@ impl Remote {
     /// Send what waits, as far as the server and the socket take it.
     pub fn pump(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
         if self.is_up() {
-            while self.outstanding < REMOTE_REQUESTS_MAX {
-                let Some(key) = self.queue.pop_front() else { break };
-                self.push(key, done);
+            self.repeat();
+            if matches!(self.stage, Stage::Serving) {
+                self.send_queued(done);
+            }
+            self.send_output(around);
+        }
+        if self.lost.is_some() {
+            self.give_up(around.now, done);
+        }
+    }
+
+    fn send_queued(&mut self, done: &mut Vec<Done>) {
+        self.flush_early();
+        while self.outstanding < REMOTE_REQUESTS_MAX {
+            let Some(key) = self.queue.front().copied() else { break };
+            let command = self.parts.get(key).expect("what is queued is there").pending.request().command;
+            if command.is_write() && self.kept.is_full() {
+                break;
+            }
+            self.queue.pop_front();
+            if let Some(result) = self.send_part(key) {
+                // Only what a server answers can cost the connection.
+                let _ = self.end_part(key, result, done);
             }
         }
+    }
+
+    /// Send a request. If it ends without that: how.
+    pub(super) fn send_part(&mut self, key: Key) -> Option<Result<(), DriveError>> {
+        let (frames, covers) = (self.frames_of(key), self.kept.end());
+        let part = self.parts.get_mut(key).expect("a request is sent while it is there");
+        part.covers = covers;
+        let (work, request) = (part.work, *part.pending.request());
+        let is_command = matches!(work, Work::Command { .. });
+        if request.command == Command::Flush && is_command && self.standing == Standing::FlushFailed {
+            // The engine is told once. What it writes from now on can be flushed again.
+            self.standing = Standing::Repeatable;
+            return Some(Err(DriveError::FlushFailed));
+        }
+        let Link::Up(up) = &mut self.link else { unreachable!("requests are sent while there is a connection") };
+        let head = match up.parser.encode(&request) {
+            Ok(head) => head,
+            Err(RequestError::NotOffered) if request.command == Command::Flush && self.options.without_flush => {
+                return Some(Ok(()));
+            }
+            Err(error) => return Some(Err(refused(error))),
+        };
+        up.output.append(|out| out.extend_from_slice(&head));
+        if request.command.is_write() {
+            self.append_payload(work, &request, frames);
+        }
+        self.parts.get_mut(key).expect("seen above").pending = Pending::new(request);
+        self.outstanding += 1;
+        None
+    }
+
+    fn append_payload(&mut self, work: Work, request: &Request, frames: Option<PoolOffset>) {
+        let Link::Up(up) = &mut self.link else { unreachable!("the caller has sent the header") };
+        let bytes: &[u8] = match (work, frames) {
+            (_, Some(at)) => {
+                let sent = Sent { tag: Tag::new(TagKind::Drive, 0, 0), len: request.length.get(), last: false };
+                return up.output.frames(PoolRange::new(at, request.length), sent);
+            }
+            (Work::Command { task, offset }, None) => {
+                let task = self.tasks.get(task).expect("a command stays while it has parts");
+                let start = usize::try_from(offset).expect("metadata is small");
+                let len = usize::try_from(request.length.get()).expect("metadata is small");
+                &task.metadata[start..start + len]
+            }
+            (Work::Repeat { number }, None) => match self.kept.get(number).map(|write| &write.data) {
+                Some(KeptData::Bytes(bytes)) => bytes,
+                other => unreachable!("a write is repeated with the bytes that were kept of it: {other:?}"),
+            },
+            (Work::Flush | Work::Identity, None) => unreachable!("these write nothing"),
+        };
+        up.output.append(|out| out.extend_from_slice(bytes));
+    }
+
+    fn send_output(&mut self, around: &mut Surroundings<'_>) {
         let Link::Up(up) = &mut self.link else { return };
         if up.output.is_empty() {
             return;
@@ -30,46 +106,6 @@ impl Remote {
             SendResult::Blocked(_) => register(&up.socket, &mut up.registered, Interest::BOTH, around),
             SendResult::Gone => self.drop_link(RemoteError::Closed, around),
         }
-    }
-
-    fn push(&mut self, key: Key, done: &mut Vec<Done>) {
-        let (frames, covers) = (self.frames_of(key), self.answered_writes);
-        let part = self.parts.get_mut(key).expect("what is queued is there");
-        let request = *part.pending.request();
-        if request.command == Command::Flush {
-            part.covers = covers;
-            if std::mem::take(&mut self.in_doubt) {
-                // Told once, the engine knows; what it writes from now on can be flushed again.
-                self.durable_writes = self.answered_writes;
-                return self.end_part(key, Err(DriveError::FlushFailed), done);
-            }
-        }
-        let Link::Up(up) = &mut self.link else { return };
-        let head = match up.parser.encode(&request) {
-            Ok(head) => head,
-            Err(RequestError::NotOffered) if request.command == Command::Flush && self.options.without_flush => {
-                return self.end_part(key, Ok(()), done);
-            }
-            Err(error) => return self.end_part(key, Err(refused(error)), done),
-        };
-        up.output.append(|out| out.extend_from_slice(&head));
-        if request.command.is_write() {
-            match frames {
-                Some(at) => {
-                    let sent = Sent { tag: Tag::new(TagKind::Drive, 0, 0), len: request.length.get(), last: false };
-                    up.output.frames(PoolRange::new(at, request.length), sent);
-                }
-                None => {
-                    let part = self.parts.get(key).expect("seen above");
-                    let task = self.tasks.get(part.task).expect("a command stays while it has parts");
-                    let start = usize::try_from(part.offset).expect("metadata is small");
-                    let len = usize::try_from(request.length.get()).expect("metadata is small");
-                    up.output.append(|out| out.extend_from_slice(&task.metadata[start..start + len]));
-                }
-            }
-        }
-        self.parts.get_mut(key).expect("seen above").pending = Pending::new(request);
-        self.outstanding += 1;
     }
 }
 

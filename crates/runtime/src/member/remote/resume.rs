@@ -1,0 +1,207 @@
+//! What comes before commands on a connection that was lost and made again.
+//!
+//! ```text
+//!  Recognizing --it is the same member--> Repeating --all are answered--> Serving
+//! ```
+//!
+//! First the superblock is read: another drive may answer to the name by now, or the server may have gone back to an older
+//! state than it had promised to keep. Then the writes are repeated that were answered and not flushed, in their old order.
+//! Only then are commands sent, those that were not answered first: no read sees what the server has forgotten.
+
+use openraid_core::actions::{Data, DriveCommand, DriveOp};
+use openraid_format::MemberIdentity;
+use openraid_nbd::{Command, ExportFlags};
+use openraid_sys::{FramePool, PoolRange};
+use openraid_units::{Bytes, DriveLba};
+
+use super::kept::KeptData;
+use super::link::RemoteError;
+use super::{Remote, Work};
+use crate::limits::{REMOTE_REPEATS_MAX, REMOTE_REQUESTS_MAX};
+use crate::slab::Key;
+
+/// How far a connection has come; it means something only while there is one.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Is it the same member? Its superblock is being read.
+    Recognizing,
+    /// Writes are repeated: the next one, and those under way.
+    Repeating { next: u64, under_way: Vec<u64> },
+    /// Commands are sent.
+    Serving,
+}
+
+/// What is known of writes that the server has answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    /// No flush has succeeded yet. The server's cache may hold writes of an earlier user, and nothing can repeat those.
+    Unflushed,
+    /// What may not be durable is kept, and can be repeated.
+    Repeatable,
+    /// A flush of this module's own failed. What it was for is in doubt, and the engine's next flush has to fail.
+    FlushFailed,
+}
+
+impl Remote {
+    /// Does the server have a cache that has to be flushed?
+    fn has_cache(&self) -> bool {
+        self.flags.contains(ExportFlags::FLUSH) && !self.options.read_only
+    }
+
+    /// A connection in use was lost. If what the server may have forgotten cannot be repeated, the member is lost.
+    pub(super) fn note_what_may_be_forgotten(&mut self) {
+        if self.has_cache() && self.standing != Standing::Repeatable {
+            self.lost = Some(RemoteError::Forgotten);
+        }
+    }
+
+    /// There is a connection again.
+    pub(super) fn begin_to_resume(&mut self) {
+        let Some((lba, _)) = self.identity else { return self.begin_to_repeat() };
+        self.stage = Stage::Recognizing;
+        let block = self.info.expect("a session was agreed on").block.bytes();
+        self.sector = vec![0; usize::try_from(block.get()).expect("blocks are small")];
+        let key = self.make_part(Work::Identity, Command::Read { dont_fragment: false }, lba.get() * 512, block.get());
+        self.send_own(key);
+    }
+
+    fn begin_to_repeat(&mut self) {
+        self.stage = Stage::Repeating { next: self.kept.start(), under_way: Vec::new() };
+    }
+
+    /// The superblock has been read again.
+    pub(super) fn recognize(&mut self) {
+        let found = MemberIdentity::of_sector(&std::mem::take(&mut self.sector));
+        let same = self.identity.is_none_or(|(_, known)| found.is_some_and(|found| known.is_followed_by(&found)));
+        if same {
+            self.begin_to_repeat();
+        } else {
+            self.lost = Some(RemoteError::Another);
+        }
+    }
+
+    /// Send a request of this module's own.
+    fn send_own(&mut self, key: Key) {
+        let refused = self.send_part(key);
+        // The server's abilities are what they were, and it has taken the like before.
+        assert!(refused.is_none(), "bug: a request that a remote member cannot be sent: {refused:?}");
+    }
+
+    /// Repeat what can be repeated now: writes that overlap go one after the other.
+    pub(super) fn repeat(&mut self) {
+        loop {
+            let Stage::Repeating { next, under_way } = &self.stage else { return };
+            let number = *next;
+            let Some(write) = self.kept.get(number) else {
+                if under_way.is_empty() {
+                    self.stage = Stage::Serving;
+                }
+                return;
+            };
+            let (offset, length) = (write.offset, write.data.len());
+            let waits = |other: &u64| self.kept.get(*other).is_some_and(|other| other.overlaps(offset, length));
+            if under_way.len() >= REMOTE_REPEATS_MAX || under_way.iter().any(waits) {
+                return;
+            }
+            let command = match &write.data {
+                KeptData::Bytes(_) => Command::Write { fua: false },
+                KeptData::Zeroes { no_hole, .. } => Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false },
+            };
+            if let Stage::Repeating { next, under_way } = &mut self.stage {
+                *next += 1;
+                under_way.push(number);
+            }
+            let key = self.make_part(Work::Repeat { number }, command, offset, length);
+            self.send_own(key);
+        }
+    }
+
+    pub(super) fn repeated(&mut self, number: u64) {
+        if let Stage::Repeating { under_way, .. } = &mut self.stage {
+            under_way.retain(|other| *other != number);
+        }
+    }
+
+    /// Flush early where that gives room, and once at the beginning.
+    pub(super) fn flush_early(&mut self) {
+        let due = match self.standing {
+            Standing::Unflushed => true,
+            Standing::Repeatable => self.kept.wants_flush(),
+            Standing::FlushFailed => false,
+        };
+        if due && self.has_cache() && !self.flushing_early && self.outstanding < REMOTE_REQUESTS_MAX {
+            let key = self.make_part(Work::Flush, Command::Flush, 0, 0);
+            self.flushing_early = true;
+            self.send_own(key);
+        }
+    }
+
+    /// A flush of this module's own ended.
+    pub(super) fn flushed_early(&mut self, is_good: bool) {
+        self.flushing_early = false;
+        if !is_good {
+            self.standing = Standing::FlushFailed;
+            self.kept.let_go(self.kept.end());
+        }
+    }
+
+    /// A request was answered well: what it wrote is kept until it is durable.
+    pub(super) fn keep(&mut self, key: Key, pool: &FramePool) {
+        if !self.has_cache() || self.standing == Standing::FlushFailed {
+            return;
+        }
+        let Some(part) = self.parts.get(key) else { return };
+        let Work::Command { task, offset: from } = part.work else { return };
+        let request = *part.pending.request();
+        let (offset, length) = (request.offset.get(), request.length.get());
+        let data = match request.command {
+            // A write that is durable is repeated only where an older one would be repeated over it.
+            Command::Write { fua: true } if !self.kept.overlaps(offset, length) => return,
+            Command::Write { .. } => {
+                let task = self.tasks.get(task).expect("a command stays while it has parts");
+                match task.command.data {
+                    Data::Frames(at) => {
+                        let range = PoolRange::new(at + Bytes(from), request.length);
+                        KeptData::Bytes(pool.slice(range).to_vec())
+                    }
+                    Data::Metadata(_) | Data::None => {
+                        let from = usize::try_from(from).expect("metadata is small");
+                        let len = usize::try_from(length).expect("metadata is small");
+                        KeptData::Bytes(task.metadata[from..from + len].to_vec())
+                    }
+                }
+            }
+            Command::WriteZeroes { no_hole, .. } => KeptData::Zeroes { length, no_hole },
+            // What was discarded may read as anything.
+            _ => return,
+        };
+        self.kept.push(offset, data);
+    }
+
+    /// The member has this superblock.
+    pub fn is_known_as(&mut self, lba: DriveLba, identity: MemberIdentity) {
+        self.identity = Some((lba, identity));
+    }
+
+    /// A command is about to be sent: what it does to the superblock may be done or not until it is answered.
+    pub(super) fn note_change_of_identity(&mut self, command: &DriveCommand, metadata: &[u8]) {
+        let Some((lba, known)) = self.identity else { return };
+        let within = command.lba <= lba && lba < command.lba + command.len;
+        let changes = matches!(command.op, DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard);
+        if within && changes {
+            let follows = |new: MemberIdentity| command.lba == lba && known.is_followed_by(&new);
+            if !MemberIdentity::of_sector(metadata).is_some_and(follows) {
+                self.identity = None;
+            }
+        }
+    }
+
+    /// A command that is durable ended well: if it wrote a superblock, that is the member's.
+    pub(super) fn note_identity(&mut self, command: &DriveCommand, metadata: &[u8]) {
+        if command.op == (DriveOp::Write { fua: true }) {
+            if let Some(identity) = MemberIdentity::of_sector(metadata) {
+                self.identity = Some((command.lba, identity));
+            }
+        }
+    }
+}
