@@ -32,14 +32,19 @@ impl Control {
     /// # Errors
     /// Limits that do not fit together.
     pub fn new(limits: Limits, recorder: Option<Box<dyn Recorder>>) -> Result<Self, LimitsError> {
-        let mut controller = Controller::new(limits)?;
-        let seconds = clock::wall_seconds().saturating_sub(clock::now().0 / 1_000_000_000);
-        controller.set_wall_clock(seconds);
+        let controller = Controller::new(limits)?;
         let mut control = Self { controller, recorder, deferred: VecDeque::new(), stirred: false };
-        if let Some(recorder) = &mut control.recorder {
+        control.set_wall_clock(clock::now());
+        Ok(control)
+    }
+
+    /// Say what the wall clock shows, now that it is this late by the engine's clock.
+    pub fn set_wall_clock(&mut self, now: Instant) {
+        let seconds = clock::wall_seconds().saturating_sub(now.since(Instant::ZERO).as_secs());
+        self.controller.set_wall_clock(seconds);
+        if let Some(recorder) = &mut self.recorder {
             recorder.event(Event::WallClock(seconds));
         }
-        Ok(control)
     }
 
     /// Hand in a host request; it waits here while the engine is full.

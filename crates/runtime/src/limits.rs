@@ -14,6 +14,14 @@ pub const LOOK_HIT: u32 = 4;
 pub const LOOK_CREDIT_MAX: u32 = 64;
 /// A shard whose looks have no credit left looks once in this many rounds.
 pub const LOOK_PAUSE: u32 = 16;
+/// A shard that has any deadline sleeps no longer than this at once, so that it notices when it was stopped meanwhile.
+pub const LOOP_WAIT_MAX: Nanos = Nanos::from_secs(1);
+/// A round of a shard that takes this much longer than it was to take is a standstill: the process was stopped, or the
+/// machine paused. Of a standstill no more than this counts against any time limit. A machine that is merely busy gives a
+/// thread its turn within a tenth of that.
+pub const STANDSTILL_MIN: Nanos = Nanos::from_millis(500);
+/// A standstill of this length is reported: time limits of seconds would have passed in it.
+pub const STANDSTILL_TOLD_MIN: Nanos = Nanos::from_secs(2);
 /// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer where the
 /// process may not have so many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;

@@ -38,6 +38,11 @@ impl Server {
                 let name = self.name_of(*array).map_or_else(|| array.to_string(), |(name, _)| name);
                 Some(plain("StopFailed", format!("{name} did not stop cleanly: {error}")))
             }
+            ServiceEvent::StoodStill(time) => {
+                let seconds = time.as_secs();
+                let why = "the process was stopped, or the machine paused; time limits of members moved along";
+                Some(plain("StoodStill", format!("the server stood still for {seconds} s: {why}")))
+            }
             ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,
         }
     }

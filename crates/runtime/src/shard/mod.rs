@@ -10,6 +10,7 @@
 //! The clock is read once a round. It must never block but in the one place to wait.
 
 mod carry;
+mod clock;
 mod drives;
 mod looks;
 mod order;
@@ -22,7 +23,7 @@ use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::Actions;
 use openraid_parity::Kernels;
 use openraid_sys::{
-    clock, EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, Signals, Waker,
+    EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, Signals, Waker,
 };
 use openraid_units::{DriveId, Instant, Nanos};
 
@@ -32,9 +33,10 @@ pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceS
 use crate::control::Control;
 use crate::export::{Exports, Shared, CONNECTION_CLASS, LISTENER_CLASS};
 use crate::hosts::Hosts;
-use crate::limits::LOOK_TIME;
+use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
 use crate::record::Recorder;
 use crate::slab::{Key, Slab};
+use clock::{ShardClock, Wait};
 use drives::{Drives, REMOTE_CLASS};
 use looks::Looks;
 
@@ -96,6 +98,7 @@ impl std::error::Error for ShardError {}
 /// The shard.
 pub struct Shard {
     shared: Shared,
+    clock: ShardClock,
     exports: Exports,
     drives: Drives,
     actions: Actions,
@@ -140,17 +143,19 @@ impl Shard {
         }
         let notes = pool.notes().iter().chain(engine.notes()).map(ToString::to_string).collect();
         let drives = Drives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);
+        let clock = ShardClock::new(openraid_sys::clock::now());
         let shared = Shared {
             control,
             pool,
             hosts: Hosts::default(),
             epoll,
-            now: clock::now(),
+            now: clock.now(),
             requests_max: limits.requests_max as usize,
             host_bytes: limits.host_bytes_in_use().get(),
         };
         Ok(Self {
             shared,
+            clock,
             exports,
             drives,
             actions: Actions::new(&limits),
@@ -198,16 +203,17 @@ impl Shard {
         if !self.events.is_empty() && batch <= 1 && self.looks.pays() && self.look() {
             return;
         }
-        let timeout = self.timeout();
-        self.wait_for(timeout);
+        let wait = Wait::until(self.time_left());
+        self.wait_for(wait);
     }
 
     /// Look again and again without sleeping; true if something came.
     fn look(&mut self) -> bool {
-        let from = clock::now();
-        let until = self.timeout().map_or(from + LOOK_TIME, |due| from + due.min(LOOK_TIME));
+        self.read_clock(Wait::UpTo(Nanos::ZERO));
+        let from = self.shared.now;
+        let until = self.time_left().map_or(from + LOOK_TIME, |due| from + due.min(LOOK_TIME));
         while self.shared.now < until {
-            self.wait_for(Some(Nanos(0)));
+            self.wait_for(Wait::UpTo(Nanos::ZERO));
             if !self.events.is_empty() {
                 break;
             }
@@ -218,14 +224,33 @@ impl Shard {
         found
     }
 
-    fn wait_for(&mut self, timeout: Option<Nanos>) {
-        if let Err(error) = self.shared.epoll.wait(&mut self.events, timeout) {
+    fn wait_for(&mut self, wait: Wait) {
+        if let Err(error) = self.shared.epoll.wait(&mut self.events, wait.timeout()) {
             panic!("bug: the place to wait is broken: {error}");
         }
-        self.shared.now = clock::now();
+        self.read_clock(wait);
     }
 
-    fn timeout(&self) -> Option<Nanos> {
+    /// See how late it is, after such a wait.
+    #[inline]
+    fn read_clock(&mut self, wait: Wait) {
+        if let Some(stood) = self.clock.advance(openraid_sys::clock::now(), wait) {
+            self.on_standstill(stood);
+        }
+        self.shared.now = self.clock.now();
+    }
+
+    /// The loop stood still: its clock is behind the wall clock by so much more.
+    #[cold]
+    fn on_standstill(&mut self, stood: Nanos) {
+        self.shared.control.set_wall_clock(self.clock.now());
+        if stood >= STANDSTILL_TOLD_MIN {
+            self.tell(ServiceEvent::StoodStill(stood));
+        }
+    }
+
+    /// The time until the next deadline, if there is any.
+    fn time_left(&self) -> Option<Nanos> {
         let deadlines = [
             self.shared.control.next_deadline(),
             self.exports.next_deadline(),
@@ -282,6 +307,11 @@ impl Shard {
             let Shared { epoll, pool, control, .. } = &mut self.shared;
             self.drives.on_time(epoll, pool, control, now);
         }
+        if self.shared.control.next_deadline().is_some_and(|at| at <= now) {
+            // What has ended is not overdue, however late it is looked at.
+            let Shared { epoll, pool, control, .. } = &mut self.shared;
+            self.drives.exchange(epoll, pool, control, now);
+        }
     }
 
     /// Let everything move that can, without waiting for anybody.
@@ -301,7 +331,7 @@ impl Shard {
             self.drives.exchange(epoll, pool, control, *now);
             if control.is_stirred() {
                 // Commands that the kernel answers from its memory end within the round, one behind the other: they took time.
-                self.shared.now = clock::now();
+                self.read_clock(Wait::UpTo(Nanos::ZERO));
                 continue;
             }
             self.exports.end_round(&mut self.shared);

@@ -143,6 +143,8 @@ pub enum ServiceEvent {
     Notice(Notice),
     /// Notices that could not be kept.
     NoticesLost(u64),
+    /// The process or the machine was stopped for so long. No time limit passed meanwhile.
+    StoodStill(Nanos),
     /// A signal came. Interrupts and terminations stop the service.
     Signal(Signal),
     /// An array did not stop cleanly.

@@ -149,7 +149,7 @@ impl Shard {
     }
 
     fn status(&self) -> ServiceStatus {
-        let at = clock::now();
+        let at = self.clock.at(clock::now());
         let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
             let status = self.shared.control.status(array)?;
             let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
