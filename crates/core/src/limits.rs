@@ -31,6 +31,16 @@ pub const DESTAGE_ZONES_MAX: u32 = 1 << 15;
 pub const BAD_BLOCKS_MAX: usize = 512;
 /// Entries of a bad-block log in one sector: of 8 bytes each.
 pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
+/// Parts into which rows are divided that could not be read as a whole, to find the bad block.
+pub const SEARCH_WAYS: u32 = 8;
+/// Reads of a member that one defect of 4 KiB costs at most, in a stretch of up to 512 blocks that redundancy does not replace:
+/// the first one, eight in each of three rounds, and three until stretches are whole again.
+pub const SEARCH_COMMANDS_MAX: u32 = 1 + 3 * SEARCH_WAYS + 3;
+/// Defects of a member that are kept in mind, so that each counts once: more than it may have by default
+/// ([`Limits::media_errors_max`]).
+pub const DEFECTS_MAX: usize = 64;
+/// Bad sectors side by side are one defect up to this length: 64 KiB.
+pub const DEFECT_SECTORS_MAX: Sectors = Sectors::kib(64);
 /// Buffers for payload of the journal: one collects, one is on its way, one is kept for the case that a drive falls
 /// silent while it reads one. Behind them is a window of the same size, into which replay reads.
 pub const JOURNAL_BUFFERS: usize = 3;

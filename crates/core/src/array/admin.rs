@@ -8,6 +8,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Sectors, SetId, Slot, Token};
 use super::assemble::is_split_off;
 use super::bad::{BadList, BadRange};
 use super::bitmap::Bitmap;
+use super::defects::Defects;
 use super::metadata::Wave;
 use super::set::{Counters, Intent, Life, Member, Set};
 use super::volume::Volume;
@@ -558,6 +559,7 @@ pub(super) fn new_member(
         unrecorded: false,
         flushing: 0,
         media_errors: 0,
+        defects: Defects::new(),
         by_bitmap: None,
         removed: false,
         counters: Counters::default(),

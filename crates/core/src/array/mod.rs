@@ -5,6 +5,7 @@ pub mod assemble;
 pub(crate) mod bad;
 pub(crate) mod bitmap;
 pub mod create;
+mod defects;
 pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod metadata;

@@ -9,6 +9,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, 
 use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
+use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
 use crate::background::Task;
 use crate::cache::figures::CacheFigures;
@@ -48,7 +49,9 @@ pub(crate) struct Member {
     /// What it says of the array could not be written and the array could not do without it: marks that writes wait for
     /// are not there.
     pub unrecorded: bool,
+    /// Defects that were met since it came, and where they are.
     pub media_errors: u32,
+    pub defects: Defects,
     /// It came back and needs only what the bitmap marks, in this slot.
     pub by_bitmap: Option<Slot>,
     /// Taken out of the array; its entry may be used again.

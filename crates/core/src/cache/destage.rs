@@ -197,7 +197,6 @@ impl Controller {
     /// the rows behind it. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let rows_max = self.set(op.set).rows_max;
         let rows = Self::stripe_rows(op, self.parity_of(op));
         let unit = self.cache.units.get(op.cache_unit);
         // Nothing was kept back as a rule.
@@ -205,10 +204,12 @@ impl Controller {
             if op.first == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor)) };
         let mut left: SlotSet = here.iter().filter(|column| column.0 >= op.first).collect();
         let (mut first, mut columns, mut most) = (u64::from(op.cursor), here, op.cursor_end);
+        let mut search = op.search;
         if left.is_empty() {
             let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
             (first, columns) = (row, self.cache.dirty_columns_at(unit, rows, row));
-            (left, most) = (columns, narrow(Sectors(row)).saturating_add(rows_max));
+            let (next, rows_max) = self.next_stretch(index, narrow(Sectors(row)));
+            (left, most, search) = (columns, narrow(Sectors(row)).saturating_add(rows_max), next);
         }
         let full = u64::from(unit.sectors) == op.len.get();
         let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
@@ -218,6 +219,7 @@ impl Controller {
         let row = self.parity_of(op).row(op.stripe);
         let target = band.iter().map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
+        op.search = search;
         op.target = target;
         op.first = if band == left { 0 } else { next };
         op.cursor = narrow(Sectors(first));

@@ -1,7 +1,7 @@
 //! One unit of background work: restore, make consistent, or compare.
 //!
 //! A unit is a stripe of a parity set or a stretch of a mirror. It is worked through in rows that fit the work
-//! frames; rows that cannot be had are halved down to one block, so that a bad sector costs a sector.
+//! frames; rows that cannot be had are narrowed down to one block, so that a bad sector costs a sector.
 
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
@@ -26,8 +26,7 @@ impl Controller {
                 let op = self.ops[index];
                 self.ops[index].fresh = false;
                 if op.read.intersects(op.excluded) {
-                    self.release_work(index);
-                    self.halve_unfit_rows(index);
+                    self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_background(index, actions);
                 }
@@ -65,14 +64,8 @@ impl Controller {
         if self.is_obsolete(&op) {
             return self.finish_op(index, actions);
         }
-        let plan = if self.is_row_op(&op) { self.plan_rows(&op) } else { self.plan_copies(&op) };
-        let plan = plan.or_else(|| {
-            // Nobody else has it. Perhaps not all of it is bad: see what the member itself still gives.
-            let untried = op.is_repair() && !op.target.intersects(op.excluded);
-            untried.then_some(Plan { read: op.target, ..Plan::default() })
-        });
-        let Some(plan) = plan else {
-            if self.halve_rows(index) {
+        let Some(plan) = self.plan_of_background(&op) else {
+            if self.narrow_rows(index) {
                 return self.plan_background(index, actions);
             }
             self.rows_lost(index, actions);
@@ -95,6 +88,21 @@ impl Controller {
         }
     }
 
+    /// How the rows in work are had without what is known not to be readable.
+    pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
+        // A large read that failed says little: only the stretch that fails again is rewritten.
+        let is_large = op.hi - op.lo > self.set(op.set).rows_max;
+        if op.is_repair() && is_large && !op.target.intersects(op.excluded) {
+            return Some(Plan { read: op.target, ..Plan::default() });
+        }
+        let plan = if self.is_row_op(op) { self.plan_rows(op) } else { self.plan_copies(op) };
+        plan.or_else(|| {
+            // No other member has it. Perhaps not all of it is bad: see what the member itself still gives.
+            let untried = op.is_repair() && !op.target.intersects(op.excluded);
+            untried.then_some(Plan { read: op.target, ..Plan::default() })
+        })
+    }
+
     /// The members that were to be restored are not there any more, or the set is going down.
     fn is_obsolete(&self, op: &Op) -> bool {
         let set = self.set(op.set);
@@ -110,7 +118,7 @@ impl Controller {
     }
 
     /// Where the rows in work are on the member in a slot.
-    fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
+    pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
         match &self.set(op.set).geometry {
             Geometry::Parity(_) => self.member_rows(op).0,
             Geometry::Mirror(mirror) => {
@@ -321,8 +329,10 @@ impl Controller {
                 let set = self.set(op.set);
                 let place = set.places[slot.index()].member;
                 if let Some(member) = set.members.get(place as usize) {
-                    let lba = member.data_offset + self.member_place(&op, slot).offset();
-                    let drive = member.drive;
+                    let at = self.member_place(&op, slot);
+                    let (lba, drive) = (member.data_offset + at.offset(), member.drive);
+                    let rewritten = &mut self.set_mut(op.set).members[place as usize].defects;
+                    rewritten.rewritten(at, Sectors(u64::from(op.rows())));
                     self.explain(op.set, crate::reason::Reason::SectorRewritten, lba.get(), op.rows());
                     self.notice(op.set, Some(slot), Some(drive), NoticeKind::SectorRepaired(lba), actions);
                 }
@@ -331,16 +341,25 @@ impl Controller {
         self.background_rows_done(index, actions);
     }
 
-    /// One block cannot be restored: it is lost, recorded on the member it belongs to, and work goes on.
+    /// One block cannot be restored: it is lost, recorded on the members that lack it, and work goes on.
     fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            self.note_uncompared(&op);
+            return self.note_uncompared(&op);
+        }
+        let len = Sectors(u64::from(op.rows()));
+        // Those whose reads failed would be asked again each time, and fail again.
+        for slot in op.excluded.minus(op.target) {
+            let (at, member) = (self.member_place(&op, slot), self.set(op.set).places[slot.index()].member);
+            let known = self.set(op.set).members.get(member as usize);
+            if known.is_some_and(|member| member.state == MemberState::InSync) {
+                // Without a log it is as on any array without one.
+                let _ = self.record_bad(op.set, member, at, len, actions);
+            }
         }
         if op.kind != OpKind::Rebuild {
             return;
         }
-        let len = Sectors(u64::from(op.rows()));
         for slot in op.target {
             let at = self.member_place(&op, slot);
             let place = self.set(op.set).places[slot.index()];
@@ -574,7 +593,7 @@ impl Controller {
 const WHOLE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
-struct Plan {
+pub(crate) struct Plan {
     read: SlotSet,
     lost: SlotSet,
     parity: SlotSet,

@@ -9,6 +9,7 @@ use crate::events::DriveError;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::command::{Command, Owner};
 use crate::io::op::OpKind;
+use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -142,16 +143,26 @@ impl Controller {
     }
 
     fn read_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        self.member_read_error(index, command, error, actions);
+        self.member_read_error(command, error, actions);
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
             op.fresh = true;
         }
-        if op.kind != OpKind::Read {
-            return;
+        match op.kind {
+            OpKind::Read => self.extent_unread(index, command, error, actions),
+            // They plan again, and then it is seen what becomes of it: see `rows_unread`.
+            OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
+            OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
+                self.want_repair_of(command);
+            }
         }
-        let (set, piece) = (op.set, op.piece);
+    }
+
+    /// An extent, or a part of it, could not be read from where it stands.
+    fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+        let (set, piece) = (self.ops[index].set, self.ops[index].piece);
         match &self.set(set).geometry {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
@@ -164,31 +175,36 @@ impl Controller {
         }
     }
 
+    /// What a command could not read is to be rewritten, or recorded as lost.
+    fn want_repair_of(&mut self, command: &Command) {
+        let at = self.member_lba_of(command);
+        self.want_repair(command.set, command.slot, at, command.len);
+    }
+
+    /// Where a command is in the data area of its member.
+    fn member_lba_of(&self, command: &Command) -> MemberLba {
+        let member = &self.set(command.set).members[command.member as usize];
+        MemberLba((command.lba - member.data_offset).get())
+    }
+
     /// Is the member that had this command still the one in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
         self.set(command.set).places[command.slot.index()].member == command.member
     }
 
     /// What a failed read says of its member.
-    fn member_read_error(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, member) = (command.set, command.member);
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                // Known already: that is why it is being repaired. Or smaller reads follow, which say where it is.
-                if self.ops[index].is_repair() || self.is_narrowed_after_error(index) {
+                let (budget, at) = (self.limits.media_errors_max, self.member_lba_of(command));
+                let entry = &mut self.set_mut(set).members[member as usize];
+                if !entry.defects.meet(at, command.len) {
                     return;
                 }
-                let budget = self.limits.media_errors_max;
-                // Where parity may not fit each block is read by itself: what was one error of the drive is one.
-                let again = self.is_unfit(index) && core::mem::replace(&mut self.ops[index].has_media_error, true);
-                let entry = &mut self.set_mut(set).members[member as usize];
-                entry.media_errors += u32::from(!again);
-                let (errors, data_offset) = (entry.media_errors, entry.data_offset);
-                if errors > budget {
+                entry.media_errors += 1;
+                if entry.media_errors > budget {
                     self.fail_member(set, member, FailReason::ErrorBudget, actions);
-                } else {
-                    let at = MemberLba((command.lba - data_offset).get());
-                    self.want_repair(set, command.slot, at, command.len);
                 }
             }
             CommandError::Timeout => {
@@ -203,7 +219,7 @@ impl Controller {
         }
     }
 
-    /// Read what one copy did not give from another; where all copies failed, each half by itself, because they
+    /// Read what one copy did not give from another. If all copies failed, each part of it is read by itself, because they
     /// may have failed in different sectors.
     fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         let op = self.ops[index];
@@ -220,23 +236,27 @@ impl Controller {
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
+            self.want_repair_of(command);
             self.explain_op(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried, actions);
         } else if command.len > block && self.may_issue() {
-            let half = (command.len / 2).round_down(block).get().max(block.get());
-            for (from, len) in [(0, half), (half, command.len.get() - half)] {
-                let first = mirror_first(self, op.set, set_lba + Sectors(from), Sectors(len));
-                let at = at + Sectors(from).bytes();
-                match first {
+            let part = Sectors(command.len.get().div_ceil(u64::from(SEARCH_WAYS)).next_multiple_of(block.get()));
+            let mut from = Sectors::ZERO;
+            while from < command.len {
+                let len = part.min(command.len - from);
+                let at = at + from.bytes();
+                match mirror_first(self, op.set, set_lba + from, len) {
                     Some((slot, lba)) => {
-                        let range = MemberRange { slot, lba, len: Sectors(len), at };
+                        let range = MemberRange { slot, lba, len, at };
                         self.issue_read(index, range, SlotSet::EMPTY, actions);
                     }
                     None => self.ops[index].error = Some(ReplyStatus::IoError),
                 }
+                from += len;
             }
         } else {
+            self.want_repair_of(command);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
     }

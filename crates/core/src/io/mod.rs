@@ -15,6 +15,7 @@ mod flush;
 mod issue;
 pub(crate) mod member_io;
 pub(crate) mod row;
+pub(crate) mod search;
 pub(crate) mod split;
 mod starved;
 mod step;

@@ -19,6 +19,7 @@ use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::plan::WriteMethod;
+use crate::io::search::Search;
 use crate::ppl::Partial;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -148,6 +149,8 @@ pub(crate) struct Op {
     /// Background: rows in work now, within `lo..hi`.
     pub cursor: u32,
     pub cursor_end: u32,
+    /// Whether, and how, a bad block among them is searched for.
+    pub search: Search,
     /// A piece of work inside the present rows that is being looked at sector by sector; of a destage, the lines that
     /// were dirty when it began; of a redo, its reads that failed.
     pub probe: u32,
@@ -174,8 +177,6 @@ pub(crate) struct Op {
     pub woken: bool,
     /// A command was given up: its frames must not be used again by this operation.
     pub fresh: bool,
-    /// A read of it met a bad block, and that was counted.
-    pub has_media_error: bool,
     /// A write of it failed on a member that the array cannot do without.
     pub torn: bool,
     /// Destage: the dirty unit, and the epoch of its set in which it began.
@@ -235,6 +236,7 @@ impl Op {
             write: SlotSet::EMPTY,
             cursor: 0,
             cursor_end: 0,
+            search: Search::None,
             probe: 0,
             locked: false,
             intent: false,
@@ -248,7 +250,6 @@ impl Op {
             edges_in_one: false,
             woken: false,
             fresh: false,
-            has_media_error: false,
             torn: false,
             cache_unit: NONE,
             epoch: 0,

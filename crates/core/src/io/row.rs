@@ -171,74 +171,6 @@ impl Controller {
         self.take_work(index, bytes)
     }
 
-    /// The rows in work cannot be had as a whole: try half of them, down to one block. False where that is
-    /// the end.
-    pub(crate) fn halve_rows(&mut self, index: u32) -> bool {
-        let block = self.set(self.ops[index].set).block.sectors().get();
-        self.release_work(index);
-        let op = &mut self.ops[index];
-        let rows = u64::from(op.cursor_end - op.cursor);
-        if rows <= block {
-            return false;
-        }
-        let half = (rows / 2).next_multiple_of(block);
-        op.cursor_end = op.cursor + u32::try_from(half).expect("half of a u32");
-        op.excluded = SlotSet::EMPTY;
-        true
-    }
-
-    /// Something of the rows in work could not be read, and parity may not fit there: what is recovered is a guess, and the
-    /// other sectors of the command are unknown, not bad. Half of them are tried, down to one block.
-    pub(crate) fn halve_unfit_rows(&mut self, index: u32) {
-        if self.is_narrowed_after_error(index) {
-            self.halve_rows(index);
-        }
-    }
-
-    /// Where parity may not fit, a bad block that is known is left out by itself, and not with all that stands beside it.
-    pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
-        if !self.set(self.ops[index].set).has_bad {
-            return;
-        }
-        while self.is_narrowed_after_error(index) && self.meets_bad_block(index) && self.halve_rows(index) {}
-    }
-
-    fn meets_bad_block(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
-        set.good(set.in_sync, from, to) != set.in_sync
-    }
-
-    /// Is a read of these rows that fails made again in smaller parts?
-    pub(crate) fn is_narrowed_after_error(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        Sectors(u64::from(op.rows())) > self.set(op.set).block.sectors() && self.is_unfit(index)
-    }
-
-    /// Are the rows in work such whose parity may not fit?
-    pub(crate) fn is_unfit(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        if !self.is_row_op(op) {
-            return false;
-        }
-        let (from, to) = self.member_rows(op);
-        !self.set(op.set).is_consistent(from.get(), to.get())
-    }
-
-    /// The rows in work are done: take the next ones, if any.
-    pub(crate) fn next_rows(&mut self, index: u32) -> bool {
-        self.unlog(index);
-        self.end_record(index);
-        self.release_work(index);
-        let rows_max = self.set(self.ops[index].set).rows_max;
-        let op = &mut self.ops[index];
-        op.excluded = SlotSet::EMPTY;
-        op.cursor = op.cursor_end;
-        op.cursor_end = op.hi.min(op.cursor.saturating_add(rows_max));
-        op.phase = Phase::Planning;
-        op.cursor < op.hi
-    }
-
     /// A command was given up while it pointed into the work frames: plan again with others. Where it pointed
     /// into the host's frames the whole piece is made again. True where the operation was dealt with.
     fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
@@ -272,8 +204,7 @@ impl Controller {
                 }
                 let op = self.ops[index];
                 if op.read.intersects(op.excluded) {
-                    self.release_work(index);
-                    self.halve_unfit_rows(index);
+                    self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_row_read(index, actions);
                 }
@@ -311,7 +242,7 @@ impl Controller {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
-        } else if self.halve_rows(index) {
+        } else if self.narrow_rows(index) {
             return self.plan_row_read(index, actions);
         } else {
             return self.fail_op(index, ReplyStatus::IoError, actions);
@@ -404,7 +335,7 @@ impl Controller {
         let named = self.named_slots(op);
         let policy = self.set(set).policy.partial_write;
         let plan = plan_write(&view, named, policy);
-        if plan.is_err() && self.halve_rows(index) {
+        if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index, actions);
         }
         // Of one block a parity may be left out whose old bytes cannot be read: where nobody believes it.
@@ -513,8 +444,7 @@ impl Controller {
         op.fresh = false;
         if op.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
-            self.release_work(index);
-            self.halve_unfit_rows(index);
+            self.rows_unread(index);
             return self.plan_row_write(index, actions);
         }
         if op.lost.is_empty() {

@@ -103,7 +103,7 @@ impl Controller {
         let written = self.named_slots(&op);
         if !(written | op.target).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
-            if self.halve_rows(index) {
+            if self.narrow_rows(index) {
                 return self.plan_reparity(index, actions);
             }
             return self.reparity_rows_done(index, actions);

@@ -1,0 +1,235 @@
+//! Which rows an operation works on next, and the search for what of them cannot be had.
+//!
+//! Rows are worked through in stretches that fit the work frames. If a stretch cannot be had as a whole, because a read
+//! failed that redundancy does not replace, the search finds the blocks that are bad; the others are had all the same.
+//!
+//! ```text
+//!  |--------------------- failed ----------------------|        a stretch that could not be read
+//!  |--good--|--good--|-failed-|                                 parts, an eighth each, in order
+//!                    |g|g|f|                                    parts of the first part that failed
+//!                       |x|                                     one block: lost
+//!                         |b|--8--|-------- 64 --------|--...   then on: eight times more after each success
+//! ```
+//!
+//! A failed read may take a drive seconds, a good one takes a fraction of a millisecond: eighths instead of halves mean
+//! fewer failures. If all parts but the last are good, the last one is not read as a whole. A neighbour of a bad block is
+//! read by itself, because a drive whose sectors are larger than its blocks loses several blocks at once. So one defect
+//! costs no more than [`SEARCH_COMMANDS_MAX`] commands.
+
+use openraid_units::Sectors;
+
+use crate::controller::Controller;
+use crate::io::op::{OpKind, Phase};
+use crate::io::plan::{plan_recovery, plan_write};
+use crate::limits::SEARCH_WAYS;
+use crate::slots::SlotSet;
+
+/// How large the next stretch of rows is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Search {
+    /// As large as work frames allow: nothing is searched for.
+    None,
+    /// Something in the rows up to `end` is bad: parts of so many sectors.
+    Within { step: u32, end: u32 },
+    /// A bad block was found, or nothing bad after all. The last stretch had so many sectors; none if its block was bad.
+    After { step: u32 },
+}
+
+impl Search {
+    /// What to do about a stretch that failed; nothing smaller is left after a single block.
+    fn narrowed(from: u32, to: u32, block: u32) -> Option<Self> {
+        (to - from > block).then(|| Self::Within { step: part(to - from, block), end: to })
+    }
+
+    /// After the stretch that ended at `at` was done with: how the search goes on, and how large the next one is.
+    fn next(self, at: u32, block: u32, rows_max: u32) -> (Self, u32) {
+        match self {
+            Self::Within { step, end } if at < end => {
+                let is_last = end - at <= step;
+                let step = if is_last && step > block { part(end - at, block) } else { step };
+                (Self::Within { step, end }, step.min(end - at))
+            }
+            Self::Within { step, .. } | Self::After { step } => {
+                let step = (step * SEARCH_WAYS).max(block);
+                if step >= rows_max {
+                    (Self::None, rows_max)
+                } else {
+                    (Self::After { step }, step)
+                }
+            }
+            Self::None => (Self::None, rows_max),
+        }
+    }
+}
+
+/// An eighth of so many sectors, in whole blocks.
+fn part(sectors: u32, block: u32) -> u32 {
+    sectors.div_ceil(SEARCH_WAYS).next_multiple_of(block)
+}
+
+impl Controller {
+    fn block_of(&self, index: u32) -> u32 {
+        let block = self.set(self.ops[index].set).block.sectors();
+        u32::try_from(block.get()).expect("a block is small")
+    }
+
+    /// The rows in work cannot be had as a whole: try parts of them. False if they are one block: it is lost.
+    pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
+        let block = self.block_of(index);
+        self.release_work(index);
+        let op = &mut self.ops[index];
+        let Some(search) = Search::narrowed(op.cursor, op.cursor_end, block) else {
+            op.search = Search::After { step: 0 };
+            return false;
+        };
+        op.search = search;
+        if let Search::Within { step, .. } = search {
+            op.cursor_end = op.cursor + step;
+        }
+        op.excluded = SlotSet::EMPTY;
+        true
+    }
+
+    /// The most rows that the next stretch from `at` on may have, and how the search goes on with it.
+    pub(crate) fn next_stretch(&self, index: u32, at: u32) -> (Search, u32) {
+        let op = &self.ops[index];
+        op.search.next(at, self.block_of(index), self.set(op.set).rows_max)
+    }
+
+    /// The rows in work are done: take the next ones, if any.
+    pub(crate) fn next_rows(&mut self, index: u32) -> bool {
+        self.unlog(index);
+        self.end_record(index);
+        self.release_work(index);
+        let at = self.ops[index].cursor_end;
+        let (search, rows) = self.next_stretch(index, at);
+        let op = &mut self.ops[index];
+        op.search = search;
+        op.excluded = SlotSet::EMPTY;
+        op.cursor = at;
+        op.cursor_end = op.hi.min(at.saturating_add(rows));
+        op.phase = Phase::Planning;
+        op.cursor < op.hi
+    }
+
+    /// Reads of the rows in work failed. If parity may not fit there, what is recovered is a guess, and the other sectors of
+    /// the command are unknown, not bad: they are read in parts. If redundancy has what was not read, or the bad block is
+    /// found, its member is to be repaired there. Otherwise the next plan narrows the rows.
+    pub(crate) fn rows_unread(&mut self, index: u32) {
+        self.release_work(index);
+        let op = &self.ops[index];
+        let failed = op.read & op.excluded;
+        if self.is_unfit(index) && self.narrow_rows(index) {
+            return;
+        }
+        if !self.is_replaced(index) {
+            let op = &self.ops[index];
+            // What background work loses it records at once.
+            if op.is_background() || op.rows() > self.block_of(index) {
+                return;
+            }
+        }
+        let op = self.ops[index];
+        // The member that is being repaired there is known already.
+        let known = if op.is_repair() { op.target } else { SlotSet::EMPTY };
+        for slot in failed.minus(known) {
+            self.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
+        }
+    }
+
+    /// Can the operation do without the members whose reads failed?
+    fn is_replaced(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        match op.kind {
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
+            OpKind::RowRead => plan_recovery(&self.stripe_view(op)).is_ok(),
+            _ => {
+                let policy = self.set(op.set).policy.partial_write;
+                plan_write(&self.stripe_view(op), self.named_slots(op), policy).is_ok()
+            }
+        }
+    }
+
+    /// If parity may not fit, a bad block that is known is left out by itself, and not with all that is next to it.
+    pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
+        if !self.set(self.ops[index].set).has_bad {
+            return;
+        }
+        while self.is_unfit(index) && self.meets_bad_block(index) {
+            if self.ops[index].rows() <= self.block_of(index) || !self.narrow_rows(index) {
+                return;
+            }
+        }
+    }
+
+    fn meets_bad_block(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
+        set.good(set.in_sync, from, to) != set.in_sync
+    }
+
+    /// Are the rows in work such whose parity may not fit?
+    fn is_unfit(&self, index: u32) -> bool {
+        let op = &self.ops[index];
+        if !self.is_row_op(op) {
+            return false;
+        }
+        let (from, to) = self.member_rows(op);
+        !self.set(op.set).is_consistent(from.get(), to.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::SEARCH_COMMANDS_MAX;
+    use alloc::vec::Vec;
+
+    /// Reads of a stretch from 0 on, and the blocks that turn out bad, on a drive with these bad sectors.
+    fn search(rows: u32, block: u32, bad: core::ops::Range<u32>) -> (u32, Vec<u32>) {
+        let (mut search, mut at, mut to) = (Search::None, 0, rows);
+        let (mut reads, mut lost) = (0, Vec::new());
+        while at < rows {
+            reads += 1;
+            if at < bad.end && bad.start < to {
+                if let Some(narrowed) = Search::narrowed(at, to, block) {
+                    search = narrowed;
+                    if let Search::Within { step, .. } = narrowed {
+                        to = at + step;
+                    }
+                    continue;
+                }
+                lost.push(at);
+                search = Search::After { step: 0 };
+            }
+            at = to;
+            let (next, len) = search.next(at, block, rows);
+            (search, to) = (next, rows.min(at + len));
+        }
+        (reads, lost)
+    }
+
+    #[test]
+    fn a_defect_of_4_kib_is_found_exactly_and_within_the_named_number_of_commands() {
+        for (rows, block) in [(512, 1), (512, 8), (488, 8), (24, 8), (8, 8), (8, 1), (100, 1)] {
+            let mut most = 0;
+            for start in (0..rows - 7).step_by(8) {
+                let (reads, lost) = search(rows, block, start..start + 8);
+                let blocks: Vec<u32> = (start..start + 8).step_by(block as usize).collect();
+                assert_eq!(lost, blocks, "of {rows} rows in blocks of {block}");
+                most = most.max(reads);
+            }
+            assert!(most <= SEARCH_COMMANDS_MAX, "{most} reads of {rows} rows in blocks of {block}");
+        }
+        assert_eq!(search(512, 1, 600..608).0, 1);
+    }
+
+    #[test]
+    fn a_defect_of_one_block_costs_its_neighbours_nothing() {
+        for bad in 0..512 {
+            let (reads, lost) = search(512, 1, bad..bad + 1);
+            assert_eq!(lost, [bad]);
+            assert!(reads <= SEARCH_COMMANDS_MAX, "{reads} reads");
+        }
+    }
+}
