@@ -427,6 +427,24 @@ impl Superblock {
         let ppl = self.ppl()?;
         Some((self.place(i32::from(ppl.offset))?, Sectors(u64::from(ppl.size))))
     }
+    /// First sector of what stands around the superblock on the member, and the one after its last: the superblock, the room
+    /// for a bitmap or a partial parity log, the bad-block log. `None` if the offsets lead out of the drive.
+    #[must_use]
+    pub fn metadata_extent(&self) -> Option<(DriveLba, Sectors)> {
+        let own = (self.super_offset, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64));
+        let log = match self.bad_block_log() {
+            Some(log) => Some((self.place(log.offset)?, Sectors(u64::from(log.size)))),
+            None => None,
+        };
+        let bitmap = match self.bitmap_offset() {
+            Some(offset) => Some((self.place(offset)?, Sectors(1))),
+            None => None,
+        };
+        let parts = [Some(own), log, bitmap, self.ppl_area()];
+        let from = parts.iter().flatten().map(|(at, _)| *at).min()?;
+        let to = parts.iter().flatten().map(|(at, len)| *at + *len).max()?;
+        Some((from, to - from))
+    }
     /// How far the rebuild of this member has come; `None` where it is not being rebuilt. `u64::MAX` is the end.
     #[must_use]
     pub const fn recovery_offset(&self) -> Option<MemberLba> {

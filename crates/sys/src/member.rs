@@ -271,6 +271,36 @@ impl Member {
         Ok(())
     }
 
+    /// Have the file system set space aside for these sectors of a file, holes of which have none. What stands there stays as it
+    /// is. A block device has its space, as far as it says. What lies beyond the end of the member is left out.
+    ///
+    /// # Errors
+    /// The kernel's error, `ENOSPC` before all.
+    ///
+    /// # Panics
+    /// If the end lies beyond 2^64 bytes.
+    pub fn allocate(&self, at: DriveLba, len: Sectors) -> Result<(), IoError> {
+        let len = len.min(self.facts.size.saturating_sub(at.offset()));
+        if self.facts.block_device || len.is_zero() {
+            return Ok(());
+        }
+        let (from, bytes) = (offset(at.offset().bytes().get())?, offset(len.bytes().get())?);
+        loop {
+            // SAFETY: fallocate touches no memory of ours.
+            match check(unsafe { libc::fallocate64(self.file.as_raw_fd(), 0, from, bytes) }) {
+                Ok(_) => return Ok(()),
+                Err(Errno(libc::EINTR)) => {}
+                // A file system that cannot say so beforehand sets space aside when something is written.
+                Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => {
+                    let mut present = vec![0; small(len.bytes().get())];
+                    self.read_exact_at(at, &mut present)?;
+                    return self.write_all_at(at, &present);
+                }
+                Err(error) => return Err(IoError::Os(error)),
+            }
+        }
+    }
+
     /// Make everything written durable.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! stays bad than is, never less.
 
 use alloc::vec::Vec;
-use openraid_format::{BadBlockPlace, Superblock, BAD_BLOCK_LENGTH_MAX};
+use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MAX};
 use openraid_units::{MemberLba, Sectors};
 
 use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
@@ -45,6 +45,8 @@ pub(crate) struct BadList {
     pub writing: bool,
     /// The log on the drive lacks a range that writes must not be acknowledged without.
     pub urgent: bool,
+    /// The log on the drive was written, now or before: its superblock may announce it.
+    stored: bool,
 }
 
 impl BadList {
@@ -52,7 +54,19 @@ impl BadList {
     pub(crate) fn new(own: Option<&Superblock>, known: &[BadRange]) -> Self {
         let log = own.and_then(writable_log);
         let max = log.map_or(0, |log| (usize::from(log.size) * BAD_BLOCKS_PER_SECTOR).min(BAD_BLOCKS_MAX));
-        Self::with_room(max, known)
+        let stored = own.is_some_and(|own| own.features.contains(FeatureMap::BAD_BLOCKS));
+        Self { stored, ..Self::with_room(max, known) }
+    }
+
+    /// May the superblock announce the log? A log that was never written holds what was there before, or on a full file
+    /// system nothing at all, and an array with such a member does not start.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.stored && !self.ranges.is_empty()
+    }
+
+    /// The log is on the drive; true if it was not before, so that no superblock has announced it yet.
+    pub(crate) fn store(&mut self) -> bool {
+        !core::mem::replace(&mut self.stored, true)
     }
 
     fn with_room(max: usize, known: &[BadRange]) -> Self {
@@ -62,6 +76,7 @@ impl BadList {
             dirty: false,
             writing: false,
             urgent: false,
+            stored: false,
         };
         for range in known {
             // Room is no question: all of it comes from a log.

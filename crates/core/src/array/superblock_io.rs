@@ -33,7 +33,7 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock.unassigned = own.unassigned;
     superblock.bitmap_or_ppl = own.bitmap_or_ppl;
     superblock.features.set(FeatureMap::REPLACEMENT, own.features.contains(FeatureMap::REPLACEMENT));
-    superblock.features.set(FeatureMap::BAD_BLOCKS, !member.bad.ranges().is_empty());
+    superblock.features.set(FeatureMap::BAD_BLOCKS, member.bad.is_announced());
     superblock.features.set(FeatureMap::NEW_OFFSET, false);
     superblock.set_recovery_offset(own.recovery_offset());
     superblock
@@ -307,6 +307,12 @@ impl Controller {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);
             }
             Owner::BadBlocks => {
+                let member = &mut set.members[command.member as usize];
+                if result.is_ok() && member.bad.store() {
+                    // Only now may the superblock say that there is a log, and what depends on the log waits for that.
+                    let metadata = set.metadata.as_mut().expect("it has a log");
+                    metadata.failure = metadata.request();
+                }
                 let member = &mut set.members[command.member as usize];
                 member.bad.writing = false;
                 member.bad.urgent &= member.bad.dirty;

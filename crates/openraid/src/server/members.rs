@@ -129,6 +129,7 @@ impl Server {
         opened: OpenedMember,
     ) -> Result<Joined, Failure> {
         let (name, capacity) = (opened.spec.text.clone(), opened.info.capacity);
+        let storage = opened.storage();
         let drive = self.handle.attach(opened)?;
         let was_here = returning.is_some();
         let result = match returning {
@@ -140,6 +141,9 @@ impl Server {
             }
         };
         let added = result.and_then(|superblock| {
+            if let Some(storage) = &storage {
+                storage.allocate_metadata(&superblock).map_err(Failure::failed)?;
+            }
             let member = NewMember { drive, superblock, returning: was_here };
             let added = self.handle.admin(AdminCommand::Add { array: set, member });
             added.map_err(|error| Failure::from(error).of(&name))

@@ -17,7 +17,7 @@ use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{clock, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use};
 use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
 
-use super::paced::PacedMember;
+use super::paced::{PacedMember, Store};
 use super::probe::{self, ProbeError, ProbedMember};
 use super::remote::{Address, Remote, RemoteError, RemoteOptions, Surroundings};
 use super::{disk, MemberSpec, Place, RamDisk};
@@ -83,6 +83,47 @@ pub struct OpenedMember {
     pub notes: Vec<String>,
     /// Where its bytes are.
     pub medium: Medium,
+}
+
+impl OpenedMember {
+    /// The file or device that has its bytes, if writes go there.
+    #[must_use]
+    pub fn storage(&self) -> Option<Storage> {
+        let file = match &self.medium {
+            Medium::Disk(file) => file,
+            Medium::Paced(paced) => match &paced.store {
+                Store::File(file) => file,
+                Store::Memory(_) => return None,
+            },
+            Medium::Ram(_) | Medium::Remote(_) | Medium::Overlaid(_) => return None,
+        };
+        Some(Storage { member: self.spec.text.clone(), file: Arc::clone(file) })
+    }
+}
+
+/// The file or device of a member that has been handed on.
+#[derive(Debug)]
+pub struct Storage {
+    member: String,
+    file: Arc<Member>,
+}
+
+impl Storage {
+    /// Have the file system set space aside for everything that stands around this superblock: on a full file system a sparse
+    /// member must still take what says that it is full.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn allocate_metadata(&self, superblock: &Superblock) -> Result<(), String> {
+        let Some((at, len)) = superblock.metadata_extent() else { return Ok(()) };
+        self.file.allocate(at, len).map_err(|error| {
+            format!(
+                "{}: its file system has no space for the {} of metadata ({error}); make room there, or use another member",
+                self.member,
+                len.bytes()
+            )
+        })
+    }
 }
 
 /// Why a member cannot be opened. The text names it and says what to do.

@@ -76,10 +76,13 @@ impl ServiceHandle {
         request: CreateRequest,
         attached: &mut Vec<(DriveId, String, Sectors)>,
     ) -> Result<StartedArray, StartError> {
+        let mut files = Vec::new();
         let mut take = |member: OpenedMember| {
+            let storage = member.storage();
             let (text, capacity) = (member.spec.text.clone(), member.info.capacity);
             let drive = self.attach(member)?;
             attached.push((drive, text, capacity));
+            files.extend(storage.map(|storage| (drive, storage)));
             Ok::<NewDrive, StartError>(NewDrive { drive, capacity, uuid: new_uuid() })
         };
         let mut slots = Vec::new();
@@ -103,6 +106,10 @@ impl ServiceHandle {
             ppl: request.ppl,
         };
         let plan = create::plan(&spec).map_err(StartError::Create)?;
+        for (drive, storage) in files {
+            let planned = plan.members.iter().find(|member| member.drive == drive).expect("each drive was planned");
+            storage.allocate_metadata(&planned.superblock).map_err(StartError::NoSpace)?;
+        }
         let superblock = plan.common.clone();
         let verdicts = plan.verdicts.clone();
         let array = self.admin_start(AdminCommand::StartSet(plan))?;

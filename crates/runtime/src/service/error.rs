@@ -88,6 +88,8 @@ pub enum StartError {
         /// Legs that there should be.
         need: usize,
     },
+    /// The file system of a member has no space for its metadata; the member and why, in words.
+    NoSpace(String),
     /// A name that does not fit into a superblock.
     Name(openraid_format::SetNameError),
     /// Nothing to start from.
@@ -105,6 +107,7 @@ impl fmt::Display for StartError {
             Self::LegsMissing { have, need } => {
                 write!(f, "only {have} of the {need} legs of the nested array are there; name the members of all legs")
             }
+            Self::NoSpace(why) => f.write_str(why),
             Self::Name(error) => write!(f, "{error}"),
             Self::NoMembers => write!(f, "no members were given; name the drives"),
         }

@@ -92,6 +92,8 @@ pub struct Faults {
     pub writes: Option<DriveError>,
     /// The next write, discard or zeroing ends with this, and nothing of it was done.
     pub next_write: Option<DriveError>,
+    /// No space is left for these sectors, of a sparse file on a full file system, say: writes to any of them are refused.
+    pub no_space: Option<(DriveLba, Sectors)>,
     /// Every discard ends with this, done for a part or not at all.
     pub discards: Option<DriveError>,
     /// Every flush fails, and what was not yet flushed is in doubt from then on.

@@ -338,6 +338,10 @@ impl MemoryDrive {
         if let Some(error) = self.faults.next_write.take() {
             return Err(error);
         }
+        let overlaps = |(lba, len): (DriveLba, Sectors)| command.lba < lba + len && lba < command.lba + command.len;
+        if self.faults.no_space.is_some_and(overlaps) {
+            return Err(DriveError::NoSpace);
+        }
         // A write that fails may have happened all the same.
         let refused = self.faults.write_over(command.lba, command.len);
         let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };

@@ -1,0 +1,89 @@
+//! Sparse members on a file system that is full: what says so on them has its space from the start.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::{noise, Lab};
+
+/// A small file system of its own in a folder of the lab; taken away at the end.
+struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    /// Nothing if this user may not mount.
+    fn mount(folder: &'a Path, size: &str) -> Option<Self> {
+        let options = format!("size={size}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder).output();
+        let is_mounted = mounted.is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            println!("this user may not mount: the test is skipped");
+        }
+        is_mounted.then_some(Self(folder))
+    }
+
+    /// Leave no space at all.
+    fn fill(&self) {
+        let mut filler = fs::File::create(self.0.join("filler")).expect("room for a name");
+        let piece = vec![1; 4096];
+        while std::io::Write::write_all(&mut filler, &piece).is_ok() {}
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
+
+#[test]
+fn metadata_of_sparse_members_have_their_space_when_the_array_is_made() {
+    let lab = Lab::new("allocated");
+    let Some(small) = Small::mount(&lab.folder, "8M") else { return };
+    lab.drives(&["a", "b", "c"], 64);
+    lab.line("create data --level 5 --assume-clean --consistency-policy ppl a b c").expect(0);
+    small.fill();
+    // Superblocks, logs and the logs of partial parity: everything but data is written without new space.
+    for member in ["a", "b", "c"] {
+        let size = fs::metadata(lab.path(member)).map(|file| std::os::unix::fs::MetadataExt::blocks(&file) * 512);
+        assert!(size.expect("it is there") >= (1 << 20) + 4096 + 4096, "{member} has holes in its metadata");
+    }
+    let server = lab.serve(&["data"]);
+    server.kill();
+    lab.serve(&["data"]).stop();
+}
+
+#[test]
+fn a_bad_block_log_can_be_written_on_a_full_file_system_and_the_array_starts_again() {
+    let lab = Lab::new("full");
+    let Some(small) = Small::mount(&lab.folder, "12M") else { return };
+    lab.drives(&["a", "b", "c"], 64);
+    lab.line("create data --level 5 --assume-clean a b c").expect(0);
+    fs::remove_file(lab.path("c")).expect("it is there");
+    small.fill();
+    let server = lab.serve(&["data"]);
+    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    fs::write("/dev/shm/openraid-full-image", noise(1, 4 << 20)).expect("room");
+    let copied = Command::new("nbdcopy").args(["/dev/shm/openraid-full-image", &uri]).output().expect("nbdcopy");
+    let _ = fs::remove_file("/dev/shm/openraid-full-image");
+    assert!(!copied.status.success(), "writes fail: there is no space");
+    server.kill();
+    // Without --force, and it still knows which parity is not to be believed.
+    let examined = lab.line("examine a b --json").expect(0).json();
+    let logs: Vec<_> =
+        examined["members"].as_array().expect("members").iter().map(|m| m["bad_blocks"].clone()).collect();
+    println!("{logs:?}");
+    let server = lab.serve(&["data"]);
+    assert_eq!(server.ready["arrays"][0]["health"], "degraded");
+    server.stop();
+}
+
+#[test]
+fn without_space_for_metadata_no_array_is_made() {
+    let lab = Lab::new("no-space");
+    let Some(small) = Small::mount(&lab.folder, "1M") else { return };
+    lab.drives(&["a", "b", "c"], 64);
+    small.fill();
+    lab.line("create data --level 5 --assume-clean a b c").refused(74, &["no space", "make room there"]);
+}
