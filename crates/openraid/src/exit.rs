@@ -23,6 +23,8 @@ pub enum Exit {
     Aborted = 5,
     /// A check could compare nothing.
     NotComparable = 6,
+    /// Parts of what was copied could not be read.
+    Incomplete = 7,
     /// The command line makes no sense.
     Usage = 64,
     /// The order is understood and not carried out.
@@ -33,7 +35,7 @@ pub enum Exit {
 
 impl Exit {
     /// All of them, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Fine,
         Self::Degraded,
         Self::Failed,
@@ -41,6 +43,7 @@ impl Exit {
         Self::CannotTell,
         Self::Aborted,
         Self::NotComparable,
+        Self::Incomplete,
         Self::Usage,
         Self::Refused,
         Self::Error,
@@ -66,6 +69,7 @@ impl Exit {
             Self::CannotTell => "the state cannot be told: no server answers, a member cannot be read",
             Self::Aborted => "a check, repair or other task was aborted before it was done",
             Self::NotComparable => "nothing could be compared",
+            Self::Incomplete => "parts could not be read, and zeroes were copied in their place",
             Self::Usage => "wrong usage: the command line makes no sense",
             Self::Refused => "refused: it would do harm, or does not fit the state; nothing was changed",
             Self::Error => "the operation failed: an I/O error, no space, no permission of the system",
@@ -195,7 +199,7 @@ mod tests {
         for exit in Exit::ALL {
             assert_eq!(Exit::from_code(exit.code()), exit);
         }
-        assert_eq!(Exit::from_code(7), Exit::Error);
+        assert_eq!(Exit::from_code(63), Exit::Error);
     }
 
     #[test]

@@ -112,6 +112,45 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
     (opened, failed)
 }
 
+/// The same member, whose writes stay in memory.
+pub fn in_memory((opened, probed): (OpenedMember, ProbedMember)) -> (OpenedMember, ProbedMember) {
+    let opened = opened.overlaid();
+    let probed = ProbedMember { info: opened.info, ..probed };
+    (opened, probed)
+}
+
+/// Refuse to start an array without a member that can be read and not be written: it would miss what is written from now on.
+///
+/// # Errors
+/// Its name, and what can be done.
+pub fn refuse_protected(
+    specs: &[MemberSpec],
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: &[(String, Failure)],
+) -> Result<(), Failure> {
+    let again: Vec<MemberSpec> =
+        specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text)).cloned().collect();
+    let set_of = |probed: &ProbedMember| probed.look.superblock.as_ref().map(|own| (own.set_uuid, own.set_name));
+    let (protected, _) = open_some(&again, options(Use::ReadExclusive));
+    let refusals: Vec<Failure> = protected
+        .iter()
+        .filter_map(|(member, probed)| {
+            let (uuid, name) = set_of(probed)?;
+            opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid)).then(|| {
+                Failure::refused(format!(
+                    "{}: it is write-protected and a member of array {name}, which would go on without it and leave it behind; \
+                     make it writable, serve the array with --read-only, or start without this member with --degraded",
+                    member.spec
+                ))
+            })
+        })
+        .collect();
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::joined(&refusals, Exit::Refused))
+}
+
 /// A member that is not where it was has most often been moved.
 fn not_opened(error: OpenError) -> Failure {
     let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));

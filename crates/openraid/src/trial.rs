@@ -8,6 +8,7 @@ use openraid_runtime::{ServiceConfig, ServiceHandle};
 
 use crate::causes::Cause;
 use crate::exit::{Exit, Failure};
+use crate::members::in_memory;
 use crate::server::view::Served;
 use crate::sets;
 
@@ -42,11 +43,7 @@ impl Trial {
     ) -> Result<Self, Failure> {
         let why = reasons(&members, force);
         let service = quiet_service()?;
-        let overlaid = members.into_iter().map(|(opened, probed)| {
-            let opened = opened.overlaid();
-            let probed = ProbedMember { info: opened.info, ..probed };
-            (opened, probed)
-        });
+        let overlaid = members.into_iter().map(in_memory);
         let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
         let started = service.handle().assemble(overlaid.collect(), request)?;
         let trial = Self { service, started, why };

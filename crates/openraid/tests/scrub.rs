@@ -219,9 +219,17 @@ fn before_the_first_sync_nothing_is_said_to_survive_a_loss_and_a_member_fails_on
 
 #[test]
 fn the_first_sync_of_sparse_members_leaves_them_sparse() {
-    for (options, members) in
-        [("--level 5 --chunk 64K", "d0 d1 d2 d3"), ("--level 6 --chunk 64K", "d0 d1 d2 d3"), ("--level 1", "d0 d1")]
-    {
+    for (options, members) in [
+        ("--level 5 --chunk 64K", "d0 d1 d2 d3"),
+        ("--level 6 --chunk 64K", "d0 d1 d2 d3"),
+        ("--level 1", "d0 d1"),
+        ("--level 4 --chunk 64K", "d0 d1 d2"),
+        ("--level 10 --chunk 64K", "d0 d1 d2 d3"),
+        ("--level 10 --layout f2 --chunk 64K", "d0 d1 d2"),
+        ("--level 50 --chunk 64K", "d0 d1 d2 d3 d4 d5"),
+        ("--level 60 --chunk 64K", "d0 d1 d2 d3 d4 d5 d6 d7"),
+        ("--level 5 --chunk 64K --spare d4", "d0 d1 d2 d3"),
+    ] {
         let lab = Lab::new("scrub");
         lab.line(&format!("create data --file-size 256M {options} {members}")).expect(0);
         let used = || -> u64 {

@@ -555,9 +555,14 @@ fn a_stretch_of_mismatches_is_told_once() {
 
 #[test]
 fn the_first_sync_writes_what_differs_and_nothing_else() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)] {
+    // Near, far and offset copies; of an odd number of members, too.
+    let raid10 = [(0x102, 4), (0x103, 4), (0x201, 4), (0x10201, 4), (0x102, 3)];
+    let mirrors = raid10.map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
+    let raid4 = Shape::new(Level::Raid4, 0, 4, Sectors::kib(16));
+    let others = [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3), raid4];
+    for shape in others.into_iter().chain(mirrors) {
         let _case = Case::new(1, shape);
-        let mut rig = Rig::new(shape, RigOptions::new(1));
+        let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(1) });
         rig.rest();
         assert!(rig.status().consistent_to == Sectors::MAX && rig.status().task.is_none());
         let written: u64 = rig.status().members.iter().map(|member| member.sectors_written).sum();

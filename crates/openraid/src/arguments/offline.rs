@@ -99,6 +99,7 @@ all legs. With --json the summary goes to standard error.
 
 Examples:
   openraid copy-out d1 d2 d4 > image
+  openraid copy-out --skip-bad data > image
   openraid copy-out data | dd of=image bs=1M conv=sparse")]
 pub struct CopyOutArguments {
     /// Members, or the name of an array that is remembered
@@ -110,6 +111,9 @@ pub struct CopyOutArguments {
     /// Do not look for a stripe over the arrays (levels 50 and 60)
     #[arg(long)]
     pub flat: bool,
+    /// Go on after what cannot be read: copy zeroes in its place, list the ranges, and end with exit code 7
+    #[arg(long)]
+    pub skip_bad: bool,
 }
 
 /// What `copy-in` takes.

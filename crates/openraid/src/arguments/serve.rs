@@ -46,9 +46,13 @@ pub struct ServeArguments {
     /// happens to be a member of somebody's RAID 0
     #[arg(long)]
     pub flat: bool,
-    /// Refuse clients that want to write
+    /// Refuse clients that want to write. Without --journal nothing is written to any member either, so that members may be
+    /// write-protected; rebuilds and checks wait
     #[arg(long)]
     pub read_only: bool,
+    /// Start arrays without members that are write-protected: such members miss what is written from then on
+    #[arg(long)]
+    pub degraded: bool,
     /// Show the state on the terminal all the time
     #[arg(long)]
     pub status: bool,

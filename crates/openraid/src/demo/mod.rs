@@ -30,7 +30,7 @@ use crate::model::{ArrayModel, HealthWord};
 use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
-use crate::server::{Listening, Server, ServerOptions};
+use crate::server::{Access, Listening, Server, ServerOptions};
 use crate::verb::Context;
 use crate::words::LevelWord;
 use load::{Counters, Load};
@@ -106,7 +106,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         handle: service.handle(),
         registry: Registry::at(Some(&folder.path.join("registry.json"))),
         listens: vec![Listening::Unix(socket.clone())],
-        read_only: false,
+        access: Access::ReadWrite,
         without_flush: false,
     });
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);

@@ -41,14 +41,24 @@ pub struct Server {
     registry: Registry,
     /// Where clients come in.
     listens: Vec<Listening>,
-    /// Clients may not write.
-    read_only: bool,
+    access: Access,
     without_flush: bool,
     /// The journal that it was started with.
     journal: OnceLock<journal::OwnJournal>,
     state: Mutex<State>,
     /// One command that changes arrays at a time.
     changing: Mutex<()>,
+}
+
+/// What a server writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// What clients write, and what arrays need.
+    ReadWrite,
+    /// Clients may not write. The journal brings what it holds to the members.
+    ReadOnly,
+    /// Nothing reaches any member: what the engine would note there stays in memory, and members may be write-protected.
+    Untouched,
 }
 
 /// An address at which clients come in.
@@ -105,8 +115,8 @@ pub struct ServerOptions {
     pub registry: Registry,
     /// Where clients come in.
     pub listens: Vec<Listening>,
-    /// Clients may not write.
-    pub read_only: bool,
+    /// What is written.
+    pub access: Access,
     /// Take remote members without flush.
     pub without_flush: bool,
 }
@@ -114,13 +124,13 @@ pub struct ServerOptions {
 impl Server {
     /// A server without arrays.
     pub fn new(options: ServerOptions) -> Arc<Self> {
-        let ServerOptions { handle, registry, listens, read_only, without_flush } = options;
+        let ServerOptions { handle, registry, listens, access, without_flush } = options;
         let state = State { checks: Checks::read(&registry), ..State::default() };
         Arc::new(Self {
             handle,
             registry,
             listens,
-            read_only,
+            access,
             without_flush,
             journal: OnceLock::new(),
             state: Mutex::new(state),

@@ -9,10 +9,10 @@ use openraid_units::ArrayId;
 use super::member_orders::Consent;
 use super::start::Taking;
 use super::view::Served;
-use super::Server;
+use super::{Access, Server};
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure};
-use crate::members::{open_some, options, spec};
+use crate::members::{open_some, options, refuse_protected, spec};
 use crate::model::HealthWord;
 
 /// A member may still be failing, or be made ready, for this long.
@@ -42,6 +42,12 @@ pub(super) fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), F
 
 impl Server {
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
+        let stops = matches!(command, Command::Stop { .. } | Command::StopAll);
+        if self.access == Access::Untouched && !stops {
+            return Err(Failure::refused(
+                "the server was started with --read-only and writes nothing to any member: stop it, and serve without --read-only",
+            ));
+        }
         match command {
             Command::Fail { array, member, unsynced, device } => {
                 self.fail(&array, &member, unsynced, device.as_deref())
@@ -92,6 +98,9 @@ impl Server {
 
     /// What to say of an array when it has been stopped.
     fn stopped_text(&self, name: &str) -> Result<String, Failure> {
+        if self.access == Access::Untouched {
+            return Ok(format!("{name} is stopped, nothing was written to its members"));
+        }
         if self.array(name)?.health != HealthWord::Failed {
             return Ok(format!("{name} is stopped, its members are marked clean"));
         }
@@ -126,6 +135,9 @@ impl Server {
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, failed) = open_some(&specs, options);
+        if !force {
+            refuse_protected(&specs, &opened, &failed)?;
+        }
         // It may be the array that filled it.
         self.open_full_journal()?;
         let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: None };

@@ -7,7 +7,7 @@ use openraid_runtime::service::{AssembleRequest, ExportRequest, Nesting, StartEr
 use openraid_units::ArrayId;
 
 use super::view::Served;
-use super::{recovery, Server};
+use super::{recovery, Access, Server};
 use crate::exit::Failure;
 use crate::model::StateWord;
 use crate::output;
@@ -68,6 +68,7 @@ impl Server {
         }
         let mut served = Vec::new();
         for array in started.arrays {
+            self.hold_background(&array)?;
             match self.serve_journalled(array, journalled) {
                 Ok((name, note)) => {
                     served.push(name);
@@ -77,6 +78,17 @@ impl Server {
             }
         }
         Ok(Taken { served, failed, recovered, left_out })
+    }
+
+    /// Where nothing reaches the members, a rebuild or a resync would only fill memory.
+    fn hold_background(&self, started: &StartedArray) -> Result<(), Failure> {
+        if self.access != Access::Untouched {
+            return Ok(());
+        }
+        for set in Served::of(started.clone(), Vec::new()).sets() {
+            self.handle.admin(AdminCommand::Pause { array: set })?;
+        }
+        Ok(())
     }
 
     /// Serve an array that was started.
@@ -147,7 +159,8 @@ impl Server {
     }
 
     fn export(&self, name: &str, array: ArrayId) -> Result<(), Failure> {
-        let request = ExportRequest { array, name: name.into(), description: String::new(), read_only: self.read_only };
+        let read_only = self.access != Access::ReadWrite;
+        let request = ExportRequest { array, name: name.into(), description: String::new(), read_only };
         self.handle.export(&request).map_err(|error| Failure::from(error).of(name))
     }
 

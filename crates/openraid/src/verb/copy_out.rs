@@ -5,10 +5,11 @@ use std::io::Write;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::thread;
 
+use openraid_core::actions::ReplyStatus;
 use openraid_runtime::service::{Nesting, ServiceError};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
-use openraid_units::{ArrayId, Bytes};
+use openraid_units::{ArrayId, Bytes, SECTOR_BYTES};
 use serde::Serialize;
 
 use super::Context;
@@ -27,9 +28,22 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 /// Reads under way at once.
 pub const PIECES_AHEAD: u64 = 8;
 
+/// Ranges that are listed at the most; the others are counted.
+const GAPS_TOLD_MAX: usize = 1000;
+
 #[derive(Serialize)]
 struct Body<'a> {
     array: &'a str,
+    bytes: u64,
+    /// What could not be read, and is zero in the copy.
+    skipped_bytes: u64,
+    skipped: &'a [Gap],
+}
+
+/// A range that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+struct Gap {
+    offset: u64,
     bytes: u64,
 }
 
@@ -53,10 +67,23 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     let model = view::model(&status, &served, &Rates::default());
     let model = model.ok_or_else(|| Failure::failed("the array does not run"))?;
     warn_of(&model, context);
-    copy(&trial.handle(), served.array, &model)?;
-    let body = Body { array: &model.name, bytes: model.size_bytes };
-    let text = format!("openraid copy-out: {} of {} copied", human(Bytes(model.size_bytes)), model.name);
-    Ok(context.output.answer_aside(model.exit().min(Exit::Degraded), &body, &text))
+    let gaps = copy(&trial.handle(), served.array, &model, arguments.skip_bad)?;
+    let skipped_bytes = gaps.iter().map(|gap| gap.bytes).sum();
+    let told = &gaps[..gaps.len().min(GAPS_TOLD_MAX)];
+    for gap in told {
+        let Gap { offset, bytes } = gap;
+        context.output.warn(&format!("{bytes} bytes from byte {offset} on could not be read: zeroes were copied"));
+    }
+    if gaps.len() > told.len() {
+        context.output.warn(&format!("{} more ranges could not be read", gaps.len() - told.len()));
+    }
+    let body = Body { array: &model.name, bytes: model.size_bytes, skipped_bytes, skipped: told };
+    let mut text = format!("openraid copy-out: {} of {} copied", human(Bytes(model.size_bytes)), model.name);
+    if skipped_bytes > 0 {
+        text += &format!(", but {skipped_bytes} bytes could not be read");
+    }
+    let exit = if gaps.is_empty() { model.exit().min(Exit::Degraded) } else { Exit::Incomplete };
+    Ok(context.output.answer_aside(exit, &body, &text))
 }
 
 fn warn_of(array: &ArrayModel, context: &Context) {
@@ -68,17 +95,24 @@ fn warn_of(array: &ArrayModel, context: &Context) {
     }
 }
 
-type Piece = Result<Vec<u8>, (u64, ServiceError)>;
+/// The bytes of a piece, and what of them could not be read; or where reading ended, and why.
+type Piece = Result<(Vec<u8>, Vec<Gap>), (u64, ServiceError)>;
 
 /// A thread that reads every so-manieth piece, one ahead of what was taken from it.
-fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64) -> Receiver<Piece> {
+fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64, skip_bad: bool) -> Receiver<Piece> {
     let (sender, pieces) = sync_channel(1);
     thread::spawn(move || {
         let mut at = first * PIECE_BYTES;
         while at < size {
             let len = usize::try_from(PIECE_BYTES.min(size - at)).expect("1 MiB");
-            let mut bytes = vec![0; len];
-            let result = handle.read(array, at, &mut bytes).map(|()| bytes).map_err(|error| (at, error));
+            let (mut bytes, mut gaps) = (vec![0; len], Vec::new());
+            let result = match handle.read(array, at, &mut bytes) {
+                Err(ServiceError::Request(ReplyStatus::IoError)) if skip_bad => {
+                    read_around(&handle, array, at, &mut bytes, &mut gaps)
+                }
+                other => other,
+            };
+            let result = result.map(|()| (bytes, gaps)).map_err(|error| (at, error));
             let failed = result.is_err();
             if sender.send(result).is_err() || failed {
                 return;
@@ -89,23 +123,59 @@ fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64) -> Recei
     pieces
 }
 
-fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel) -> Result<(), Failure> {
+/// Read in halves what could not be read as a whole, down to sectors; those that cannot be read are zero.
+fn read_around(
+    handle: &ServiceHandle,
+    array: ArrayId,
+    at: u64,
+    bytes: &mut [u8],
+    gaps: &mut Vec<Gap>,
+) -> Result<(), ServiceError> {
+    let sector = usize::try_from(SECTOR_BYTES).expect("small");
+    if bytes.len() <= sector {
+        bytes.fill(0);
+        add_gap(gaps, Gap { offset: at, bytes: bytes.len() as u64 });
+        return Ok(());
+    }
+    let half = (bytes.len() / 2).next_multiple_of(sector);
+    let (left, right) = bytes.split_at_mut(half);
+    for (at, part) in [(at, left), (at + half as u64, right)] {
+        match handle.read(array, at, part) {
+            Err(ServiceError::Request(ReplyStatus::IoError)) => read_around(handle, array, at, part, gaps)?,
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Gaps that touch are one.
+fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
+    match gaps.last_mut().filter(|last| last.offset + last.bytes == gap.offset) {
+        Some(last) => last.bytes += gap.bytes,
+        None => gaps.push(gap),
+    }
+}
+
+/// Copy everything; what could not be read, if that may be.
+fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel, skip_bad: bool) -> Result<Vec<Gap>, Failure> {
     let size = model.size_bytes;
-    let readers: Vec<_> = (0..PIECES_AHEAD).map(|first| reader(handle.clone(), array, first, size)).collect();
+    let readers: Vec<_> = (0..PIECES_AHEAD).map(|first| reader(handle.clone(), array, first, size, skip_bad)).collect();
     let progress = Progress::new("copy-out", size);
-    let mut out = std::io::stdout().lock();
-    let mut at = 0;
+    let (mut out, mut all_gaps, mut at) = (std::io::stdout().lock(), Vec::new(), 0);
     for pieces in readers.iter().cycle() {
         if at >= size {
             break;
         }
         let piece = pieces.recv().map_err(|_| Failure::failed("a reader ended too early"))?;
-        let bytes = piece.map_err(|(at, error)| {
-            Failure::failed(format!("{}: byte {at} and what follows cannot be read: {error}", model.name))
+        let (bytes, gaps) = piece.map_err(|(at, error)| {
+            let remedy = if skip_bad { "" } else { "; --skip-bad goes on after what cannot be read" };
+            Failure::failed(format!("{}: byte {at} and what follows cannot be read: {error}{remedy}", model.name))
         })?;
+        gaps.into_iter().for_each(|gap| add_gap(&mut all_gaps, gap));
         out.write_all(&bytes).map_err(|error| Failure::failed(format!("standard output takes no more: {error}")))?;
         at += bytes.len() as u64;
         progress.at(at);
     }
-    out.flush().map_err(|error| Failure::failed(format!("standard output takes no more: {error}")))
+    out.flush().map_err(|error| Failure::failed(format!("standard output takes no more: {error}")))?;
+    Ok(all_gaps)
 }

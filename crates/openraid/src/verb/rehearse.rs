@@ -37,7 +37,7 @@ use crate::members::{open_every, options, spec};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::registry::Registry;
-use crate::server::{Listening, Server, ServerOptions};
+use crate::server::{Access, Listening, Server, ServerOptions};
 use crate::words::{self, LevelWord};
 
 /// Name of the array.
@@ -247,7 +247,7 @@ impl Rehearsal {
             handle: service.handle(),
             registry: Registry::at(Some(&folder.0.join("registry.json"))),
             listens: vec![Listening::Unix(socket.clone())],
-            read_only: false,
+            access: Access::ReadWrite,
             without_flush: false,
         });
         let cache = if machine.drive_caches() { "on" } else { "off" };

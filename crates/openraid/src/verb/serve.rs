@@ -27,8 +27,8 @@ use crate::control;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{
-    in_folder, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, remembered, spec,
-    written_spec,
+    in_folder, in_memory, is_memory, lasting_spec, looks_like_a_name, open_every, open_some, options, refuse_protected,
+    remembered, spec, written_spec,
 };
 use crate::model::ArrayModel;
 use crate::output::array::{health_text, title};
@@ -38,7 +38,7 @@ use crate::quantity::{human, utc};
 use crate::registry::Entry;
 use crate::server::news::News;
 use crate::server::start::{Taken, Taking};
-use crate::server::{Listening, Server, ServerOptions};
+use crate::server::{Access, Listening, Server, ServerOptions};
 use crate::words::LevelWord;
 
 /// Memory through which a journal is written: four buffers of the largest entry.
@@ -85,7 +85,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         handle: service.handle(),
         registry: context.registry.clone(),
         listens: listening(&listen, service.addresses()),
-        read_only: arguments.read_only,
+        access: access(arguments),
         without_flush: arguments.without_flush,
     });
     if !arguments.journal.is_empty() {
@@ -345,6 +345,15 @@ fn ready_descriptor(number: i32) -> Result<File, Failure> {
     })
 }
 
+/// What is written. What a journal holds for an array is a part of its content, and belongs on the members.
+fn access(arguments: &ServeArguments) -> Access {
+    match (arguments.read_only, arguments.journal.is_empty()) {
+        (false, _) => Access::ReadWrite,
+        (true, true) => Access::Untouched,
+        (true, false) => Access::ReadOnly,
+    }
+}
+
 /// Start what is wanted, and say why the rest of it was not started.
 fn begin(
     arguments: &ServeArguments,
@@ -356,9 +365,15 @@ fn begin(
         return make(arguments, context, server, level, &wanted.members).map(|()| Taken::default());
     }
     let mut reasons = Vec::new();
-    let mut open = options(Use::Exclusive);
+    let untouched = access(arguments) == Access::Untouched;
+    let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
-    let (opened, failed) = open_some(&wanted.members, open);
+    let (mut opened, failed) = open_some(&wanted.members, open);
+    if untouched {
+        opened = opened.into_iter().map(in_memory).collect();
+    } else if !arguments.degraded {
+        refuse_protected(&wanted.members, &opened, &failed)?;
+    }
     reasons.extend(failed.into_iter().map(|(_, failure)| failure));
     // In a folder there may be other files; of what was named, everything should belong to an array.
     let named = arguments.scan.is_empty();
