@@ -5,6 +5,8 @@ BUILD  := rust cc:gcc /usr/include/stdio.h:libc6-dev
 # The real Linux md driver as an ordinary process (its guest has this machine's root and loads modules), and the tool that
 # makes its arrays.
 ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount insmod:kmod
+# What makes a disk of an export, in the kernel and by FUSE.
+DISK   := nbd-client:nbd-client fuse2fs:fuse2fs fusermount3:fuse3
 # What builds the bare Debian of `make fresh`, and the tool with which the tree gets there.
 FRESH  := debootstrap:debootstrap git:git unshare:util-linux
 # What tests send signals with.
@@ -29,11 +31,11 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(DISK) $(FOREIGN)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(DISK) $(FOREIGN)
 	cargo xtask soak
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory fresh; else echo "left out: make fresh, which needs root"; fi
 

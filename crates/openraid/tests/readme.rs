@@ -8,72 +8,26 @@
 //! | --- | --- |
 //! | `root` | it needs root, block devices or drivers of the kernel |
 //! | `slow` | it takes minutes |
+//! | `nbd` | it needs root and the kernel's NBD driver: `tests/disk.rs` runs it in a guest |
 //! | `guest` | it starts a Linux guest: run if its package is installed |
+//! | `fuse` | it mounts by FUSE: run if there is `/dev/fuse` |
 //!
 //! Printed text is compared after [`Varying`] has replaced what differs from run to run.
 
 mod support;
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::{missing, Lab};
+use support::console::{blocks, guest_program, installed, page, Step};
+use support::{missing, skipped, Lab};
 
 /// The folder in which the README's session was recorded.
 const RECORDED_IN: &str = "/tmp/tour";
-
-/// A command of the README, and what it prints there.
-#[derive(Debug)]
-struct Step {
-    /// Its line in the README, from 1.
-    line: usize,
-    command: String,
-    printed: Vec<String>,
-}
-
-/// A block of commands.
-#[derive(Debug)]
-struct Block {
-    /// The word after `console`.
-    word: String,
-    steps: Vec<Step>,
-}
-
-fn readme() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")
-}
-
-/// The console blocks of a text.
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for (line, words) in text.lines().enumerate().map(|(index, words)| (index + 1, words)) {
-        let Some(block) = &mut open else {
-            if let Some(word) = words.strip_prefix("```console") {
-                open = Some(Block { word: word.trim().into(), steps: Vec::new() });
-            }
-            continue;
-        };
-        if words == "```" {
-            blocks.extend(open.take());
-            continue;
-        }
-        let last = block.steps.last_mut();
-        match (words.strip_prefix("$ "), last) {
-            (Some(command), _) => block.steps.push(Step { line, command: command.into(), printed: Vec::new() }),
-            (None, Some(step)) if step.printed.is_empty() && step.command.ends_with('\\') => {
-                step.command.push('\n');
-                step.command.push_str(words);
-            }
-            (None, Some(step)) => step.printed.push(words.into()),
-            (None, None) => panic!("README.md:{line}: a block begins with a command"),
-        }
-    }
-    assert!(open.is_none(), "the last block is closed");
-    blocks
-}
+/// A session that takes longer hangs.
+const SESSION_SECONDS_MAX: &str = "1200";
 
 /// What differs from run to run is replaced by the name of its kind, in the README and in what was printed.
 struct Varying<'a> {
@@ -155,7 +109,7 @@ fn programs(lab: &Lab) -> PathBuf {
     fs::create_dir(&folder).expect("a folder");
     let openraid = Path::new(env!("CARGO_BIN_EXE_openraid"));
     std::os::unix::fs::symlink(openraid, folder.join("openraid")).expect("a link");
-    let guest = openraid.with_file_name("openraid-guest");
+    let guest = guest_program();
     let cargo = format!(
         "#!/bin/sh\n[ \"$1 $2 $3 $4 $5 $6\" = 'run -p openraid-oracle --bin openraid-guest --' ] || exit 64\nshift 6\nexec {} \
          \"$@\"\n",
@@ -166,12 +120,6 @@ fn programs(lab: &Lab) -> PathBuf {
     let made = Command::new("chmod").arg("+x").arg(&path).status().expect("chmod");
     assert!(made.success());
     folder
-}
-
-/// Is this program installed?
-fn installed(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':').any(|folder| Path::new(folder).join(program).exists())
 }
 
 /// The code with which a command may end: 1 if what it prints says that the array is degraded.
@@ -187,17 +135,19 @@ fn every_command_of_the_readme_prints_what_stands_there() {
             return missing(&format!("{program} is not installed"));
         }
     }
-    let text = fs::read_to_string(readme()).expect("the README");
-    let blocks = blocks(&text);
-    let guest =
-        installed("linux.uml") && Path::new(env!("CARGO_BIN_EXE_openraid")).with_file_name("openraid-guest").exists();
+    let blocks = blocks(&page("README.md"));
+    let guest = installed("linux.uml") && guest_program().exists();
+    let fuse = ["nbdfuse", "fuse2fs", "fusermount3"].iter().all(|program| installed(program));
     let mut steps = Vec::new();
     for block in &blocks {
         match block.word.as_str() {
             "" => steps.extend(&block.steps),
             "guest" if guest => steps.extend(&block.steps),
             "guest" => missing("user-mode-linux is not installed, or openraid-guest is not built"),
-            "root" | "slow" => {}
+            "fuse" if !fuse => missing("nbdfuse, fuse2fs or fusermount3 is not installed"),
+            "fuse" if File::options().write(true).open("/dev/fuse").is_err() => skipped("/dev/fuse cannot be opened"),
+            "fuse" => steps.extend(&block.steps),
+            "root" | "slow" | "nbd" => {}
             word => panic!("{word:?} after `console` is none of the words that this test knows"),
         }
     }
@@ -210,11 +160,11 @@ fn every_command_of_the_readme_prints_what_stands_there() {
     let path = format!("{}:{}", programs(&lab).display(), std::env::var("PATH").unwrap_or_default());
     let file = lab.path("session");
     fs::write(&file, script(&steps, &records)).expect("room");
-    let mut shell = Command::new("bash");
-    shell.arg(&file).current_dir(&tour).env("PATH", path).stdin(Stdio::null());
+    let mut shell = Command::new("timeout");
+    shell.args([SESSION_SECONDS_MAX, "bash"]).arg(&file).current_dir(&tour).env("PATH", path).stdin(Stdio::null());
     shell.env("XDG_STATE_HOME", lab.path("state")).env("XDG_RUNTIME_DIR", lab.path("run"));
     shell.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
-    shell.status().expect("bash");
+    shell.status().expect("timeout");
     let varying = Varying { folder: tour.to_str().expect("UTF-8") };
     let (mut faults, mut digests) = (String::new(), Vec::new());
     for (nth, step) in steps.iter().enumerate() {

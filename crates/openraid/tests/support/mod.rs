@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // every test file uses a part of this
 
+pub mod console;
 pub mod journalled;
 
 use std::fs::{self, File};

@@ -1,0 +1,89 @@
+//! An array as a disk of the real kernel: the commands of README.md and docs/disk.md, in a Linux guest that has a driver for
+//! NBD. The server runs in the guest too.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use support::console::{blocks, guest_program, installed, page};
+use support::missing;
+
+/// Makes an array of files in the guest's memory and serves it; `serve` can be called again after `halt`. The commands of the
+/// pages are typed by a user who has `sudo` and whose modules are elsewhere.
+const PROLOGUE: &str = r#"
+modprobe() { insmod "/usr/lib/uml/modules/$(uname -r)/kernel/drivers/block/$1.ko"; }
+sudo() { "$@"; }
+export XDG_RUNTIME_DIR=/run/user OPENRAID_REGISTRY=/run/registry.json
+mkdir -p /run/user /run/tour
+cd /run/tour
+truncate -s 80M d1 d2 d3
+"$openraid" create data --level 5 --chunk 64K --assume-clean "$PWD/d1" "$PWD/d2" "$PWD/d3"
+serve() {
+    "$openraid" serve data --nbd-unix /run/tour/data.sock &
+    server=$!
+    "$openraid" show data --wait 120 >/dev/null
+}
+halt() { kill "$server"; wait "$server"; }
+serve
+"#;
+
+/// Run a job in a guest after the prologue, and return what it printed; nothing if a package is missing.
+fn in_guest(job: &str) -> Option<String> {
+    for program in ["linux.uml", "nbd-client", "qemu-nbd", "insmod", "mkfs.ext4"] {
+        if !installed(program) {
+            missing(&format!("{program} is not installed"));
+            return None;
+        }
+    }
+    if !guest_program().exists() {
+        missing("openraid-guest is not built");
+        return None;
+    }
+    let job = format!("openraid={}\n{PROLOGUE}\n{job}\necho all-done", env!("CARGO_BIN_EXE_openraid"));
+    let mut command = Command::new(guest_program());
+    command.args(["--timeout", "600", "--", &job]).stdin(Stdio::null());
+    let output = command.output().expect("the guest's program starts");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains("all-done"), "{printed}");
+    Some(printed)
+}
+
+#[test]
+fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_readme() {
+    let text = page("README.md");
+    let block = blocks(&text).into_iter().find(|block| block.word == "nbd").expect("the block");
+    let mut job = String::new();
+    for step in &block.steps {
+        job.push_str(&step.command);
+        job.push('\n');
+        if step.command.starts_with("sudo mount") {
+            job.push_str("cp /sbin/mdadm /mnt/mdadm\n");
+        }
+    }
+    // It is on the members: another server, another connection, no page of the first mount.
+    job.push_str(
+        "halt\nserve\nnbd-client -unix /run/tour/data.sock /dev/nbd0 -name data\nfsck.ext4 -fn /dev/nbd0\n\
+         mount -o ro /dev/nbd0 /mnt\ncmp /sbin/mdadm /mnt/mdadm\numount /mnt\nnbd-client -d /dev/nbd0\nhalt\n",
+    );
+    in_guest(&job);
+}
+
+#[test]
+fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_unit_of_the_disk_page() {
+    let text = page("docs/disk.md");
+    let unit = |key: &str| {
+        let line = text.lines().rfind(|line| line.starts_with(key)).expect("a line of the unit");
+        line[key.len()..].replace("$$", "$").replace("/run/openraid.sock", "/run/tour/data.sock")
+    };
+    // The guest has neither modprobe's lists nor /run/lock, where the program puts its own socket.
+    let job = format!(
+        "modprobe nbd\n{} --socket=/run/tour/between.sock &\n{}\nmkfs.ext4 -q /dev/nbd0\nmount /dev/nbd0 /mnt\n\
+         cp /sbin/mdadm /mnt/before\nsync\nhalt\n(sleep 2; serve; wait) &\ncp /sbin/mdadm /mnt/after\nsync\n\
+         echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\numount /mnt\n{}\n\
+         \"$openraid\" stop --all\n",
+        unit("ExecStart="),
+        unit("ExecStartPost="),
+        unit("ExecStop="),
+    );
+    in_guest(&job);
+}
