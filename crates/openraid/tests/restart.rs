@@ -139,3 +139,15 @@ fn a_descriptor_is_told_when_clients_can_come_and_closed_without_a_word_if_they_
     assert_eq!((text.as_str(), child.wait().expect("own child").code()), ("", Some(65)));
     lab.line("serve data --ready-fd 777").refused(64, &["--ready-fd 777"]);
 }
+
+#[test]
+fn a_server_that_was_stopped_has_gone_when_stop_returns() {
+    let lab = array("stopped", "--level 5 --chunk 64K --assume-clean");
+    for stop in ["stop data", "stop --all", "stop data"] {
+        let server = lab.serve(&["data"]);
+        lab.line(stop).expect(0);
+        assert!(!lab.path("nbd.sock").exists(), "the socket is left after {stop}");
+        assert!(fs::read_dir(lab.path("run").join("openraid")).expect("the folder").next().is_none());
+        assert_eq!(server.end().0, 0);
+    }
+}

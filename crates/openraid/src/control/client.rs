@@ -13,6 +13,8 @@ use crate::model::ArrayModel;
 
 /// A server that does not answer for this long is not asked any more. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
+/// A server that was stopped has ended after this time.
+const END_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often servers are looked for while one is waited for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -57,6 +59,23 @@ impl Connection {
             return Err(Failure::cannot_tell(format!("the server at {} went away", self.path.display())));
         }
         read_response(&line)
+    }
+
+    /// Wait until the server's process has ended, which closes the connection: its members and sockets can be used again.
+    /// One that takes too long is left alone.
+    pub fn wait_for_end(&mut self) {
+        let until = Instant::now() + END_TIME_MAX;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            // A timeout of zero would be none.
+            if left.is_zero() || self.stream.get_ref().set_read_timeout(Some(left)).is_err() {
+                return;
+            }
+            // Nothing more is asked: what comes is the end, or a line that nobody waits for.
+            if !self.stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {
+                return;
+            }
+        }
     }
 
     /// Ask for one array.

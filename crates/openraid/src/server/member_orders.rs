@@ -1,17 +1,22 @@
 //! Orders about members: fail, add, remove, replace. Each finds its member first, and says which one it found.
 
+use std::time::Duration;
+
 use openraid_core::admin::{AdminCommand, AdminError, MemberState};
 use openraid_runtime::service::ServiceError;
-use openraid_units::{ArrayId, DriveId};
+use openraid_units::{ArrayId, DriveId, Slot};
 
 use super::members::{set_status, Joining};
 use super::named::{Found, Members};
-use super::orders::{told, wait_while};
+use super::orders::{told, wait_at_most, wait_while};
 use super::view::Served;
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
 use crate::output;
+
+/// A slot that needs a member has the new one after this time; the superblocks of all members are written before.
+const TAKE_OVER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What a drive that comes in may cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,15 +79,29 @@ impl Server {
             Joining::Confirm { text } => return Ok(Answer::Confirm { text, name: member.into() }),
         };
         self.note(name);
-        let status = self.status()?;
-        let line = set_status(&status, set)?.members.iter().find(|line| line.drive == Some(joined.drive));
         let again = if joined.returning { "back in" } else { "added to" };
-        let role = match line.map(|line| (line.state, line.slot)) {
+        let role = match self.place_of_new(set, joined.drive)? {
             Some((MemberState::Rebuilding { .. }, Some(slot))) => format!("and takes over slot {slot}"),
             Some((MemberState::InSync, Some(slot))) => format!("and is the member of slot {slot}"),
             _ => "as a spare".into(),
         };
         self.done(format!("{member} is {again} {name} {role}"), name)
+    }
+
+    /// State and slot of a drive that has just joined. A slot that needs a member gets it a moment later.
+    fn place_of_new(&self, set: ArrayId, drive: DriveId) -> Result<Option<(MemberState, Option<Slot>)>, Failure> {
+        let look = || {
+            let status = self.status()?;
+            let members = &set_status(&status, set)?.members;
+            let line = members.iter().find(|line| line.drive == Some(drive)).map(|line| (line.state, line.slot));
+            let has = |wanted: fn(&MemberState) -> bool| members.iter().any(|line| wanted(&line.state));
+            let is_filling = has(|state| matches!(state, MemberState::Rebuilding { .. }));
+            Ok((line, has(|state| *state == MemberState::Missing) && !is_filling))
+        };
+        let waits = |(line, is_needed): &(Option<(MemberState, Option<Slot>)>, bool)| {
+            *is_needed && line.is_some_and(|(state, _)| state == MemberState::Spare)
+        };
+        wait_at_most(TAKE_OVER_TIME_MAX, look, waits).map(|(line, _)| line)
     }
 
     pub(super) fn remove(

@@ -25,7 +25,16 @@ pub(super) fn wait_while<T>(
     look: impl Fn() -> Result<T, Failure>,
     is_to_wait: impl Fn(&T) -> bool,
 ) -> Result<T, Failure> {
-    let until = Instant::now() + RECORDING_TIME_MAX;
+    wait_at_most(RECORDING_TIME_MAX, look, is_to_wait)
+}
+
+/// As [`wait_while`], for another time.
+pub(super) fn wait_at_most<T>(
+    time: Duration,
+    look: impl Fn() -> Result<T, Failure>,
+    is_to_wait: impl Fn(&T) -> bool,
+) -> Result<T, Failure> {
+    let until = Instant::now() + time;
     loop {
         let seen = look()?;
         if !is_to_wait(&seen) || Instant::now() >= until {

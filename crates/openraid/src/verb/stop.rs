@@ -1,6 +1,6 @@
 //! `openraid stop`: an array is served no more, or a server ends.
 
-use super::{ask, tell_done, Context};
+use super::{tell_done, Context};
 use crate::arguments::StopArguments;
 use crate::control::Command;
 use crate::exit::{Exit, Failure, Outcome};
@@ -11,7 +11,13 @@ use crate::exit::{Exit, Failure, Outcome};
 /// Nobody serves the array, or the server refuses.
 pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     if let Some(array) = &arguments.array {
-        return ask(context, array, &Command::Stop { array: array.clone() });
+        let mut server = context.servers.must_serve(array)?;
+        let answer = server.ask(&Command::Stop { array: array.clone() })?;
+        let goes_on = server.list().is_ok_and(|arrays| !arrays.is_empty());
+        if !goes_on {
+            server.wait_for_end();
+        }
+        return tell_done(context, &answer);
     }
     let mut servers = context.servers.connect()?;
     if servers.is_empty() {
@@ -19,6 +25,7 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     }
     for server in &mut servers {
         let answer = server.ask(&Command::StopAll)?;
+        server.wait_for_end();
         tell_done(context, &answer)?;
     }
     Ok(Exit::Fine)
