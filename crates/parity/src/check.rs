@@ -7,8 +7,10 @@
 //! The verdict is only as good as the assumption of a single guilty block; a single differing byte column is
 //! weak evidence where two blocks may be wrong at once.
 
+use crate::compute::assert_sparse;
 use crate::gf;
 use crate::list::List;
+use crate::table::Sources;
 use crate::Kernels;
 use core::ops::Range;
 
@@ -104,14 +106,17 @@ impl Kernels {
     /// Panics where the lengths differ or there are more than 255 blocks.
     #[must_use]
     pub fn check_pq(&self, p: &[u8], q: &[u8], data: &[&[u8]]) -> PqVerdict {
+        let mut blocks = List::new();
+        blocks.extend(data.iter().copied().map(Some));
         let mut verdict = PqVerdict::Match;
-        self.check_pq_each(p.len().max(1), p, q, data, |_, found| verdict = found);
+        self.check_pq_each(p.len().max(1), p, q, blocks.as_slice(), |_, found| verdict = found);
         verdict
     }
 
     /// Judge a row in granules of `bytes` (one sector, as a rule), each by itself: errors in different blocks
-    /// of different sectors are still told apart. `report` is called with the byte range and the verdict of
-    /// each granule that does not match, in ascending order. A row without errors costs one pass.
+    /// of different sectors are still told apart. `None` stands for a block of zeroes. `report` is called with the byte
+    /// range and the verdict of each granule that does not match, in ascending order. A row without errors costs one
+    /// pass.
     ///
     /// Panics where the lengths differ, there are more than 255 blocks, or `bytes` is 0.
     pub fn check_pq_each(
@@ -119,16 +124,14 @@ impl Kernels {
         bytes: usize,
         p: &[u8],
         q: &[u8],
-        data: &[&[u8]],
+        data: Sources<'_>,
         mut report: impl FnMut(Range<usize>, PqVerdict),
     ) {
         assert!(bytes > 0, "a granule of no bytes");
         assert_eq!(p.len(), q.len(), "blocks of different lengths");
-        crate::assert_row(p.len(), data.iter().copied());
-        let mut blocks = List::new();
-        blocks.extend(data.iter().copied().map(Some));
+        assert_sparse(p.len(), data);
         // SAFETY: the features are there, and the lengths are equal.
-        if unsafe { (self.table.pq_agrees)(p, q, blocks.as_slice()) } {
+        if unsafe { (self.table.pq_agrees)(p, q, data) } {
             return;
         }
         for index in 0..p.len().div_ceil(bytes) {
@@ -141,7 +144,7 @@ impl Kernels {
     }
 
     /// The verdict of one granule, a sector at a time, byte by byte where it differs.
-    fn locate(&self, p: &[u8], q: &[u8], data: &[&[u8]], range: Range<usize>) -> PqVerdict {
+    fn locate(&self, p: &[u8], q: &[u8], data: Sources<'_>, range: Range<usize>) -> PqVerdict {
         let mut verdict = PqVerdict::Match;
         let (mut in_p, mut in_q) = ([0; SECTOR_BYTES], [0; SECTOR_BYTES]);
         for piece in 0..range.len().div_ceil(SECTOR_BYTES) {
@@ -149,7 +152,7 @@ impl Kernels {
             let piece = start..range.end.min(start + SECTOR_BYTES);
             let (in_p, in_q) = (&mut in_p[..piece.len()], &mut in_q[..piece.len()]);
             let mut blocks = List::new();
-            blocks.extend(data.iter().map(|block| Some(&block[piece.clone()])));
+            blocks.extend(data.iter().map(|block| block.map(|block| &block[piece.clone()])));
             self.pq_sparse(in_p, in_q, blocks.as_slice());
             self.xor_into(in_p, &[&p[piece.clone()]]);
             self.xor_into(in_q, &[&q[piece]]);

@@ -91,7 +91,8 @@ impl Kernels {
     }
 }
 
-fn assert_sparse(length: usize, data: Sources<'_>) {
+/// The blocks that are there fit one row.
+pub(crate) fn assert_sparse(length: usize, data: Sources<'_>) {
     assert!(data.len() <= gf::ORDER, "more than 255 data blocks in a row");
     assert_lengths(length, data.iter().copied().flatten());
 }

@@ -28,7 +28,8 @@ static BYTE: [u32; 256] = {
     table
 };
 
-/// x^`power` modulo the polynomial, by as many steps.
+/// x^`power` modulo the polynomial, in `power` steps.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const fn times_power(power: u64) -> u32 {
     let (mut register, mut step) = (1 << 31, 0);
     while step < power {

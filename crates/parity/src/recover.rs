@@ -73,11 +73,11 @@ impl Kernels {
     pub fn recover_one_with_p(&self, present: &[(u8, &[u8])], p: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(p.len(), lost.len(), "blocks of different lengths");
         let mut row = List::new();
-        order(&mut row, present, &[index], lost.len());
+        by_coefficient(&mut row, present, &[index], lost.len());
         let mut sources = List::new();
         sources.push(p);
         sources.extend(row.as_slice().iter().copied().flatten());
-        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
+        // SAFETY: the features are there, and `by_coefficient` and the assertion have compared the lengths.
         unsafe { (self.table.xor)(lost, sources.as_slice(), false) }
     }
 
@@ -85,9 +85,9 @@ impl Kernels {
     pub fn recover_one_with_q(&self, present: &[(u8, &[u8])], q: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(q.len(), lost.len(), "blocks of different lengths");
         let mut row = List::new();
-        order(&mut row, present, &[index], lost.len());
+        by_coefficient(&mut row, present, &[index], lost.len());
         let factor = gf::divide(1, gf::power(index));
-        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
+        // SAFETY: the features are there, and `by_coefficient` and the assertion have compared the lengths.
         unsafe { (self.table.solve_with_q)(lost, row.as_slice(), q, factor) }
     }
 
@@ -104,16 +104,16 @@ impl Kernels {
         let length = lost_x.len();
         assert!([p.len(), q.len(), lost_y.len()] == [length; 3], "blocks of different lengths");
         let mut row = List::new();
-        order(&mut row, present, &[x, y], length);
+        by_coefficient(&mut row, present, &[x, y], length);
         let divisor = gf::power(x) ^ gf::power(y);
         let factors = [gf::divide(gf::power(y), divisor), gf::divide(1, divisor)];
-        // SAFETY: the features are there, and `order` and the assertion have compared the lengths.
+        // SAFETY: the features are there, and `by_coefficient` and the assertion have compared the lengths.
         unsafe { (self.table.solve_with_pq)([lost_x, lost_y], row.as_slice(), p, q, factors) }
     }
 }
 
 /// Puts the surviving blocks into `row` in the order of their indices.
-fn order<'a>(row: &mut List<Option<&'a [u8]>>, present: &[(u8, &'a [u8])], lost: &[u8], length: usize) {
+fn by_coefficient<'a>(row: &mut List<Option<&'a [u8]>>, present: &[(u8, &'a [u8])], lost: &[u8], length: usize) {
     let highest = present.iter().map(|(index, _)| *index).chain(lost.iter().copied()).max();
     let count = highest.map_or(0, |index| usize::from(index) + 1);
     assert!(count <= gf::ORDER, "data index 255 has no coefficient of its own");

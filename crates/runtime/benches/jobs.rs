@@ -1,14 +1,15 @@
-//! Parity jobs as the service carries them out ([`jobs::run`]), beside Intel's ISA-L on memory of the same size, in one
-//! run: `cargo bench -p openraid-runtime --bench jobs`. And CRC-32C beside ISA-L's.
+//! Parity jobs as the service runs them ([`jobs::run`]), and CRC-32C, next to Intel's ISA-L in one run:
+//! `cargo bench -p openraid-runtime --bench jobs [-- VARIANT]`.
 //!
-//! Nanoseconds of thread CPU time of one job whose data is in the cache; medians of turns that alternate.
+//! Figures are nanoseconds of thread CPU time for one job whose data is in the cache: medians of alternating turns. The
+//! ratio is the median of the ratios of turns. A variant without VPCLMULQDQ computes CRC-32C next to the function that
+//! ISA-L takes on such CPUs.
 
 #[path = "../../parity/tests/common/isal.rs"]
-#[allow(dead_code)] // the tests of parity use the rest
 mod isal;
 
 use core::ffi::c_void;
-use isal::{generate, Isal};
+use isal::{generate, Generate, Isal};
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_parity::Kernels;
 use openraid_runtime::jobs;
@@ -19,6 +20,8 @@ use std::hint::black_box;
 const TURNS: usize = 31;
 /// Bytes of data that one turn consumes.
 const TURN_BYTES: u64 = 64 << 20;
+/// The least ratio to ISA-L that the project wants for CRC-32C.
+const CRC_GOAL: f64 = 0.8;
 
 /// Nanoseconds of CPU time that this thread has used.
 fn thread_nanoseconds() -> f64 {
@@ -41,28 +44,48 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-fn report(name: &str, len: u64, blocks: u64, ours: &mut dyn FnMut(), theirs: Option<&mut dyn FnMut()>) {
+/// One line: a job on `blocks` columns of `len` bytes, and a verdict if there is a goal.
+fn report(name: &str, (blocks, len): (u64, u64), goal: Option<f64>, ours: &mut dyn FnMut(), theirs: &mut dyn FnMut()) {
     let rounds = TURN_BYTES / (len * blocks);
-    let (mut own, mut other) = (Vec::new(), Vec::new());
-    match theirs {
-        None => own.extend((0..TURNS).map(|_| turn(rounds, ours))),
-        Some(theirs) => {
-            for _ in 0..TURNS {
-                own.push(turn(rounds, ours));
-                other.push(turn(rounds, theirs));
-            }
-        }
+    let (mut own, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        let (a, b) = (turn(rounds, ours), turn(rounds, theirs));
+        own.push(a);
+        other.push(b);
+        ratios.push(b / a);
     }
-    let own = median(own);
-    let peer = match other.is_empty() {
-        true => String::new(),
-        false => format!("{:9.0} {:6.2}", median(other.clone()), median(other) / own),
-    };
-    println!("{name:10} {blocks:3} {:5}K {own:9.0} {peer}", len >> 10);
+    let ratio = median(ratios);
+    let verdict = goal.map_or("", |goal| if ratio >= goal { "ok" } else { "SHORT" });
+    println!("{name:10} {blocks:3} {:5}K {:9.0} {:9.0} {ratio:6.2} {verdict}", len >> 10, median(own), median(other));
+}
+
+/// Blocks of ISA-L: data, P and Q, each aligned.
+struct Peer {
+    _memory: Vec<Vec<u8>>,
+    starts: Vec<*mut c_void>,
+    len: usize,
+}
+
+impl Peer {
+    fn new(width: u64, len: u64) -> Self {
+        let len = usize::try_from(len).unwrap();
+        let mut memory: Vec<Vec<u8>> = (0..width + 2).map(|_| vec![7; len + 64]).collect();
+        let aligned = |block: &mut Vec<u8>| {
+            let padding = block.as_ptr().align_offset(64);
+            block[padding..].as_mut_ptr().cast()
+        };
+        let starts = memory.iter_mut().map(aligned).collect();
+        Self { _memory: memory, starts, len }
+    }
+
+    fn run(&mut self, function: Generate, blocks: usize) {
+        // SAFETY: aligned blocks of `len` bytes each, a multiple of the alignment, which nothing else uses.
+        unsafe { generate(function, &mut self.starts[..blocks], self.len) };
+    }
 }
 
 /// Jobs over `width` data columns of `len` bytes.
-fn jobs_of(kernels: Kernels, isal: Option<Isal>, width: u64, len: u64) {
+fn jobs_of(kernels: Kernels, isal: Isal, width: u64, len: u64) {
     let at = |block: u64| PoolOffset(block * len);
     let mut pool = FramePool::new(PoolOptions { touch: true, ..PoolOptions::of(Bytes((width + 2) * len)) }).unwrap();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -81,28 +104,42 @@ fn jobs_of(kernels: Kernels, isal: Option<Isal>, width: u64, len: u64) {
         p: Some(at(width)),
         q: Some(at(width + 1)),
     };
-    let mut memory: Vec<Vec<u8>> = (0..width + 2).map(|_| vec![7; usize::try_from(len).unwrap() + 64]).collect();
-    let mut starts: Vec<*mut c_void> = Vec::new();
-    for block in &mut memory {
-        let padding = block.as_ptr().align_offset(64);
-        starts.push(block[padding..].as_mut_ptr().cast());
-    }
-    let bytes = usize::try_from(len).unwrap();
-    // SAFETY: aligned blocks of `len` bytes each, which nothing else uses.
-    let mut theirs = isal.map(|isal| move || unsafe { generate(isal.pq_gen, &mut starts, bytes) });
-    let peer = theirs.as_mut().map(|theirs| theirs as &mut dyn FnMut());
-    let generate_pq = job(JobKind::Generate);
-    report("P+Q", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &generate_pq, &columns)), peer);
+    let mut run = |job: &ParityJob| _ = black_box(jobs::run(kernels, &mut pool, job, &columns));
+    let mut peer = Peer::new(width, len);
+    let all = peer.starts.len();
+    let shape = (width, len);
+    let pq = job(JobKind::Generate);
+    report("P+Q", shape, None, &mut || run(&pq), &mut || peer.run(isal.pq_gen, all));
     let check = job(JobKind::Check);
-    report("check", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &check, &columns)), None);
+    report("check", shape, None, &mut || run(&check), &mut || peer.run(isal.pq_check, all));
+    // One lost block is the sum of the others and P: as many sources as columns.
     let recover = ParityJob { q: None, ..job(JobKind::Recover { lost: 1 }) };
-    report("recover", len, width, &mut || _ = black_box(jobs::run(kernels, &mut pool, &recover, &columns)), None);
+    report("recover", shape, None, &mut || run(&recover), &mut || peer.run(isal.xor_gen, all - 1));
+}
+
+fn crc32c_of(kernels: Kernels, isal: Isal, len: usize) {
+    let bytes = vec![9_u8; len];
+    let theirs =
+        if kernels.name() == "gfni" { isal.crc32_iscsi } else { isal.crc32_iscsi_sse.unwrap_or(isal.crc32_iscsi) };
+    report("crc32c", (1, len as u64), Some(CRC_GOAL), &mut || _ = black_box(kernels.crc32c(!0, &bytes)), &mut || {
+        _ = black_box(isal::crc32c(theirs, !0, &bytes))
+    });
 }
 
 fn main() {
-    let kernels = Kernels::detect();
-    let isal = Isal::load();
-    println!("variant {}; nanoseconds of CPU a job, ISA-L's pq_gen and crc32_iscsi beside it", kernels.name());
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let kernels = match &wanted {
+        None => Kernels::detect(),
+        Some(name) => Kernels::by_name(name).unwrap_or_else(|| panic!("this CPU has no variant {name}")),
+    };
+    let Some(isal) = Isal::load() else {
+        println!("jobs: {}", isal::MISSING);
+        return;
+    };
+    println!(
+        "variant {}; nanoseconds of CPU a job, next to ISA-L's pq_gen, pq_check, xor_gen and crc32_iscsi",
+        kernels.name()
+    );
     println!("job          k   size      ours     ISA-L  ratio");
     for width in [4, 8, 12] {
         for kib in [4, 16, 64] {
@@ -110,16 +147,6 @@ fn main() {
         }
     }
     for kib in [4, 64] {
-        let bytes = vec![9_u8; kib << 10];
-        let len = u64::try_from(bytes.len()).unwrap();
-        let mut theirs = isal.map(|isal| {
-            let bytes = bytes.clone();
-            move || _ = black_box(isal.crc32c(!0, &bytes))
-        });
-        let peer = theirs.as_mut().map(|theirs| theirs as &mut dyn FnMut());
-        report("crc32c", len, 1, &mut || _ = black_box(kernels.crc32c(!0, &bytes)), peer);
-    }
-    if isal.is_none() {
-        println!("no comparison: {}", isal::MISSING);
+        crc32c_of(kernels, isal, kib << 10);
     }
 }

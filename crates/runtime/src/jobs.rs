@@ -57,7 +57,7 @@ fn syndromes(job: &ParityJob) -> impl Iterator<Item = PoolRange> + '_ {
 }
 
 /// Puts the columns into `row` by coefficient. `None` stands for one that the job does not name: a block of zeroes.
-fn order<'a>(row: &mut List<Option<&'a [u8]>>, columns: &[JobColumn], blocks: &[&'a [u8]]) {
+fn by_coefficient<'a>(row: &mut List<Option<&'a [u8]>>, columns: &[JobColumn], blocks: &[&'a [u8]]) {
     let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
     row.extend((0..count).map(|_| None));
     for (column, block) in columns.iter().zip(blocks) {
@@ -74,12 +74,12 @@ fn generate(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[
         (Some(p), None) => pool.disjoint(reads, &[range(p, job)], |data, out| kernels.xor(out[0], data)),
         (None, Some(q)) => pool.disjoint(reads, &[range(q, job)], |data, out| {
             let mut row = List::new();
-            order(&mut row, columns, data);
+            by_coefficient(&mut row, columns, data);
             kernels.q_sparse(out[0], row.as_slice());
         }),
         (Some(p), Some(q)) => pool.disjoint(reads, &[range(p, job), range(q, job)], |data, out| {
             let mut row = List::new();
-            order(&mut row, columns, data);
+            by_coefficient(&mut row, columns, data);
             let [p, q] = out else { unreachable!("two were given") };
             kernels.pq_sparse(p, q, row.as_slice());
         }),
@@ -153,13 +153,9 @@ fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[Job
 
 fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
     let mut row = List::new();
-    order(&mut row, columns, data);
-    let has_gaps = row.as_slice().iter().any(Option::is_none);
-    let zeroes = vec![0; if has_gaps { p.len() } else { 0 }];
-    let mut blocks = List::new();
-    blocks.extend(row.as_slice().iter().map(|block| block.unwrap_or(&zeroes)));
+    by_coefficient(&mut row, columns, data);
     let mut verdict = Verdict::Match;
-    kernels.check_pq_each(SECTOR_BYTES, p, q, blocks.as_slice(), |_, found| {
+    kernels.check_pq_each(SECTOR_BYTES, p, q, row.as_slice(), |_, found| {
         verdict = combine(verdict, of_columns(found, columns));
     });
     verdict
@@ -167,7 +163,7 @@ fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &
 
 fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
     let mut row = List::new();
-    order(&mut row, columns, data);
+    by_coefficient(&mut row, columns, data);
     let mut expected = [0; CHECK_BYTES];
     for (nth, step) in q.chunks(CHECK_BYTES).enumerate() {
         let mut part = List::new();

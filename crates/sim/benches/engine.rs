@@ -1,9 +1,9 @@
 //! What the engine itself costs: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and
 //! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
 //!
-//! `-- journal` measures the engine with cache and journal only; a level (`RAID5`), a depth (`32`) and a load (`write`,
-//! `66/34`) behind it pick lines of that. `requests=N` takes so many of them for each figure: under a counter of
-//! instructions the difference of two such runs is exact.
+//! `-- plain` measures the engine without a journal only, `-- journal` with cache and journal only. A level (`RAID5`),
+//! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) pick lines. `requests=N` takes so many requests
+//! for each figure: under a counter of instructions the difference of two such runs is exact.
 //!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
 //! median of runs of some tenths of a second.
@@ -109,12 +109,11 @@ fn journalled() -> Limits {
     Limits { pool: plain.pool + cache + journal, cache, journal, ..plain }
 }
 
-/// Is this line of the second half among those that the command line picks?
-fn is_picked(level: Level, depth: u32, load: Load) -> bool {
-    let (level, depth) = (level.to_string().replace(' ', ""), depth.to_string());
-    let words = std::env::args().skip_while(|word| word != "journal").skip(1);
-    let mut words = words.filter(|word| !word.starts_with("--") && !word.contains('='));
-    words.all(|word| word == depth || word == level || word == load.name())
+/// Does the command line pick this line of this half?
+fn is_picked(half: &str, level: Level, members: u16, depth: u32, load: Load) -> bool {
+    let own = [half.into(), level.to_string().replace(' ', ""), format!("on{members}"), depth.to_string()];
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--") && !word.contains('='));
+    words.all(|word| own.contains(&word) || word == load.name())
 }
 
 /// The engine with cache and journal on: how many figures are short of their goals.
@@ -125,10 +124,14 @@ fn with_journal(requests: u64) -> u32 {
         let chunk = if level == Level::Raid1 { Sectors(0) } else { CHUNK };
         let layout = if level == Level::Raid1 { 0 } else { 2 };
         let shape = Shape::new(level, layout, members, chunk);
+        let mut cells = vec![(1, Load::Write), (32, Load::Write), (32, Load::Mix)];
+        cells.retain(|(depth, load)| is_picked("journal", level, members, *depth, *load));
+        if cells.is_empty() {
+            continue;
+        }
         let (mut machine, array) = NullMachine::with_array(&shape, &journalled(), MEMBER_DATA);
         machine.promise_all(array, Bytes::gib(1).sectors_floor());
-        let cells = [(1, Load::Write), (32, Load::Write), (32, Load::Mix)];
-        for (depth, load) in cells.into_iter().filter(|(depth, load)| is_picked(level, *depth, *load)) {
+        for (depth, load) in cells {
             let cell = measure(&mut machine, array, load, depth, requests);
             let goal = if depth == 32 { "500" } else { "" };
             let verdict = if depth < 32 || cell.nanos <= 500.0 { "" } else { "SHORT" };
@@ -162,17 +165,20 @@ fn main() {
     println!("engine: thread CPU a 4 KiB host request, null drives, random places (median of {RUNS})");
     println!("{:<28} {:>6} {:>6} {:>9} {:>7} {:>9}  memory", "array", "what", "depth", "ns", "goal", "commands");
     let mut short = 0;
-    // `-- journal` wants only the second half.
     let levels = [(Level::Raid0, 2), (Level::Raid1, 0), (Level::Raid5, 2), (Level::Raid6, 2)];
-    let plain = !std::env::args().any(|word| word == "journal");
-    for (level, layout) in levels.into_iter().filter(|_| plain) {
+    for (level, layout) in levels {
         for members in [4, 8] {
             let chunk = if level == Level::Raid1 { Sectors(0) } else { CHUNK };
             let members = if level == Level::Raid1 { members / 2 } else { members };
+            let picks = |load, depth| is_picked("plain", level, members, depth, load);
+            let loads = [Load::Read, Load::Write];
+            if !loads.iter().any(|load| DEPTHS.iter().any(|depth| picks(*load, *depth))) {
+                continue;
+            }
             let shape = Shape::new(level, layout, members, chunk);
             let (mut machine, array) = NullMachine::with_array(&shape, &Limits::default(), MEMBER_DATA);
-            for load in [Load::Read, Load::Write] {
-                for depth in DEPTHS {
+            for load in loads {
+                for depth in DEPTHS.into_iter().filter(|depth| picks(load, *depth)) {
                     let cell = measure(&mut machine, array, load, depth, requests);
                     let goal = goal(level, load, depth);
                     let verdict = goal.map_or("", |goal| if cell.nanos <= goal { "ok" } else { "SHORT" });

@@ -160,7 +160,7 @@ fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) 
     match (p, q) {
         (Some(p), Some(q)) => {
             let mut verdict = Verdict::Match;
-            kernels.check_pq_each(SECTOR_BYTES, p, q, &whole, |_, found| {
+            kernels.check_pq_each(SECTOR_BYTES, p, q, &row, |_, found| {
                 verdict = combine(verdict, of_row(found, columns));
             });
             verdict
