@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod limits;
 pub mod member;
 pub mod record;
+mod rest;
 pub mod service;
 mod shard;
 mod slab;

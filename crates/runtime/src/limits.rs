@@ -22,6 +22,14 @@ pub const LOOP_WAIT_MAX: Nanos = Nanos::from_secs(1);
 pub const STANDSTILL_MIN: Nanos = Nanos::from_millis(500);
 /// A standstill of this length is reported: time limits of seconds would have passed in it.
 pub const STANDSTILL_TOLD_MIN: Nanos = Nanos::from_secs(2);
+/// A batch of at least this many small reads from one connection is followed by a rest.
+pub const REST_BATCH_MIN: u32 = 4;
+/// The same for a batch with writes among them: their payload keeps the client longer, and fills the socket sooner.
+pub const REST_WRITES_MIN: u32 = 10;
+/// The rest for each request of the batch: less than clients need to take an answer and send the next request.
+pub const REST_TIME: Nanos = Nanos::from_micros(2);
+/// The longest rest.
+pub const REST_MAX: Nanos = Nanos::from_micros(100);
 /// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer where the
 /// process may not have so many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;

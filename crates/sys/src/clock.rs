@@ -28,6 +28,16 @@ pub fn wall_seconds() -> u64 {
     read(libc::CLOCK_REALTIME) / 1_000_000_000
 }
 
+/// Sleeps and timeouts of the calling thread end when they are due. By default Linux lets them end up to 50 us later, so
+/// that it can wake several threads at once.
+pub fn make_timers_exact() {
+    const SLACK_NS: libc::c_ulong = 1;
+    // SAFETY: no memory involved.
+    let set = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
+    // A sandbox may refuse it: timers are late then, and nothing else.
+    let _ = set;
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the kernel to fill.
@@ -42,6 +52,21 @@ fn read(clock: libc::clockid_t) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_with_exact_timers_has_no_slack() {
+        let slack = || {
+            // SAFETY: no memory involved.
+            unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
+        };
+        let others = std::thread::spawn(slack).join().expect("it ends");
+        assert_ne!(others, 1, "the kernel's default is larger");
+        let own = std::thread::spawn(move || {
+            make_timers_exact();
+            slack()
+        });
+        assert_eq!(own.join().expect("it ends"), 1);
+    }
 
     #[test]
     fn clocks_run_forward_and_cpu_time_counts_work() {

@@ -145,6 +145,18 @@ impl Client {
         self.stream.write_all(&[&header, payload].concat()).expect("the server listens");
     }
 
+    /// Sends several requests in one call, each with this payload.
+    #[allow(dead_code)] // not every test pipelines
+    pub fn send_together(&mut self, requests: &[Request], payload: &[u8]) {
+        let mut bytes = Vec::new();
+        for request in requests {
+            bytes.extend_from_slice(&self.transmission.encode(request).expect("the test asks for nothing forbidden"));
+            bytes.extend_from_slice(payload);
+            self.table.insert(*request);
+        }
+        self.stream.write_all(&bytes).expect("the server listens");
+    }
+
     /// Waits for the end of any request.
     pub fn wait(&mut self) -> (Cookie, Answer) {
         let mut batch = vec![0; 64 << 10];

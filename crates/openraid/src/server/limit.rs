@@ -93,8 +93,10 @@ pub struct Figures {
     pub members: Vec<DriveFigures>,
     /// The journal's devices.
     pub journal: Vec<DriveFigures>,
-    /// Share of the time that the thread worked, per mille.
+    /// Share of the time that the server's thread used a CPU, per mille.
     pub processor: u64,
+    /// Share of the time that it looked for requests before it went to sleep, per mille.
+    pub looking: u64,
     /// Waits: for memory, for room in the cache, for the journal, for other requests.
     pub memory: u64,
     /// See `memory`.
@@ -199,6 +201,7 @@ fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Opti
         members: members.collect(),
         journal: journal.collect(),
         processor: per_mille(now.worked.get().saturating_sub(before.worked.get()), window.get()),
+        looking: per_mille(now.looked.get().saturating_sub(before.looked.get()), window.get()),
         memory: waits(Reason::WaitedForHostFrames) + waits(Reason::WaitedForFrames),
         cache: waits(Reason::WaitedForCache),
         logged: LogWaits {
@@ -303,10 +306,12 @@ fn verdict(figures: &Figures) -> Verdict {
             knob: "serve with more --memory, or let clients have less under way".into(),
         };
     }
-    if figures.processor / 10 >= BUSY {
+    // A look ends as soon as a request comes: it keeps a CPU busy, but nobody waits for it.
+    let worked = figures.processor.saturating_sub(figures.looking) / 10;
+    if worked >= BUSY {
         return Verdict {
             part: "processor",
-            what: format!("the processor: the server's thread worked {} % of the time", figures.processor / 10),
+            what: format!("the processor: the server's thread worked {worked} % of the time"),
             knob: "larger requests cost less each; a second array may have a server of its own".into(),
         };
     }
@@ -500,6 +505,12 @@ mod tests {
         let hungry = Figures { memory: 40, ..even.clone() };
         assert_eq!(part(&hungry), "memory");
         assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
+        let looks = judge("data", &Figures { processor: 900, looking: 100, ..figures() });
+        assert_eq!(
+            (looks.part.as_str(), looks.parts[4].busy_percent),
+            ("clients", 90),
+            "looks are counted, and limit nothing"
+        );
         assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
         let idle = Figures { requests: 0, inside: 0, ..figures() };

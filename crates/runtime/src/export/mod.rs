@@ -29,6 +29,7 @@ use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,
     STASH_BYTES_MAX,
 };
+use crate::rest::Round;
 use crate::slab::{Key, Slab};
 use connection::{Connection, Phase};
 use watch::StatusCache;
@@ -88,6 +89,8 @@ pub struct ExportCounters {
     pub stalled: u64,
     /// Clients that broke the protocol.
     pub broken: u64,
+    /// Payload bytes of streamed writes that were received with other requests, and copied.
+    pub early_bytes: u64,
 }
 
 /// The host side of a shard.
@@ -115,8 +118,8 @@ pub struct Exports {
     counters: ExportCounters,
     connections_max: usize,
     stopping: bool,
-    /// Requests of the largest batch that one connection gave since [`Exports::take_largest_batch`].
-    largest_batch: u32,
+    /// Requests since [`Exports::take_round`].
+    round: Round,
 }
 
 /// As many connections as descriptors can be had for, up to the limit.
@@ -145,15 +148,15 @@ impl Default for Exports {
             counters: ExportCounters::default(),
             connections_max: connections_max(),
             stopping: false,
-            largest_batch: 0,
+            round: Round::default(),
         }
     }
 }
 
 impl Exports {
-    /// Requests of the largest batch that one connection gave since the last call.
-    pub fn take_largest_batch(&mut self) -> u32 {
-        std::mem::take(&mut self.largest_batch)
+    /// The requests that came since the last call.
+    pub fn take_round(&mut self) -> Round {
+        std::mem::take(&mut self.round)
     }
 
     /// Take connections from this listener.

@@ -5,6 +5,7 @@
 
 use openraid_core::events::BlockRequest;
 use openraid_core::events::RequestKind;
+use openraid_nbd::limits::INLINE_PAYLOAD_MAX;
 use openraid_nbd::server::{HandshakeEvent, Parsed, Payload as Place, Transmission, TransmissionEvent, Tuning};
 use openraid_nbd::{Command, NbdError, Request, REQUEST_BYTES};
 use openraid_sys::{Interest, Progress};
@@ -15,6 +16,7 @@ use crate::hosts::{HostRequest, Owner, Payload};
 use crate::limits::{
     INBOX_BYTES, RECEIVE_BYTES_MAX, RECEIVE_BYTES_SCARCE, REPLIES_WAITING_MAX, SOCKET_BUFFER_BYTES, TAILS_BYTES_MAX,
 };
+use crate::rest::BatchSize;
 use crate::slab::Key;
 
 /// What reading on came to.
@@ -135,9 +137,11 @@ impl Exports {
         let mut inbox_end = start;
         if let (Phase::Serving(_), false) = (&connection.phase, close) {
             let (at, end) = (start + used, start + filled);
-            let mut batch = Batch { key, inbox: &self.inbox, start, at, end, keep: start, requests: 0 };
+            let size = BatchSize::default();
+            let mut batch = Batch { key, inbox: &self.inbox, start, at, end, keep: start, size, early: 0 };
             let outcome = batch.take_requests(connection, shared, &mut self.status);
-            self.largest_batch = self.largest_batch.max(batch.requests);
+            self.round.note(batch.size);
+            self.counters.early_bytes += batch.early as u64;
             used = batch.at - start;
             inbox_end = batch.keep;
             close = matches!(outcome, Outcome::Close);
@@ -161,9 +165,6 @@ impl Exports {
         let Some(connection) = self.table.get_mut(key) else { return };
         if !connection.output.is_empty() || connection.finishing {
             self.mark_dirty(key);
-        }
-        if self.table.get(key).is_some_and(Connection::is_streaming) {
-            self.pump(key, shared);
         }
     }
 
@@ -214,8 +215,10 @@ struct Batch<'a> {
     end: usize,
     /// The buffer must be kept up to here.
     keep: usize,
-    /// Requests taken.
-    requests: u32,
+    /// What was taken.
+    size: BatchSize,
+    /// Payload bytes of streamed writes among them, which are copied.
+    early: usize,
 }
 
 impl Batch<'_> {
@@ -236,8 +239,15 @@ impl Batch<'_> {
             self.at += consumed;
             match event {
                 TransmissionEvent::Request(request, place) => {
-                    self.requests += 1;
-                    serving.streams = matches!(place, Place::Streaming { .. });
+                    self.size.requests += 1;
+                    self.size.writes += u32::from(request.command.is_write());
+                    self.size.has_large |= request.length.get() > u64::from(INLINE_PAYLOAD_MAX);
+                    let early = match &place {
+                        Place::Streaming { received, .. } => Some(received.len()),
+                        Place::None | Place::Inline(_) => None,
+                    };
+                    serving.streams = early.is_some();
+                    self.early += early.unwrap_or(0);
                     self.take(connection, &request, place, base, shared, status);
                 }
                 TransmissionEvent::Refused(refusal) => {

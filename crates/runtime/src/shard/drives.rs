@@ -412,6 +412,12 @@ impl Drives {
         self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_event(around, done));
     }
 
+    /// Are no commands out? Never so while a member is remote or paced: such members have timers of their own.
+    #[must_use]
+    pub fn are_quiet(&self) -> bool {
+        self.engine.outstanding() == 0 && self.backlog.is_empty() && self.remotes.is_empty() && self.paced.is_empty()
+    }
+
     /// When [`Drives::on_time`] has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {

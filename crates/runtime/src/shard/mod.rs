@@ -116,6 +116,8 @@ pub struct Shard {
     looks: Looks,
     /// How long it has looked.
     looked: Nanos,
+    /// How often it has rested.
+    rests: u64,
 }
 
 impl Shard {
@@ -124,6 +126,7 @@ impl Shard {
     /// # Errors
     /// What is missing.
     pub fn new(config: ShardConfig) -> Result<Self, ShardError> {
+        openraid_sys::clock::make_timers_exact();
         let limits = config.limits;
         let control = Control::new(limits.clone(), config.recorder).map_err(ShardError::Limits)?;
         let pool = FramePool::new(PoolOptions { len: limits.pool, ..config.pool }).map_err(ShardError::Pool)?;
@@ -172,6 +175,7 @@ impl Shard {
             ended: false,
             looks: Looks::new(),
             looked: Nanos::ZERO,
+            rests: 0,
         })
     }
 
@@ -196,15 +200,27 @@ impl Shard {
     }
 
     /// Wait until something happens. After a round with one request the shard looks for the next one for a moment: its
-    /// client may wait for each answer. After several requests of one connection it sleeps: their client has more under
-    /// way, and they come in one call.
+    /// client may wait for each answer. After a round of pipelined requests that are all answered the shard rests: their
+    /// client is sending more, and they come in one call.
     fn wait(&mut self) {
-        let batch = self.exports.take_largest_batch();
-        if !self.events.is_empty() && batch <= 1 && self.looks.pays() && self.look() {
+        let round = self.exports.take_round();
+        if !self.events.is_empty() && round.largest_batch <= 1 && self.looks.pays() && self.look() {
             return;
+        }
+        if let Some(rest) = round.rest().filter(|rest| self.may_rest(*rest)) {
+            std::thread::sleep(std::time::Duration::from_nanos(rest.get()));
+            self.rests += 1;
         }
         let wait = Wait::until(self.time_left());
         self.wait_for(wait);
+    }
+
+    /// Is nothing under way that would end during this rest?
+    fn may_rest(&self, rest: Nanos) -> bool {
+        self.shared.hosts.len() == 0
+            && self.drives.are_quiet()
+            && !self.exports.has_to_send()
+            && self.time_left().is_none_or(|due| due > rest)
     }
 
     /// Look again and again without sleeping; true if something came.

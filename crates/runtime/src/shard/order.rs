@@ -132,8 +132,12 @@ pub struct ServiceStatus {
     pub journal: Option<JournalStatus>,
     /// When all this was so.
     pub at: Instant,
-    /// Processor time of the shard's thread until then, without that in which it only looked for something to do.
+    /// CPU time of the shard's thread until then, looks before sleeping included.
     pub worked: Nanos,
+    /// How long the thread has looked for requests before it went to sleep. Time by the clock: at most as much of `worked`.
+    pub looked: Nanos,
+    /// How often the thread has rested after pipelined requests.
+    pub rests: u64,
 }
 
 /// News.

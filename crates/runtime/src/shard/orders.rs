@@ -5,7 +5,7 @@ use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply};
 use openraid_core::events::{BlockRequest, RequestKind};
 use openraid_nbd::{Command, Cookie, Request};
 use openraid_sys::{clock, Signal};
-use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId, Nanos};
+use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId};
 
 use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
@@ -169,7 +169,9 @@ impl Shard {
             cache: self.shared.control.cache(),
             journal: self.shared.control.journal(),
             at,
-            worked: Nanos(clock::thread_cpu().get().saturating_sub(self.looked.get())),
+            worked: clock::thread_cpu(),
+            looked: self.looked,
+            rests: self.rests,
         }
     }
 
