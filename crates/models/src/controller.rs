@@ -57,6 +57,8 @@ pub struct ControllerProfile {
     pub data_path: Option<DataPath>,
     /// Bytes of its cache; zero for none.
     pub cache: Sourced<Bytes>,
+    /// Bytes of the cache that it gets when one is asked for without a size; zero where that is the one it has.
+    pub cache_on_demand: Bytes,
     /// Other sizes that it is sold with.
     pub cache_choices: Vec<Bytes>,
     /// May it acknowledge writes that are in its cache only?
@@ -224,6 +226,9 @@ impl ControllerProfile {
             xor: XorProfile::read(top),
             data_path: DataPath::read(top),
             cache: cache.quantity("size", Dimension::Size, 0, CACHE_MAX).map(Bytes),
+            cache_on_demand: cache
+                .optional_quantity("on_demand", Dimension::Size, 1, CACHE_MAX)
+                .map_or(Bytes::ZERO, |size| Bytes(size.value)),
             cache_choices: sizes(&cache, "choices_kib"),
             write_back: cache.truth("write_back"),
             protection: protections[cache.word("protection", &["none", "optional", "always"]).unwrap_or(0)],
@@ -252,11 +257,11 @@ impl ControllerProfile {
             let remedy = "add [xor] with its rate and setup, remove the level, or write work = \"software\"";
             top.complain("xor", &reason, remedy);
         }
-        if self.write_back && self.cache.value.is_zero() {
+        if self.write_back && self.cache.value.is_zero() && self.cache_on_demand.is_zero() {
             cache.complain(
                 "write_back",
                 "there is no cache to write back from",
-                "write false, or give the cache a size",
+                "write false, or give the cache a size, or one on demand",
             );
         }
         if !self.chunk.value.0.is_power_of_two() {

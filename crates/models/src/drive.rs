@@ -5,6 +5,7 @@ use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
 use crate::head::Head;
 use crate::reader::{read_file, Edges, Section};
+use crate::reliability::ReliabilityProfile;
 use crate::sourced::{Rate, Sourced};
 use crate::ssd::SsdProfile;
 use crate::unit::Dimension;
@@ -24,6 +25,8 @@ pub struct DriveProfile {
     pub capacity: Sourced<Sectors>,
     /// What it is, with the values of that kind.
     pub kind: DriveKind,
+    /// How often it fails, where that is known or estimated.
+    pub reliability: Option<ReliabilityProfile>,
     /// What its sheet, or a measurement, says that it does: never read by a model, only compared with it.
     pub sheet: Vec<SheetFigure>,
 }
@@ -110,8 +113,8 @@ impl DriveProfile {
     /// Everything that is wrong with it.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut profile, mut uncertain) = read_file(file, text, edges, Self::read)?;
-        // No model reads a figure of the sheet: its range moves no prediction.
-        uncertain.retain(|field| !field.starts_with("sheet."));
+        // No model reads a figure of the sheet, or how often drives fail: their ranges move no prediction of speed.
+        uncertain.retain(|field| !field.starts_with("sheet.") && !field.starts_with("reliability."));
         profile.head.uncertain = uncertain;
         Ok(profile)
     }
@@ -128,7 +131,8 @@ impl DriveProfile {
         };
         interface.finish();
         let sheet = top.optional_section("sheet").map(|sheet| read_sheet(&sheet)).unwrap_or_default();
-        Self { head, link, capacity, kind, sheet }
+        let reliability = top.optional_section("reliability").map(|section| ReliabilityProfile::read(&section));
+        Self { head, link, capacity, kind, reliability, sheet }
     }
 
     /// Rate of its own link, where it has one.

@@ -76,6 +76,7 @@ pub fn fixed(capacity: Bytes, time: Nanos) -> DriveProfile {
         link: "sas12".into(),
         capacity: Sourced::exact(capacity.sectors_floor()),
         kind: DriveKind::Constant(constant),
+        reliability: None,
         sheet: Vec::new(),
     }
 }

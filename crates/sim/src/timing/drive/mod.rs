@@ -60,6 +60,11 @@ pub trait DriveModel {
     /// Time for which the mechanism or the dies have worked by `now`; for a drive with dies, their sum over the number of
     /// dies.
     fn busy(&self, now: Instant) -> Nanos;
+    /// Sectors that it has acknowledged and that are not where they stay yet: in its write buffer, or in one-bit cells.
+    fn held(&self, now: Instant) -> u64 {
+        let _ = now;
+        0
+    }
     /// What its other parts have worked for the commands that it was given: their times follow from what these are.
     fn passing(&self, given: &Given) -> Passing {
         let _ = given;
@@ -181,6 +186,13 @@ impl DriveModel for AnyDrive {
             Self::Disk(drive) => drive.busy(now),
             Self::Ssd(drive) => drive.busy(now),
             Self::Constant(drive) => drive.busy(now),
+        }
+    }
+    fn held(&self, now: Instant) -> u64 {
+        match self {
+            Self::Disk(drive) => drive.held(now),
+            Self::Ssd(drive) => drive.held(now),
+            Self::Constant(drive) => drive.held(now),
         }
     }
     fn passing(&self, given: &Given) -> Passing {

@@ -5,13 +5,13 @@
 
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
-use openraid_core::array::assemble::Assembly;
+use openraid_core::array::assemble::{Assembly, Verdict as Fate};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::Controller;
-use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, SetName, Timestamp, Uuid};
+use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, Timestamp, Uuid};
 use openraid_models::ArrayLevel;
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, Token};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Sectors, Slot, Token};
 
 use super::error::MachineError;
 
@@ -45,13 +45,15 @@ pub struct ArraySpec {
     pub degraded: u16,
     /// New drives take the place of the missing, and are filled while requests come.
     pub rebuilding: bool,
+    /// So much of them is filled already, in percent, as after a stop in the middle of it.
+    pub rebuilt_percent: u8,
 }
 
 impl ArraySpec {
     /// A healthy array with the controller's own chunk.
     #[must_use]
     pub const fn new(level: ArrayLevel, members: u16) -> Self {
-        Self { level, members, chunk: None, degraded: 0, rebuilding: false }
+        Self { level, members, chunk: None, degraded: 0, rebuilding: false, rebuilt_percent: 0 }
     }
 
     /// Sets of redundancy that a nested array is striped over.
@@ -182,6 +184,8 @@ const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
 const LEFT_SYMMETRIC: u32 = 2;
 const TWO_NEAR: u32 = 0x102;
 const STRIPED: u32 = 2;
+/// What a rebuild without chunks goes by.
+const ROW: Sectors = Sectors::kib(64);
 
 /// Hands commands to a controller whose drives answer at once.
 pub(super) struct Setup<'a> {
@@ -194,6 +198,23 @@ fn identity(number: u64) -> Uuid {
     let mut bytes = [0x52; 16];
     bytes[8..].copy_from_slice(&number.to_le_bytes());
     Uuid(bytes)
+}
+
+/// The spares have taken the places of what is missing, and are filled up to a part.
+fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
+    let step = if plan.common.chunk.is_zero() { ROW } else { plan.common.chunk };
+    let filled = Sectors(plan.common.size.get() / 100 * u64::from(percent)).round_down(step);
+    let mut roles = plan.common.roles.clone();
+    let spares = plan.members.iter_mut().filter(|member| member.verdict == Fate::Spare);
+    for (spare, slot) in spares.zip(missing) {
+        spare.verdict = Fate::Rebuilding(Slot(*slot), filled);
+        spare.superblock.set_recovery_offset(Some(MemberLba(filled.get())));
+        roles.set(spare.superblock.dev_number as usize, Role::Active(Slot(*slot)));
+    }
+    plan.common.roles = roles.clone();
+    for member in &mut plan.members {
+        member.superblock.roles = roles.clone();
+    }
 }
 
 impl Setup<'_> {
@@ -332,13 +353,16 @@ impl Setup<'_> {
             if spec.rebuilding { missing.iter().map(|slot| new[usize::from(*slot)]).collect() } else { vec![] };
         let chunk = if spec.level.has_chunks() { chunk } else { Sectors::ZERO };
         let plan = self.plan(u64::from(first), level, layout, chunk, slots, spares);
-        let plan = plan.map_err(|error| match error {
+        let mut plan = plan.map_err(|error| match error {
             MachineError::Engine(_) if spec.degraded > 0 => {
                 let reason = "that is more than the level survives; let fewer be missing".into();
                 MachineError::Missing { level: spec.level, missing: spec.degraded, reason }
             }
             other => other,
         })?;
+        if spec.rebuilding && spec.rebuilt_percent > 0 {
+            half_filled(&mut plan, &missing, spec.rebuilt_percent);
+        }
         self.start(AdminCommand::StartSet(plan))
     }
 

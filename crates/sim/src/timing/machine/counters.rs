@@ -20,6 +20,8 @@ pub struct MemberCounters {
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
+    /// Of these, the ones that are still in the drive's own cache.
+    pub held: u64,
     /// Time that its mechanism worked, or its dies in the mean.
     pub busy: Nanos,
     /// Time that its other parts worked.
@@ -90,6 +92,8 @@ pub struct MachineCounters {
     pub channels: Vec<Nanos>,
     /// The controller's cache.
     pub cache: CacheUse,
+    /// Sectors of the new member that a rebuild has filled, what was filled when it began included; none while none runs.
+    pub rebuilt: Option<u64>,
     /// The engine's reasons, with how often they were given.
     pub reasons: Vec<(Reason, u64)>,
     /// Things that happened: a measure of the simulation's own work.

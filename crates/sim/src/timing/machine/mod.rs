@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use openraid_core::actions::{Actions, DriveCommand, ReplyStatus};
+use openraid_core::admin::TaskKind;
 use openraid_core::Controller;
 use openraid_models::{DriveProfile, Library};
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
@@ -512,9 +513,13 @@ impl<D: DriveModel> Machine<D> {
     /// What has been counted since the machine was made.
     #[must_use]
     pub fn counters(&self) -> MachineCounters {
-        let mut reasons = Vec::new();
+        let (mut reasons, mut rebuilt) = (Vec::new(), None);
         for set in &self.started.sets {
-            for (reason, count) in self.controller.status(*set).map(|status| status.reasons).unwrap_or_default() {
+            let Some(status) = self.controller.status(*set) else { continue };
+            if let Some(task) = status.task.filter(|task| task.kind == TaskKind::Rebuild) {
+                rebuilt = Some(rebuilt.unwrap_or(0) + task.done.get());
+            }
+            for (reason, count) in status.reasons {
                 match reasons.iter_mut().find(|(known, _)| *known == reason) {
                     Some((_, total)) => *total += count,
                     None => reasons.push((reason, count)),
@@ -553,6 +558,7 @@ impl<D: DriveModel> Machine<D> {
                 ahead_wasted: cache.ahead_wasted,
                 crowded: cache.crowded,
             },
+            rebuilt,
             reasons,
             events: self.events,
         }

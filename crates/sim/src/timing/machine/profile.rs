@@ -108,6 +108,19 @@ impl MachineSpec {
         }
     }
 
+    /// Bytes of the controller's cache.
+    #[must_use]
+    pub fn cache_size(&self) -> Bytes {
+        self.cache_bytes.unwrap_or(self.controller.cache.value)
+    }
+
+    /// Does the controller acknowledge writes from its cache? Drives of a JBOD are passed through.
+    #[must_use]
+    pub fn writes_back(&self) -> bool {
+        let may = self.controller.write_back && self.array.level != ArrayLevel::Jbod;
+        may && self.cache.controller == CacheMode::WriteBack && !self.cache_size().is_zero()
+    }
+
     /// Check the array against the controller's rules.
     ///
     /// # Errors
@@ -175,7 +188,7 @@ impl MachineSpec {
         let link = self.port(library)?;
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
-        let (cache, dirty_percent) = self.cache(self.cache_bytes.unwrap_or(controller.cache.value));
+        let (cache, dirty_percent) = self.cache(self.cache_size());
         let mut plant = Plant {
             host: self.host_cost(host),
             processor: self.processor_cost(),
@@ -189,7 +202,7 @@ impl MachineSpec {
             depth_max: self.depth_max(),
             cache,
             dirty_percent,
-            policy: self.policy(cache),
+            policy: self.policy(),
             ..Plant::default()
         };
         if !software {
@@ -387,8 +400,7 @@ impl MachineSpec {
         self.controller.drive_queue.value.min(drives).max(1)
     }
 
-    fn policy(&self, cache: Bytes) -> Policy {
-        let back = self.cache.controller == CacheMode::WriteBack && self.controller.write_back && !cache.is_zero();
+    fn policy(&self) -> Policy {
         let raw = self.array.level == ArrayLevel::Jbod;
         let hardware = self.controller.kind == ControllerKind::Hardware;
         let window = quirk(&self.controller, "ra_window_kib").map(whole);
@@ -396,7 +408,7 @@ impl MachineSpec {
         Policy {
             // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
             partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
-            write_cache: if back && !raw { WriteCache::Volatile } else { WriteCache::Through },
+            write_cache: if self.writes_back() { WriteCache::Volatile } else { WriteCache::Through },
             read_cache: !raw,
             read_ahead: self.read_ahead(),
             read_ahead_max: window.map_or(Policy::default().read_ahead_max, |kib| Sectors::kib(kib.into())),

@@ -112,7 +112,8 @@ impl<D: DriveModel> Station<D> {
     pub fn counters(&self, now: Instant) -> MemberCounters {
         let MemberCounters { reads, writes, sectors_read, sectors_written, .. } = self.counters;
         let given = Given { reads, writes, sectors_read, sectors_written };
-        MemberCounters { busy: self.drive.busy(now), passing: self.drive.passing(&given), ..self.counters }
+        let (busy, passing, held) = (self.drive.busy(now), self.drive.passing(&given), self.drive.held(now));
+        MemberCounters { busy, passing, held, ..self.counters }
     }
 
     pub fn count(&mut self, command: &DriveCommand) {

@@ -171,6 +171,11 @@ impl Dirty {
     pub fn capacity(&self) -> u64 {
         self.sectors_max
     }
+    /// Sectors that it holds.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
     /// Writes taken so far.
     #[must_use]
     pub fn number(&self) -> u64 {

@@ -512,6 +512,9 @@ impl DriveModel for Disk {
         }
     }
 
+    fn held(&self, _now: Instant) -> u64 {
+        self.dirty.sectors()
+    }
     fn busy(&self, now: Instant) -> Nanos {
         if self.due > now.0 {
             return Nanos(self.busy + self.segments.worked());

@@ -387,6 +387,10 @@ impl DriveModel for Ssd {
         }
     }
 
+    fn held(&self, now: Instant) -> u64 {
+        let waiting = self.buffer.iter().filter(|end| **end > now.0).count() as u64;
+        self.filled + waiting * self.tables.page_sectors + self.slc_used / 512
+    }
     fn busy(&self, _: Instant) -> Nanos {
         Nanos(self.dies.busy())
     }
