@@ -47,6 +47,48 @@ pub fn key(cell: &CellSpec) -> CellSpec {
     key
 }
 
+/// What two reviews are called beside each other: by what they are of, and by what else differs between them. Where nothing
+/// does, by the names that they were given (their folders).
+#[must_use]
+pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, String) {
+    let (first, second) = (traits(a.1), traits(b.1));
+    let name = |own: &[(String, String)], other: &[(String, String)], given: &str| {
+        let differs = |trait_of: &&(String, String)| !other.contains(trait_of);
+        let words: Vec<&str> = own.iter().filter(differs).map(|(_, words)| words.as_str()).collect();
+        if words.is_empty() {
+            given.to_owned()
+        } else {
+            words.join(", ")
+        }
+    };
+    let (one, two) = (name(&first, &second, a.0), name(&second, &first, b.0));
+    if one == two {
+        (format!("{one} ({})", a.0), format!("{two} ({})", b.0))
+    } else {
+        (one, two)
+    }
+}
+
+/// What sets a review apart from others of the same cells: kind of fact, and words that say it.
+fn traits(review: &ReviewResults) -> Vec<(String, String)> {
+    let target = if review.simulated { review.target.clone() } else { format!("measured {}", review.target) };
+    let mut found = vec![("target".to_owned(), target)];
+    // A real target's lines are about itself, and say nothing beside a simulated one's.
+    for line in review.bed.iter().filter(|_| review.simulated) {
+        let Some((kind, words)) = line.split_once(": ") else { continue };
+        let words = match kind {
+            "cache" | "drives" => words.to_owned(),
+            "chunk" | "bus" | "state of the SSDs" => format!("{kind} {words}"),
+            _ => continue,
+        };
+        found.push((kind.to_owned(), words));
+    }
+    if review.simulated {
+        found.push(("seed".into(), format!("seed {}", review.seed)));
+    }
+    found
+}
+
 /// The cells of both as they are compared: a measured target has one array, called single whatever it is, which takes the
 /// name of the one array that a simulated review has.
 #[must_use]
@@ -170,4 +212,38 @@ fn pair(method: &str, first: &[&CellResult], second: &[&CellResult]) -> Pair {
     let ((unit, a), (_, b)) = (figure(first), figure(median(second)));
     let change_percent = if a == 0.0 { 0.0 } else { (b / a - 1.0) * 100.0 };
     Pair { method: method.into(), cell: first.spec.clone(), unit, a, b, change_percent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn review(target: &str, simulated: bool, bed: &[&str]) -> ReviewResults {
+        ReviewResults {
+            schema: String::new(),
+            stamp: String::new(),
+            target: target.into(),
+            bed: bed.iter().map(|line| (*line).to_owned()).collect(),
+            simulated,
+            seed: 1,
+            rules: Vec::new(),
+            methods: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_side_is_called_by_what_differs() {
+        let back = review("sim:openraid", true, &["bus: pcie3_x8", "cache: write-back cache 256 MiB, drive caches on"]);
+        let through =
+            review("sim:openraid", true, &["bus: pcie3_x8", "cache: write-through, no cache, drive caches on"]);
+        let real = review("/dev/sdx", false, &["/dev/sdx: hard disk", "model: X"]);
+        let names = |one: &ReviewResults, two: &ReviewResults| sides(("one", one), ("two", two));
+        assert_eq!(
+            names(&back, &through),
+            ("write-back cache 256 MiB, drive caches on".into(), "write-through, no cache, drive caches on".into())
+        );
+        assert_eq!(names(&back, &back), ("one".into(), "two".into()));
+        let (one, two) = names(&back, &real);
+        assert!(one.starts_with("sim:openraid, ") && two == "measured /dev/sdx", "{one} / {two}");
+    }
 }

@@ -4,8 +4,8 @@ mod noting;
 
 use noting::{Notes, Noting};
 use openraid_lab::cell::{
-    measure, replay, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
-    TraceName,
+    ceilings, machine_spec, measure, replay, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec,
+    Direction, Effort, Flag, Pattern, TraceName,
 };
 use openraid_lab::load::{one_size, AccessSpec, Manner, WAITING_MAX};
 use openraid_lab::method::{find, Suite};
@@ -75,6 +75,56 @@ fn writes_in_order_are_never_faster_than_the_members_take_them() {
         let normal = write(subject, 4096, Effort::NORMAL).mbps;
         assert!((quick.mbps / normal - 1.0).abs() < 0.05, "{subject}: {} and {normal} MB/s", quick.mbps);
     }
+}
+
+#[test]
+fn no_stream_of_writes_is_above_what_the_media_or_a_bus_can_carry() {
+    let library = Library::builtin();
+    let mut random = openraid_sim::Random::derived(24, 4);
+    let mut one_of = |all: &[&str]| all[usize::try_from(random.below(all.len() as u64)).unwrap()].to_owned();
+    for number in 0..24 {
+        let subject =
+            one_of(&["single", "raid0x4", "raid1x2", "raid10x4", "raid5x4", "raid5x8", "raid6x6", "raid50x8"]);
+        let drive = one_of(&["exos_x18_18tb", "hus728t8", "wd740gd", "pm893_960"]);
+        let bs = one_of(&["512", "2048", "4096", "20480", "65536", "1048576"]).parse().unwrap();
+        let depth = one_of(&["1", "4", "32"]).parse().unwrap();
+        let cache = if one_of(&["wb", "wt"]) == "wb" { CacheMode::WriteBack } else { CacheMode::WriteThrough };
+        let axes = Axes {
+            op: Some(Direction::Write),
+            bs: Some(bs),
+            qd: Some(depth),
+            cache: Some(cache),
+            drive: Some(drive),
+            ..Axes::default()
+        };
+        let cell = CellSpec::new("openraid", subject.parse().unwrap(), Pattern::Sequential).with(axes);
+        let cell = CellSpec { effort: Effort::QUICK, seed: number, ..cell };
+        let result = run_cell(&library, &cell).unwrap();
+        let ceilings = ceilings(&library, &machine_spec(&library, &cell).unwrap(), cell.subject).unwrap();
+        for ceiling in ceilings {
+            let most = ceiling.write_mbps * 1.03;
+            let rate = result.writes.bytes as f64 * 1e3 / result.elapsed_ns as f64;
+            assert!(rate <= most, "{}: {rate} MB/s of {} {most}: {:?}", cell.identity(), ceiling.name, result.notes);
+        }
+        assert!(!result.flags.iter().any(|flag| matches!(flag, Flag::AboveCeiling { .. })), "{:?}", result.flags);
+    }
+}
+
+#[test]
+fn a_load_that_syncs_counts_its_flushes_apart_and_is_slower() {
+    let library = Library::builtin();
+    let run = |flush_every| {
+        let spec = one_size("log", 4096, 0, 0).in_manner(Manner { flush_every, ..Manner::default() });
+        let axes = Axes { qd: Some(1), drive: Some("wd740gd".into()), ..Axes::default() };
+        let cell = CellSpec::new("openraid", "raid1x2".parse().unwrap(), Pattern::Custom(spec)).with(axes);
+        run_cell(&library, &CellSpec { effort: Effort::QUICK, ..cell }).unwrap()
+    };
+    let (plain, synced) = (run(None), run(Some(1)));
+    assert_eq!(plain.flushes, 0);
+    // One flush for each write; one of the two may hang over an edge of the measurement.
+    assert!(synced.flushes.abs_diff(synced.writes.requests) <= 1, "{} {}", synced.flushes, synced.writes.requests);
+    // Each goes to the platters: no more than one in a turn of 6 ms.
+    assert!(synced.iops < 1.05 / 0.006 && plain.iops > 5.0 * synced.iops, "{} {}", plain.iops, synced.iops);
 }
 
 #[test]

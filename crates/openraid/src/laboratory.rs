@@ -10,7 +10,7 @@ use openraid_lab::cell::{
     ZoneChoice,
 };
 use openraid_lab::load::AccessSpec;
-use openraid_lab::reader::{read_fio_job, read_icf, read_trace, FioJob, Trace, TraceFormat};
+use openraid_lab::reader::{is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, Trace, TraceFormat};
 use openraid_lab::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
@@ -80,8 +80,8 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
     if !path.exists() {
         return Err(Failure::usage(format!(
             "{word:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
-             workstation, multi-threaded, response-time, latency, streaming; files are a fio job, an Iometer .icf, a trace \
-             (fio iolog, MSR CSV, SPC)"
+             workstation, multi-threaded, response-time, latency, streaming; files are a fio job, an Iometer .icf, the \
+             output of iostat -x, a trace (blkparse, fio iolog, MSR CSV, SPC)"
         )));
     }
     from_file(path, job, axes).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
@@ -120,6 +120,12 @@ fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String>
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let pattern = Pattern::Trace(TraceName { name, digest: format!("{:016x}", trace.digest()) });
         return Ok(Load { pattern, axes, trace: Some(trace) });
+    }
+    if is_iostat(&first) {
+        let devices = read_iostat(open()?).map_err(|error| error.to_string())?;
+        let device = one(devices, job, |device| &device.name)?;
+        let own = Axes { qd: Some(device.depth), ..Axes::default() };
+        return Ok(Load { pattern: Pattern::Custom(device.spec), axes: axes.or(&own), trace: None });
     }
     let jobs = read_fio_job(open()?).map_err(|error| error.to_string())?;
     let job: FioJob = one(jobs, job, |job| &job.name)?;
@@ -318,8 +324,8 @@ pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<St
     }
 }
 
-/// How sure a figure is, as a table has it.
-pub fn sure_to(uncertain_percent: f64, chance_percent: f64) -> String {
+/// How uncertain a figure is, as a table has it.
+pub fn uncertainty(uncertain_percent: f64, chance_percent: f64) -> String {
     format!("+-{uncertain_percent:.0} %, chance {chance_percent:.1} %")
 }
 

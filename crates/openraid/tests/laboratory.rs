@@ -332,7 +332,7 @@ fn simulate_says_how_sure_it_is_as_plan_does() {
     let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
     let told = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
     let json = lab.line(&format!("simulate raid0x2 {own} --range --json")).expect(0).json();
-    let planned = lab.line(&format!("plan --drives 2 --levels 0 {own} --json")).expect(0).json();
+    let planned = lab.line(&format!("plan --drives 2 --levels 0 --range {own} --json")).expect(0).json();
     let plan = &planned["levels"][0]["possible"];
     let (count, values) = (json["uncertain_values"].clone(), plan["uncertain"].as_array().expect("values"));
     assert_eq!(count, values.len());
@@ -342,22 +342,22 @@ fn simulate_says_how_sure_it_is_as_plan_does() {
         assert_eq!(json["range"][key], plan[key], "{key}");
     }
     assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
-    let words = format!("  {count} values without a sheet");
-    assert!(told("raid0x2").contains(&format!("{words}; --range says how far they move this\n")));
+    let words = format!("  {count} parameters estimated (in no data sheet)");
+    assert!(told("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
     let ranged = told("raid1x2 --degraded 1 --range");
-    assert!(ranged.contains(&format!("{words}: requests/s are sure to +-")), "{ranged}");
+    assert!(ranged.contains(&format!("{words}: uncertainty of requests/s +-")), "{ranged}");
     assert!(ranged.contains("; least certain is 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
-    assert!(told("single --range").contains(": requests/s are sure to +-"), "of a single drive, too");
+    assert!(told("single --range").contains(": uncertainty of requests/s +-"), "of a single drive, too");
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
     lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
     let replayed = lab.line("simulate raid0x2 --load t.csv").expect(0).text();
-    assert!(replayed.contains(" values without a sheet\n"), "{replayed}");
+    assert!(replayed.contains(" parameters estimated (in no data sheet)\n"), "{replayed}");
 }
 
 #[test]
 fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lab = Lab::new("cache-sizes");
-    let own = "plan --drives 4 --system 3ware-9650se --levels 0,10,5 --way write --block 4K --depth 16 --effort quick";
+    let own = "plan --drives 4 --system 3ware-9650se --levels 0,10,5 --range --way write --block 4K --depth 16 --effort quick";
     let planned = lab.line(&format!("{own} --json")).expect(0).json();
     let level = |number: usize| &planned["levels"][number]["possible"];
     let sizes = |number: usize| level(number)["cache_sizes"].as_array().expect("a list").clone();
@@ -377,11 +377,67 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
         advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
     assert!(told.len() == 1 && told[0].starts_with("raid10x4: a cache of 1024 MiB instead of 256: "), "{advice:?}");
     let text = lab.line(own).expect(0).text();
-    assert!(text.contains("99 % BELOW") && text.contains(told[0]), "{text}");
+    assert!(text.contains("P99") && text.contains(told[0]), "{text}");
     // Without a cache there is nothing to say.
-    let none = lab.line("plan --drives 4 --system intel-rst --levels 10 --effort quick --json").expect(0).json();
+    let none =
+        lab.line("plan --drives 4 --system intel-rst --levels 10 --effort quick --range --json").expect(0).json();
     assert_eq!(none["levels"][0]["possible"]["cache_sizes"].as_array().map(Vec::len), Some(0));
     assert_eq!(none["levels"][0]["possible"]["cache_mib"], 0);
+}
+
+#[test]
+fn plan_is_about_what_is_served_and_names_the_caches() {
+    let lab = Lab::new("served-plan");
+    let plan = "plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16 --levels 10,6 --effort quick";
+    let served = lab.line(&format!("{plan} --json")).expect(0).json();
+    // `serve` has no cache unless it is given one, and writes through.
+    assert_eq!((&served["caches"]["write_back"], &served["caches"]["controller_bytes"]), (&false.into(), &0.into()));
+    let text = lab.line(plan).expect(0).text();
+    let first = "8 x exos_x18_18tb behind openraid, write-through, no cache, drive caches on\n";
+    assert!(text.starts_with(first), "{text}");
+    let back = lab.line(&format!("{plan} --levels 10 --cache wb")).expect(0).text();
+    assert!(back.starts_with("8 x exos_x18_18tb behind openraid, write-back cache 256 MiB, drive caches on\n"));
+    // Mirrors are a third faster, and that is said, with what is known about it.
+    let against = &served["comparisons"][0];
+    assert_eq!(
+        (&against["faster"], &against["than"], &against["clear"]),
+        (&"raid10x8".into(), &"raid6x8".into(), &true.into())
+    );
+    assert!(against["low_percent"].as_f64() > Some(20.0) && text.contains("  against raid6x8: +"), "{text}");
+    // An 18 TB drive at 200 MiB/s at most takes a day at least, and beside a load longer.
+    let level = |number: usize| served["levels"][number]["possible"].clone();
+    let hours = |number: usize, which: &str| level(number)["rebuild"][which].as_f64().expect("hours");
+    assert!((23.8..30.0).contains(&hours(0, "idle_hours")) && hours(0, "loaded_hours") > hours(0, "idle_hours"));
+    let chance = |number: usize, which: &str| level(number)["loss"][which].as_f64().expect("a chance");
+    assert!(chance(0, "sector") > 100.0 * chance(1, "sector") && chance(0, "year_high") > chance(0, "year"));
+    assert!(text.contains("REBUILD IDLE") && text.contains("UNDER LOAD") && text.contains("ARRAY LOST"), "{text}");
+}
+
+#[test]
+fn no_rate_is_above_what_the_members_can_carry() {
+    let lab = Lab::new("ceiling");
+    let line = "simulate raid5x4 --drive exos_x18_18tb --load sequential --way write --block 2K --cache wb --json";
+    let json = lab.line(line).expect(0).json();
+    // Three drives hold data, at 270 MB/s in their outermost zone.
+    assert!(json["mbps"].as_f64() <= Some(3.0 * 270.0 * 1.03), "{}", json["mbps"]);
+    assert_eq!(json["caches"]["write_back"], true);
+}
+
+#[test]
+fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
+    let lab = Lab::new("recordings");
+    let table = "Device r/s rkB/s w/s wkB/s aqu-sz\nsda 140 1120 60 960 2.6\nsdb 1 4 1 4 0.1\n";
+    fs::write(lab.path("iostat.txt"), table).expect("written");
+    fs::write(lab.path("b.txt"), "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\n8,0 3 2 0.1 697 Q R 64 + 8 [x]\n")
+        .expect("written");
+    fs::write(lab.path("bad.txt"), "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\nnonsense\n").expect("written");
+    let simulate = "simulate raid1x2 --drive wd740gd --effort quick --json";
+    let result = lab.line(&format!("{simulate} --load iostat.txt --job sda")).expect(0).json()["result"].clone();
+    let share = result["reads"]["requests"].as_f64().expect("reads") / result["requests"].as_f64().expect("all");
+    assert!((share - 0.7).abs() < 0.02 && result["spec"]["axes"]["qd"] == 3, "{share}");
+    lab.line(&format!("{simulate} --load iostat.txt")).refused(64, &["holds 2 loads", "--job"]);
+    assert_eq!(lab.line(&format!("{simulate} --load b.txt")).expect(0).json()["result"]["requests"], 2);
+    lab.line(&format!("{simulate} --load bad.txt")).refused(64, &["line 2: ", "no event of blkparse"]);
 }
 
 #[test]

@@ -8,30 +8,27 @@
 //! ```
 
 use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
+use super::ceiling::{cached, flag, Ceiling, Flag};
 use super::error::CellError;
 use super::pattern::Pattern;
 use super::plan::Plan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
+use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
 use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Step, Stop};
 use crate::metrics::Recorder;
-use crate::target::{Counters, Target, MEMBER_PARTS};
-use openraid_units::{Instant, Nanos};
+use crate::target::{Counters, HostIo, IoKind, Target, MEMBER_PARTS};
+use openraid_units::{Bytes, Instant, Nanos};
 
 /// Requests of a window in which the load's steadiness is looked at.
 const WINDOW_REQUESTS: u64 = 1_000;
 /// Such a window lasts as long at least where the load writes: a cache takes a thousand requests in the time in which a
 /// drive turns once, and what goes out meanwhile is chance.
 const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
-/// Windows that have to look alike.
-const STEADY_WINDOWS: u32 = 3;
 /// Windows of equal length into which the warm-up of a real target is cut: the last three changes are looked at, and the
 /// first window may be cold.
 const CLOCK_WINDOWS: u64 = 5;
-/// Change of the dirty data from window to window that counts as none, in parts of what was written meanwhile: a cache
-/// that keeps more of it is still filling, and answers faster than it will.
-const DIRTY_CHANGE_SHARE: u64 = 16;
 /// A cache that has grown in each of so many windows at first is filled by other means.
 const FILLING_WINDOWS: u32 = 4;
 /// Requests outstanding meanwhile.
@@ -53,6 +50,10 @@ const APPLICATION_REQUESTS: u64 = 20_000;
 /// What is said of files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
+/// A measurement in which caches took in or gave away too much is taken again, twice as long, so many times at most.
+const SETTLING_ROUNDS: u32 = 4;
+/// A flush after a measurement of a real target is waited for so long.
+const FLUSH_SECONDS_MAX: u64 = 60;
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
 /// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
@@ -184,20 +185,32 @@ fn pattern<T: Target + ?Sized>(
         requests = u64::MAX;
     }
     let seconds = cell.axes.secs.unwrap_or(cell.effort.seconds_max);
-    let measured = Measured::begin(target);
-    let mut recorder = Recorder::new(plan.workers);
-    let stop = Stop { requests, at: target.now() + Nanos::from_secs(u64::from(seconds)) };
-    let least = if simulated { target.now() + LASTING_LEAST } else { Instant::ZERO };
-    closed.run(target, &mut source, stop, Some(&mut recorder))?;
-    for _ in 1..LASTING_FACTOR {
-        if target.now() >= least {
-            break;
+    let lasting = Lasting { requests, seconds, workers: plan.workers, least: simulated };
+    let (mut measured, mut recorder) = lasting.run(target, &mut closed, &mut source)?;
+    if simulated && cell.axes.warm_s.is_none() && cell.axes.secs.is_none() {
+        let mut longer = lasting;
+        for _ in 0..SETTLING_ROUNDS {
+            let share = measured.absorbed(target, &recorder);
+            if share.abs() <= 1.0 / DIRTY_CHANGE_SHARE as f64 {
+                break;
+            }
+            // What caches took in or gave away was not at the drives' pace: that stretch was part of the warm-up.
+            longer.requests = longer.requests.saturating_mul(2);
+            (measured, recorder) = longer.run(target, &mut closed, &mut source)?;
         }
-        closed.run(target, &mut source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
+    }
+    let taken = measured.absorbed(target, &recorder);
+    if simulated && -taken > 1.0 / DIRTY_CHANGE_SHARE as f64 {
+        let percent = -taken * 100.0;
+        notes.push(format!(
+            "caches: {NOT_STEADY}: the drives wrote {percent:.0} % more than the load, which was in caches before"
+        ));
     }
     let mut result = measured.end(target, cell, recorder, notes)?;
+    result.flags.extend(cached(taken, |percent| Flag::StillInCaches { percent }));
     if !simulated {
         closed.drain(target, None)?;
+        result.flags.extend(owed(target, &result)?);
     }
     if result.requests == 0 {
         let reason = format!("no request has ended within {seconds} s; give it more time");
@@ -205,6 +218,53 @@ fn pattern<T: Target + ?Sized>(
     }
     result.notes.dedup();
     Ok(result)
+}
+
+/// How long a measurement lasts.
+#[derive(Clone, Copy)]
+struct Lasting {
+    requests: u64,
+    seconds: u32,
+    workers: u16,
+    /// It lasts for a while at least, however soon its requests are over.
+    least: bool,
+}
+
+impl Lasting {
+    fn run<T: Target + ?Sized>(
+        self,
+        target: &mut T,
+        closed: &mut ClosedLoop,
+        source: &mut dyn Source,
+    ) -> Result<(Measured, Recorder), CellError> {
+        let measured = Measured::begin(target);
+        let mut recorder = Recorder::new(self.workers);
+        let stop = Stop { requests: self.requests, at: target.now() + Nanos::from_secs(u64::from(self.seconds)) };
+        let least = if self.least { target.now() + LASTING_LEAST } else { Instant::ZERO };
+        closed.run(target, source, stop, Some(&mut recorder))?;
+        for _ in 1..LASTING_FACTOR {
+            if target.now() >= least {
+                break;
+            }
+            closed.run(target, source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
+        }
+        Ok((measured, recorder))
+    }
+}
+
+/// What a real target still owes after it was written to: the time of a flush says it.
+fn owed<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Option<Flag>, CellError> {
+    if result.writes.requests == 0 || !target.facts().writable {
+        return Ok(None);
+    }
+    let begun = target.now();
+    let (mut done, end) = (Vec::new(), begun + Nanos::from_secs(FLUSH_SECONDS_MAX));
+    target.submit(HostIo { id: u64::MAX, kind: IoKind::Flush, offset: 0, len: 0, worker: 0 });
+    while done.is_empty() && target.now() < end {
+        target.wait(end, &mut done)?;
+    }
+    let took = target.now().since(begun).get() as f64;
+    Ok(cached(took / result.elapsed_ns.max(1) as f64, |percent| Flag::FlushOwed { percent }))
 }
 
 pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
@@ -255,7 +315,7 @@ fn press<T: Target + ?Sized>(
     let mut source = Mixed::new(&spec, plan.workers, plan.zone, plan.parts, cell.load_seed() ^ 1);
     let mut closed = ClosedLoop::new(options(cell, plan.workers, depth));
     let mut seen = Recorder::new(0);
-    let mut before = (dirty_bytes(target), 0);
+    let mut before = (unwritten_bytes(target), 0);
     let mut total = 0;
     while total < WARM_REQUESTS_MAX {
         let least = target.now() + WINDOW_LEAST;
@@ -263,7 +323,7 @@ fn press<T: Target + ?Sized>(
         total += closed.run(target, &mut source, some, Some(&mut seen))?;
         let rest = Stop { requests: WARM_REQUESTS_MAX, at: least };
         total += closed.run(target, &mut source, rest, Some(&mut seen))?;
-        let now = (dirty_bytes(target), seen.writes.bytes);
+        let now = (unwritten_bytes(target), seen.writes.bytes);
         if now.0.saturating_sub(before.0) <= (now.1 - before.1) / DIRTY_CHANGE_SHARE {
             break;
         }
@@ -274,8 +334,15 @@ fn press<T: Target + ?Sized>(
     Ok(())
 }
 
+/// What the controller's cache holds back.
 fn dirty_bytes<T: Target + ?Sized>(target: &T) -> u64 {
-    target.counters().and_then(|counters| counters.dirty).map_or(0, |dirty| dirty.get())
+    target.counters().and_then(|counters| counters.dirty).map_or(0, Bytes::get)
+}
+
+/// The same, and what the members' own caches hold.
+fn unwritten_bytes<T: Target + ?Sized>(target: &T) -> u64 {
+    let Some(counters) = target.counters() else { return 0 };
+    [counters.dirty, counters.held].into_iter().flatten().map(Bytes::get).sum()
 }
 
 /// Run until the load is steady: its rate stands still, and the amount of dirty data either does or goes up and down.
@@ -300,7 +367,7 @@ fn warm<T: Target + ?Sized>(
     let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
     let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
     let empty = dirty_bytes(target) == 0;
-    let mut steadiness = Steadiness::new(dirty_bytes(target));
+    let mut steadiness = Steadiness::new(dirty_bytes(target), unwritten_bytes(target));
     let mut seen = Recorder::new(0);
     let mut total = 0;
     while !steadiness.reached() && total < WARM_REQUESTS_MAX && target.now() < end {
@@ -316,14 +383,15 @@ fn warm<T: Target + ?Sized>(
             break;
         }
         let rate = per_second(ended, target.now().since(from));
-        steadiness.window(dirty_bytes(target), seen.writes.bytes - before, rate);
+        let amounts = (dirty_bytes(target), unwritten_bytes(target));
+        steadiness.window(amounts, seen.writes.bytes - before, rate);
         if empty && steadiness.only_up(FILLING_WINDOWS) {
             return Ok(Warmth::Filling);
         }
     }
     let took = target.now().since(begun);
     let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
-    notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.dirty));
+    notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.all));
     Ok(Warmth::Done)
 }
 
@@ -339,7 +407,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
 ) -> Result<(), CellError> {
     let begun = target.now();
     let window = Nanos::from_secs(u64::from(seconds)).get() / CLOCK_WINDOWS;
-    let mut steadiness = Steadiness::new(0);
+    let mut steadiness = Steadiness::new(0, 0);
     let mut total = 0;
     for number in 1..=CLOCK_WINDOWS {
         let from = target.now();
@@ -347,7 +415,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
         let ended = closed.run(target, source, stop, None)?;
         total += ended;
         // What is dirty in a real target is not known.
-        steadiness.window(0, 0, per_second(ended, target.now().since(from)));
+        steadiness.window((0, 0), 0, per_second(ended, target.now().since(from)));
     }
     let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };
     notes.push(format!("warm-up: {words} after {total} requests and {}", target.now().since(begun)));
@@ -357,43 +425,6 @@ fn warm_by_the_clock<T: Target + ?Sized>(
 fn per_second(requests: u64, time: Nanos) -> u64 {
     let rate = u128::from(requests) * 1_000_000_000 / u128::from(time.get().max(1));
     u64::try_from(rate).unwrap_or(u64::MAX)
-}
-
-/// Whether a load has become steady, window by window.
-struct Steadiness {
-    dirty: u64,
-    rate: u64,
-    /// Windows in a row in which the dirty data stood still, and in which the rate did.
-    still: u32,
-    alike: u32,
-    /// Windows in which the dirty data grew and shrank, since its level changed for good.
-    ups: u32,
-    downs: u32,
-}
-
-impl Steadiness {
-    const fn new(dirty: u64) -> Self {
-        Self { dirty, rate: 0, still: 0, alike: 0, ups: 0, downs: 0 }
-    }
-
-    fn window(&mut self, dirty: u64, written: u64, rate: u64) {
-        let stood = dirty.abs_diff(self.dirty) <= written / DIRTY_CHANGE_SHARE;
-        self.still = if stood { self.still + 1 } else { 0 };
-        self.alike = if rate.abs_diff(self.rate) <= rate / 4 { self.alike + 1 } else { 0 };
-        self.ups += u32::from(dirty > self.dirty);
-        self.downs += u32::from(dirty < self.dirty);
-        (self.dirty, self.rate) = (dirty, rate);
-    }
-
-    /// Has the dirty data only grown, for so many windows?
-    const fn only_up(&self, windows: u32) -> bool {
-        self.ups >= windows && self.downs == 0 && self.still == 0
-    }
-
-    const fn reached(&self) -> bool {
-        let level = self.still >= STEADY_WINDOWS || (self.ups >= STEADY_WINDOWS && self.downs >= STEADY_WINDOWS);
-        level && self.alike >= STEADY_WINDOWS
-    }
 }
 
 /// The file-copy test on two partitions of 32 GB, smaller where the target is. A real target has a real host, whose own
@@ -542,6 +573,22 @@ impl Measured {
         Self { at: target.now(), before: target.counters() }
     }
 
+    /// What share of what was written since then caches have taken in; below zero what they have given away. Of the
+    /// controller's cache it is a share of what hosts wrote, of the members' own of what members were given.
+    fn absorbed<T: Target + ?Sized>(&self, target: &T, recorder: &Recorder) -> f64 {
+        let (Some(before), Some(after)) = (&self.before, target.counters()) else { return 0.0 };
+        if recorder.writes.bytes == 0 {
+            return 0.0;
+        }
+        let more = |now: Option<Bytes>, then: Option<Bytes>| {
+            now.map_or(0.0, |now| now.get() as f64) - then.map_or(0.0, |then| then.get() as f64)
+        };
+        let given =
+            |counters: &Counters| counters.members.iter().map(|member| member.written).sum::<u64>() as f64 * 512.0;
+        let (dirty, held) = (more(after.dirty, before.dirty), more(after.held, before.held));
+        dirty / recorder.writes.bytes as f64 + held / (given(&after) - given(before)).max(recorder.writes.bytes as f64)
+    }
+
     pub(super) fn end<T: Target + ?Sized>(
         self,
         target: &T,
@@ -559,7 +606,8 @@ impl Measured {
             spec: cell.clone(),
             elapsed_ns: elapsed,
             requests: recorder.requests(),
-            iops: per_second(recorder.requests() as f64),
+            iops: per_second((recorder.reads.requests + recorder.writes.requests) as f64),
+            flushes: recorder.flushes,
             mbps: per_second(recorder.bytes() as f64) / 1e6,
             workers: recorder.workers.iter().map(worker).collect(),
             reads: recorder.reads,
@@ -574,11 +622,26 @@ impl Measured {
             score: None,
             capacity: target.facts().capacity.get(),
             notes,
+            rebuild_mbps: None,
+            flags: Vec::new(),
             never_asked: 0,
         };
         result.latency = LatencySummary::of(&result.histogram());
         if let (Some(before), Some(after)) = (&self.before, target.counters()) {
             shares(&mut result, before, &after, elapsed);
+            let filled = before.rebuilt.zip(after.rebuilt).map(|(then, now)| now.get().saturating_sub(then.get()));
+            result.rebuild_mbps = filled.map(|bytes| per_second(bytes as f64) / 1e6);
+            if !matches!(cell.pattern, Pattern::Application | Pattern::Trace(_)) {
+                let hits = after.read_hits.map_or(0, Bytes::get) - before.read_hits.map_or(0, Bytes::get);
+                let share = hits as f64 / result.reads.bytes.max(1) as f64;
+                result.flags.extend(cached(share, |percent| Flag::ReadFromCache { percent }));
+            }
+        }
+        let facts = target.facts();
+        result.flags.extend(facts.page_cache.then_some(Flag::PageCache));
+        if let Some(mbps) = facts.link_mbps {
+            let link = Ceiling { name: "link of the device".into(), read_mbps: mbps, write_mbps: mbps };
+            flag(&mut result, &[link]);
         }
         if result.errors > 0 {
             result.notes.push(format!("{} requests FAILED and are not counted", result.errors));

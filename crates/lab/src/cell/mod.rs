@@ -1,6 +1,8 @@
 //! A cell: one measurement of one load on one array, described so that its outcome follows from the description.
 
 mod axes;
+mod caches;
+mod ceiling;
 mod error;
 mod measure;
 mod open;
@@ -9,12 +11,16 @@ mod plan;
 mod result;
 mod run;
 mod spec;
+mod steady;
 mod subject;
 mod taken;
 
 pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
+pub use caches::Caches;
+pub(crate) use ceiling::bus;
+pub use ceiling::{ceilings, flag, ways, Ceiling, Flag};
 pub use error::CellError;
 pub use measure::{builtin, footprint, measure, writes};
 pub use open::{replay, replay_outstanding};

@@ -84,7 +84,9 @@ impl Plan {
     #[must_use]
     pub fn source(&self, seed: u64) -> Mixed {
         let source = Mixed::new(&self.spec, self.workers, self.zone, self.parts, seed);
-        match self.spec.manner().think {
+        let manner = self.spec.manner();
+        let source = manner.flush_every.iter().fold(source, |source, writes| source.flushing(*writes));
+        match manner.think {
             Some((burst, ns)) => source.thinking(burst, Nanos(ns)),
             None => source,
         }

@@ -1,5 +1,6 @@
 //! What a cell came to.
 
+use super::ceiling::Flag;
 use super::spec::CellSpec;
 use crate::metrics::{Histogram, Tally};
 use crate::target::MEMBER_PARTS;
@@ -98,8 +99,11 @@ pub struct CellResult {
     pub elapsed_ns: u64,
     /// Requests that ended within it.
     pub requests: u64,
-    /// Requests each second.
+    /// Reads and writes each second.
     pub iops: f64,
+    /// Flushes that ended within it; they are not among the requests each second.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flushes: u64,
     /// MB (10^6 bytes) each second.
     pub mbps: f64,
     /// Reads, with bytes and latency.
@@ -128,6 +132,12 @@ pub struct CellResult {
     pub capacity: u64,
     /// What was found on the way: how the load became steady, fallbacks.
     pub notes: Vec<String>,
+    /// How fast a rebuild filled its new member meanwhile, MB (10^6 bytes) each second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild_mbps: Option<f64>,
+    /// Why its rates say less about the drives than they seem to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<Flag>,
     /// Requests of a trace, or of a load with a rate, that were never asked: the target was too far behind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_asked: u64,

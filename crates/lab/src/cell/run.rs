@@ -1,6 +1,7 @@
 //! A cell run on the simulated machine that it describes.
 
 use super::axes::{Axes, AxisError, CacheMode};
+use super::ceiling::{ceilings, flag};
 use super::error::CellError;
 use super::measure::measure;
 use super::open::replay;
@@ -41,7 +42,9 @@ pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> 
     let name = format!("sim:{}", spec.controller.head.name);
     let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
     let mut target = SimTarget::new(&name, spec, library).map_err(impossible)?;
-    measure(&mut target, cell)
+    let mut result = measure(&mut target, cell)?;
+    flag(&mut result, &ceilings(library, spec, cell.subject)?);
+    Ok(result)
 }
 
 /// A trace on the machine that a cell describes.
@@ -87,6 +90,10 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         drives: !through || !controller.drive_cache_follows,
     };
     spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
+    if axes.cache_mib.is_none() && axes.cache == Some(CacheMode::WriteBack) && controller.cache.value.is_zero() {
+        // A cache that is asked for has to have a size.
+        spec.cache_bytes = Some(controller.cache_on_demand).filter(|size| !size.is_zero());
+    }
     spec.bus = match &axes.bus {
         Some(name) => Some(host_bus(library, name)?.clone()),
         None => None,

@@ -54,6 +54,9 @@ pub struct Manner {
     /// depth is how many of them the target gets at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
+    /// A worker asks for a flush after so many writes; what comes next does not wait for it unless the depth is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_every: Option<u32>,
     /// The first byte of the target that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,

@@ -43,6 +43,8 @@ struct Worker {
     strands: Vec<Strand>,
     /// Requests since the last pause.
     burst: u32,
+    /// Writes since the last flush.
+    unflushed: u32,
 }
 
 /// A specification, carried out by workers.
@@ -53,6 +55,8 @@ pub struct Mixed {
     workers: Vec<Worker>,
     /// After so many requests a worker thinks for so long.
     think: Option<(u32, Nanos)>,
+    /// After so many writes a worker asks for a flush.
+    flush_every: Option<u32>,
 }
 
 impl Mixed {
@@ -73,6 +77,7 @@ impl Mixed {
             random: Random::derived(seed, u64::from(number)),
             strands: (number % parts..parts).step_by(usize::from(workers)).map(strand).collect(),
             burst: 0,
+            unflushed: 0,
         };
         let mut table = [0; 100];
         let mut percent = 0;
@@ -81,13 +86,26 @@ impl Mixed {
             table[percent..next].fill(number);
             percent = next;
         }
-        Self { table, lines: spec.lines().to_vec(), workers: (0..workers).map(worker).collect(), think: None }
+        Self {
+            table,
+            lines: spec.lines().to_vec(),
+            workers: (0..workers).map(worker).collect(),
+            think: None,
+            flush_every: None,
+        }
     }
 
     /// Each worker thinks for so long after each burst of so many requests.
     #[must_use]
     pub fn thinking(mut self, burst: u32, time: Nanos) -> Self {
         self.think = Some((burst.max(1), time));
+        self
+    }
+
+    /// Each worker asks for a flush after so many writes.
+    #[must_use]
+    pub fn flushing(mut self, writes: u32) -> Self {
+        self.flush_every = Some(writes.max(1));
         self
     }
 
@@ -110,6 +128,10 @@ impl Mixed {
 impl Source for Mixed {
     fn next(&mut self, number: u16) -> Step {
         let worker = &mut self.workers[usize::from(number)];
+        if self.flush_every.is_some_and(|writes| worker.unflushed >= writes) {
+            worker.unflushed = 0;
+            return Step::Ask(Request { kind: IoKind::Flush, offset: 0, len: 0 });
+        }
         if let Some((burst, time)) = self.think {
             if worker.burst == burst {
                 worker.burst = 0;
@@ -133,6 +155,7 @@ impl Source for Mixed {
         };
         *position = place + len;
         let kind = if read < u64::from(line.read) { IoKind::Read } else { IoKind::Write };
+        worker.unflushed += u32::from(kind == IoKind::Write);
         let request = Request { kind, offset: zone.start + place, len: line.bytes };
         worker.strands.rotate_left(1);
         Step::Ask(request)
@@ -152,6 +175,17 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn a_flush_follows_every_so_many_writes_of_a_worker() {
+        let zone = Zone { start: 0, len: 1 << 30 };
+        let drawn = requests(&mut Mixed::new(&one_size("w", 4096, 50, 100), 1, zone, 1, 9).flushing(3), 0, 10_000);
+        let flushes: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].kind == IoKind::Flush).collect();
+        assert!(flushes.len() > 1_000);
+        let writes = |part: &[Request]| part.iter().filter(|request| request.kind == IoKind::Write).count();
+        assert!(flushes.windows(2).all(|pair| writes(&drawn[pair[0]..pair[1]]) == 3));
+        assert!(flushes.iter().all(|at| drawn[*at - 1].kind == IoKind::Write && drawn[*at].len == 0));
     }
 
     #[test]

@@ -210,7 +210,16 @@ mod tests {
         let refusal = |bytes, simulated, writable| {
             let name = "real.img".into();
             let (capacity, block, bed) = (Bytes(bytes), Bytes(512), Vec::new());
-            find("first-32-gb").unwrap().refusal(&TargetFacts { name, capacity, block, simulated, writable, bed })
+            find("first-32-gb").unwrap().refusal(&TargetFacts {
+                name,
+                capacity,
+                block,
+                simulated,
+                writable,
+                page_cache: false,
+                link_mbps: None,
+                bed,
+            })
         };
         let wanted = "the first 32 GB are all of it: the target holds 32000000000 bytes";
         for writable in [false, true] {
@@ -224,6 +233,8 @@ mod tests {
     #[test]
     fn methods_say_why_they_make_no_sense_on_a_target() {
         let facts = |simulated, writable| TargetFacts {
+            page_cache: false,
+            link_mbps: None,
             name: "/dev/sdx".into(),
             capacity: Bytes::gib(1),
             block: Bytes(512),

@@ -2,19 +2,27 @@
 //! degraded and rebuilding, what holds it back, whether the write cache pays and how large it is to be, and how sure all of
 //! that is.
 //!
-//! [`run`] measures, [`range`] runs a cell at the ends of the [`values`] that have a range, [`sure`] says by that how sure a
-//! figure is and which of two levels is faster.
+//! [`run`] measures, [`range`] runs a cell at the ends of the [`values`] that have a range, [`sure`] says by that how uncertain
+//! a figure is, and [`pairs`] which of two levels is faster. [`rebuild`] has the time of a rebuild, [`risk`] how likely data is
+//! lost in it.
 
+mod level;
+mod pairs;
 mod range;
+mod rebuild;
+mod risk;
 mod run;
 mod sure;
 mod values;
 
-use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Level, Pattern, Subject};
+use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, Pattern, Subject};
 use serde::Serialize;
 use sure::Runs;
 
+pub use pairs::{Gain, Lead};
 pub use range::Range;
+pub use rebuild::Rebuild;
+pub use risk::{risk, Frailty, Risk};
 pub use values::{uncertain, Uncertain};
 
 /// What a plan is about.
@@ -36,6 +44,9 @@ pub struct PlanRequest {
     pub effort: Effort,
     /// Seed.
     pub seed: u64,
+    /// Vary every uncertain value of the profiles, too, and try the other mode of the write cache and other sizes of it.
+    /// Otherwise the levels are only held against each other, with as many seeds as that takes.
+    pub thorough: bool,
 }
 
 /// How fast an array is in one state.
@@ -59,8 +70,10 @@ pub struct CacheSize {
     /// How fast it is then.
     #[serde(flatten)]
     pub speed: Speed,
-    /// What that is more, in requests each second, than with the cache that it has: percent.
+    /// What that is more, in requests each second, than with the cache that it has: percent, with the same seed.
     pub change_percent: f64,
+    /// The same over all seeds.
+    pub gain: Option<Gain>,
     /// Both figures were taken when the load had become steady.
     pub steady: bool,
 }
@@ -79,12 +92,32 @@ pub struct Bottleneck {
 /// A figure that a plan has not.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
-    /// Which: `degraded`, `rebuilding`, `write_back_ratio`, `cache of N MiB`, `chance`, or the value of a profile.
+    /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
     /// Why, in a few words where nothing went wrong.
     pub reason: String,
     /// It was tried, and that went wrong.
     pub failed: bool,
+}
+
+/// How likely data is lost while a drive is rebuilt beside the load.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Loss {
+    /// Hours of a rebuild that the chances are about.
+    pub window_hours: f64,
+    /// The chances with what the drive's profile says.
+    #[serde(flatten)]
+    pub risk: Risk,
+    /// The chance of a year where drives fail as often as the high end of the profile's range says.
+    pub year_high: f64,
+    /// Share of drives that fail in a year, and the high end of its range.
+    pub afr: [f64; 2],
+    /// Unreadable sectors for each bit that is read.
+    pub errors_per_bit: f64,
+    /// Where these come from, and that no sheet is at hand where that is so.
+    pub source: String,
+    /// No sheet is at hand.
+    pub estimated: bool,
 }
 
 /// A level of a plan.
@@ -102,6 +135,10 @@ pub struct LevelPlan {
     pub degraded: Option<Speed>,
     /// While one member is filled, where it survives that.
     pub rebuilding: Option<Speed>,
+    /// How long a rebuild takes, where it survives a failure.
+    pub rebuild: Option<Rebuild>,
+    /// How likely data is lost meanwhile.
+    pub loss: Option<Loss>,
     /// What holds it back when it is healthy.
     pub bottleneck: Option<Bottleneck>,
     /// The controller's cache, MiB; 0: it has none.
@@ -111,12 +148,17 @@ pub struct LevelPlan {
     pub cache_sizes: Vec<CacheSize>,
     /// Write-back by write-through, where the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
+    /// The same over all seeds.
+    pub write_back: Option<Gain>,
     /// The healthy figure may be off by so many percent because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
     /// What other seeds change, percent of the healthy figure from the lowest to the highest.
     pub chance_percent: f64,
-    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first.
+    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first. Empty where they
+    /// were not varied.
     pub uncertain: Vec<(String, f64)>,
+    /// What makes its rates say less about the drives than they seem to.
+    pub flags: Vec<Flag>,
     /// What has no figure, and why.
     pub missing: Vec<Missing>,
     /// Healthy figures of other runs, to compare levels by.
@@ -150,6 +192,14 @@ pub fn survives(level: Level, members: u16) -> (u16, u16) {
         Level::Raid6 => (2, 2),
         Level::Raid50 => (1, 2),
         Level::Raid60 => (2, 4),
+    }
+}
+
+impl LevelPlan {
+    /// How much faster it is than another level of the same plan; none where no run of both has a figure.
+    #[must_use]
+    pub fn lead_over(&self, other: &Self) -> Option<Lead> {
+        pairs::lead(&self.runs, &other.runs)
     }
 }
 

@@ -10,7 +10,7 @@ use openraid_models::{Edge, Library};
 use serde::Serialize;
 
 /// Seeds besides the one that is asked for: the next ones. Two, for with three figures one that is far out is seen.
-const OTHER_SEEDS: u64 = 2;
+pub(super) const OTHER_SEEDS: u64 = 2;
 const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
 
 /// What a run came to.

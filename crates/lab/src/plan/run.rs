@@ -1,31 +1,82 @@
-//! The runs of a plan: first every level as it was asked for, then beside each that can be the states, the cache and
-//! what tells how sure it is, and beside the best of them other sizes of the cache. All runs are in one list, so that threads and progress do not wait for a whole level.
+//! The runs of a plan: first every level as it was asked for, then beside each that can be the states, its rebuild, and what
+//! tells how uncertain it is. All runs of a stage are in one list, so that threads and progress do not wait for a whole level.
+//!
+//! ```text
+//!   healthy    every level, the seed that was asked for
+//!   beside     other seeds, degraded, rebuilding at three places; if thorough, the values of the profiles, the other
+//!              mode of the cache, and for the best level other sizes of it
+//!   contest    one more seed for the levels that cannot be told apart from the best, until they can or it is not worth it
+//! ```
 
-use super::range::{Ran, Range, Variation};
+use super::range::{Ran, Variation, OTHER_SEEDS};
+use super::rebuild::PLACES;
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
-use super::{speed, survives, Bottleneck, CacheSize, LevelPlan, Missing, PlanRequest, Planned, Speed};
+use super::{pairs, survives, LevelPlan, PlanRequest, Planned};
 use crate::cell::{machine_spec, run_cell, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;
 use openraid_models::Library;
 use openraid_units::Bytes;
 
 /// How much larger, and how much smaller, the cache is that the best level is looked at with.
-const OTHER_CACHE: u32 = 4;
+pub(super) const OTHER_CACHE: u32 = 4;
+/// Seeds of a level in all, at most.
+const SEEDS_MAX: usize = 8;
+/// Levels whose lead is known to so many percent are as good as each other where it is no more than that.
+const SAME_PERCENT: f64 = 2.0;
 
 /// A run beside the healthy one.
 #[derive(Clone, Copy)]
-enum Beside {
+pub(super) enum Beside {
     Vary(Variation),
-    State(ArrayState),
-    WriteThrough,
-    /// A cache of so many MiB.
-    Cache(u32),
+    Degraded,
+    /// The load beside a rebuild, at one of the places.
+    Loaded(usize),
+    /// A rebuild with nothing else to do, at one of the places.
+    Idle(usize),
+    /// Write-through where it writes back, and the other way round; with the seed of the plan, or so many above it.
+    OtherMode(u64),
+    /// A cache of so many MiB, with the seed of the plan or so many above it.
+    Cache(u32, u64),
+}
+
+/// What such a run came to.
+#[derive(Clone)]
+pub(super) enum Found {
+    Cell(Box<CellResult>),
+    /// MB each second of a rebuild.
+    Rate(f64),
+}
+
+/// How many runs are over, and of how many.
+struct Told<'a, F> {
+    ended: &'a F,
+    before: usize,
+}
+
+impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
+    /// Do the next runs, of which there are so many and so many more after them.
+    fn run<I: Sync, R: Send>(
+        &mut self,
+        items: &[I],
+        after: usize,
+        threads: usize,
+        work: impl Fn(&I) -> R + Sync,
+    ) -> Vec<R> {
+        let (before, all) = (self.before, self.before + items.len() + after);
+        let ended = |done: usize| {
+            (self.ended)(before + done, all);
+            true
+        };
+        let ran = run_all(items, threads, work, ended);
+        self.before += items.len();
+        ran.into_iter().flatten().collect()
+    }
 }
 
 impl PlanRequest {
-    /// All levels, measured in all their states by so many threads. `ended` is told after each run how many are done,
-    /// and of how many: fewer once it is known which levels can be.
+    /// All levels, measured in all their states by so many threads. `ended` is told at the begin, and after each run, how many
+    /// are done, and of how many: that changes when it is known which levels can be, and which take more seeds.
     ///
     /// # Errors
     /// A profile that is not there, an axis that is wrong: no level can be planned.
@@ -36,34 +87,29 @@ impl PlanRequest {
         ended: impl Fn(usize, usize) + Sync,
     ) -> Result<Vec<Planned>, CellError> {
         let Some(first) = self.levels.first() else { return Ok(Vec::new()) };
-        let values = uncertain(library, &self.cell(*first, ArrayState::Healthy))?;
-        let caches = self.other_caches(library, *first)?;
-        let at_most: usize =
-            self.levels.iter().map(|level| 1 + self.besides(library, *level, &values, true).len()).sum();
-        let at_most = at_most + caches.len();
-        let told = |before: usize, all: usize| {
-            let ended = &ended;
-            move |done: usize| {
-                ended(before + done, all);
-                true
-            }
-        };
+        let values =
+            if self.thorough { uncertain(library, &self.cell(*first, ArrayState::Healthy))? } else { Vec::new() };
+        let caches = if self.thorough { self.other_caches(library, *first)? } else { Vec::new() };
+        let besides = |level: Level, writes: bool| self.besides(library, level, &values, writes);
+        let more: usize = self.levels.iter().map(|level| besides(*level, true).len()).sum();
+        let more = more + caches.len() * (0..=OTHER_SEEDS).count();
+        ended(0, self.levels.len() + more);
+        let mut told = Told { ended: &ended, before: 0 };
         let healthy = |level: &Level| run_cell(library, &self.cell(*level, ArrayState::Healthy));
-        let healthy: Vec<Ran> =
-            run_all(&self.levels, threads, healthy, told(0, at_most)).into_iter().flatten().collect();
+        let healthy: Vec<Ran> = told.run(&self.levels, more, threads, healthy);
         let mut runs: Vec<(usize, Beside)> = Vec::new();
         let best = self.best(&healthy);
         for (number, (level, result)) in self.levels.iter().zip(&healthy).enumerate() {
             let Ok(result) = result else { continue };
-            let besides = self.besides(library, *level, &values, result.writes.requests > 0);
+            let besides = besides(*level, result.writes.requests > 0);
             runs.extend(besides.into_iter().map(|beside| (number, beside)));
             let caches = caches.iter().filter(|_| best == Some(number));
-            runs.extend(caches.map(|mib| (number, Beside::Cache(*mib))));
+            let seeded = |mib: &u32| (0..=OTHER_SEEDS).map(|by| Beside::Cache(*mib, by)).collect::<Vec<_>>();
+            runs.extend(caches.flat_map(seeded).map(|beside| (number, beside)));
         }
         let one = |(number, beside): &(usize, Beside)| self.beside(library, self.levels[*number], *beside, &values);
-        let before = healthy.len();
-        let ran = run_all(&runs, threads, one, told(before, before + runs.len()));
-        let mut ran = runs.iter().zip(ran.into_iter().flatten()).peekable();
+        let ran = told.run(&runs, 0, threads, one);
+        let mut ran = runs.iter().zip(ran).peekable();
         let mut planned = Vec::new();
         for (number, (level, healthy)) in self.levels.iter().zip(healthy).enumerate() {
             let mut own = Vec::new();
@@ -78,7 +124,60 @@ impl PlanRequest {
                 Err(error) => return Err(error),
             });
         }
+        self.contest(library, threads, &mut told, &mut planned);
         Ok(planned)
+    }
+
+    /// One more seed for the levels that survive a failure and are not told apart from the fastest of them, until they are,
+    /// or differ by too little to matter.
+    fn contest<F: Fn(usize, usize) + Sync>(
+        &self,
+        library: &Library,
+        threads: usize,
+        told: &mut Told<'_, F>,
+        planned: &mut [Planned],
+    ) {
+        loop {
+            let close = self.close(planned);
+            let [first, ..] = close.as_slice() else { return };
+            let Planned::Possible(first) = &planned[*first] else { return };
+            let by = first.runs.seeds.len() as u64 + 1;
+            let cell = |number: &usize| CellSpec {
+                seed: self.seed.wrapping_add(by),
+                ..self.cell(self.levels[*number], ArrayState::Healthy)
+            };
+            let ran = told.run(&close, 0, threads, |number| run_cell(library, &cell(number)));
+            for (number, ran) in close.iter().zip(ran) {
+                if let Planned::Possible(plan) = &mut planned[*number] {
+                    plan.runs.seeds.push(ran.ok().map(|ran| ran.iops));
+                }
+            }
+        }
+    }
+
+    /// The fastest level that survives a failure and all that may be as fast, where another seed may tell more.
+    fn close(&self, planned: &[Planned]) -> Vec<usize> {
+        let safe = planned.iter().enumerate().filter_map(|(number, planned)| match planned {
+            Planned::Possible(plan) if plan.survives.0 > 0 => Some((number, &**plan)),
+            _ => None,
+        });
+        let safe: Vec<_> = safe.collect();
+        let Some((best, fastest)) = safe.iter().max_by(|one, two| one.1.runs.base.total_cmp(&two.1.runs.base)) else {
+            return Vec::new();
+        };
+        let is_open = |other: &&(usize, &LevelPlan)| {
+            let (number, plan) = other;
+            let lead = pairs::lead(&fastest.runs, &plan.runs).map(|lead| lead.gain);
+            let bounds = lead.and_then(|lead| lead.low_percent.zip(lead.high_percent));
+            let open = bounds.is_some_and(|(low, high)| low <= 0.0 && high - low > SAME_PERCENT);
+            number != best && open && plan.runs.seeds.len() == fastest.runs.seeds.len()
+        };
+        let mut open: Vec<usize> = safe.iter().filter(is_open).map(|(number, _)| *number).collect();
+        if open.is_empty() || fastest.runs.seeds.len() + 1 >= SEEDS_MAX {
+            return Vec::new();
+        }
+        open.push(*best);
+        open
     }
 
     /// The fastest of the levels that survive a failure, or where none does of all: by its place.
@@ -91,10 +190,9 @@ impl PlanRequest {
     }
 
     /// The cache of the machine as it was asked for, MiB; 0 where it has none.
-    fn cache_mib(&self, library: &Library, level: Level) -> Result<u32, CellError> {
+    pub(super) fn cache_mib(&self, library: &Library, level: Level) -> Result<u32, CellError> {
         let spec = machine_spec(library, &self.cell(level, ArrayState::Healthy))?;
-        let cache = spec.cache_bytes.unwrap_or(spec.controller.cache.value);
-        Ok(u32::try_from(cache.get() / Bytes::mib(1).get()).unwrap_or(u32::MAX))
+        Ok(u32::try_from(spec.cache_size().get() / Bytes::mib(1).get()).unwrap_or(u32::MAX))
     }
 
     /// Other sizes of the cache that are worth a look, MiB: none where there is no cache.
@@ -113,113 +211,66 @@ impl PlanRequest {
     fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<Beside> {
         let mut runs: Vec<Beside> = Variation::all(self.seed, values.len()).map(Beside::Vary).collect();
         if survives(level, self.drives).0 > 0 {
-            runs.extend([Beside::State(ArrayState::Degraded(1)), Beside::State(ArrayState::Rebuilding)]);
+            runs.push(Beside::Degraded);
+            runs.extend((0..PLACES.len()).flat_map(|place| [Beside::Loaded(place), Beside::Idle(place)]));
         }
-        if self.no_cache_to_compare(library, writes).is_none() {
-            runs.push(Beside::WriteThrough);
+        if self.thorough && self.no_cache_to_compare(library, writes).is_none() {
+            runs.extend((0..=OTHER_SEEDS).map(Beside::OtherMode));
         }
         runs
     }
 
     /// Why write-back and write-through are not compared.
-    fn no_cache_to_compare(&self, library: &Library, writes: bool) -> Option<&'static str> {
+    pub(super) fn no_cache_to_compare(&self, library: &Library, writes: bool) -> Option<&'static str> {
         let can = library.controller(&self.system).is_ok_and(|controller| controller.write_back);
         match (can, writes, self.axes.cache) {
             (false, ..) => Some("no write cache"),
             (_, false, _) => Some("no writes"),
             (.., Some(CacheMode::WriteThrough)) => Some("switched off"),
+            _ if !self.thorough => Some("not run"),
             _ => None,
         }
     }
 
-    fn beside(&self, library: &Library, level: Level, beside: Beside, values: &[Uncertain]) -> Ran {
-        let mut cell = self.cell(level, ArrayState::Healthy);
-        match beside {
-            Beside::Vary(variation) => return variation.run(library, &cell, values),
-            Beside::State(state) => cell.state = state,
-            Beside::WriteThrough => cell.axes.cache = Some(CacheMode::WriteThrough),
-            Beside::Cache(mib) => {
-                // A larger one takes longer to fill.
-                let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
-                cell = cell_with_cache(cell, mib, longer);
-            }
-        }
-        run_cell(library, &cell)
-    }
-
-    fn level(
+    fn beside(
         &self,
         library: &Library,
         level: Level,
-        healthy: &CellResult,
-        ran: Vec<(Beside, Ran)>,
+        beside: Beside,
         values: &[Uncertain],
-    ) -> LevelPlan {
-        let survives = survives(level, self.drives);
-        let mut missing: Vec<Missing> = Vec::new();
-        let mut plain = |what: &str, reason: &str| {
-            missing.push(Missing { what: what.into(), reason: reason.into(), failed: false });
+    ) -> Result<Found, CellError> {
+        let mut cell = self.cell(level, ArrayState::Healthy);
+        let ran = match beside {
+            Beside::Vary(variation) => variation.run(library, &cell, values),
+            Beside::Loaded(place) => self.loaded(library, level, PLACES[place]),
+            Beside::Idle(place) => return self.idle(library, level, PLACES[place]).map(Found::Rate),
+            Beside::Degraded => run_cell(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }),
+            Beside::OtherMode(by) => {
+                let back = machine_spec(library, &cell)?.writes_back();
+                cell.axes.cache = Some(if back { CacheMode::WriteThrough } else { CacheMode::WriteBack });
+                cell.seed = cell.seed.wrapping_add(by);
+                run_cell(library, &cell)
+            }
+            Beside::Cache(mib, by) => {
+                // A larger one takes longer to fill.
+                let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
+                cell.seed = cell.seed.wrapping_add(by);
+                run_cell(library, &cell_with_cache(cell, mib, longer))
+            }
         };
-        if survives.0 == 0 {
-            plain("degraded", "data lost");
-            plain("rebuilding", "data lost");
-        }
-        if let Some(reason) = self.no_cache_to_compare(library, healthy.writes.requests > 0) {
-            plain("write_back_ratio", reason);
-        }
-        let mut runs = Runs::new(healthy.iops, values);
-        let mut cache_sizes: Vec<CacheSize> = Vec::new();
-        let (mut degraded, mut rebuilding, mut through): (Option<Speed>, Option<Speed>, Option<f64>) =
-            Default::default();
-        for (beside, result) in ran {
-            if let Err(error) = &result {
-                missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
-            }
-            let result = result.ok();
-            let iops = result.as_ref().map(|result| result.iops);
-            match beside {
-                Beside::Vary(variation) => variation.note(&mut runs, iops),
-                Beside::State(ArrayState::Rebuilding) => rebuilding = result.as_ref().map(speed),
-                Beside::State(_) => degraded = result.as_ref().map(speed),
-                Beside::WriteThrough => through = iops,
-                Beside::Cache(mib) => {
-                    cache_sizes.extend(result.as_ref().map(|result| cache_size(mib, result, healthy)));
-                }
-            }
-        }
-        let Range { uncertain_percent, chance_percent, uncertain, missing } = Range::of(&runs, missing);
-        LevelPlan {
-            array: healthy.spec.subject,
-            capacity: healthy.capacity,
-            survives,
-            healthy: speed(healthy),
-            degraded,
-            rebuilding,
-            bottleneck: healthy.bottleneck().map(|part| Bottleneck {
-                part: part.name.clone(),
-                of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
-                busy: part.busy,
-            }),
-            cache_mib: self.cache_mib(library, level).unwrap_or(0),
-            cache_sizes,
-            write_back_ratio: through.map(|through| healthy.iops / through),
-            uncertain_percent,
-            chance_percent,
-            uncertain,
-            missing,
-            runs,
-        }
+        ran.map(|ran| Found::Cell(Box::new(ran)))
     }
 }
 
 /// The figure that a run is for.
-fn what(beside: Beside, runs: &Runs) -> String {
+pub(super) fn what(beside: Beside, runs: &Runs) -> String {
     match beside {
         Beside::Vary(variation) => variation.what(runs),
-        Beside::State(ArrayState::Rebuilding) => "rebuilding".into(),
-        Beside::State(_) => "degraded".into(),
-        Beside::WriteThrough => "write_back_ratio".into(),
-        Beside::Cache(mib) => format!("cache of {mib} MiB"),
+        Beside::Degraded => "degraded".into(),
+        Beside::Loaded(0) => "rebuilding".into(),
+        Beside::Loaded(_) | Beside::Idle(_) => "rebuild".into(),
+        Beside::OtherMode(_) => "write_back_ratio".into(),
+        Beside::Cache(mib, _) => format!("cache of {mib} MiB"),
     }
 }
 
@@ -228,51 +279,4 @@ fn cell_with_cache(mut cell: CellSpec, mib: u32, longer: u32) -> CellSpec {
     cell.axes.cache_mib = Some(mib);
     cell.effort.warm_seconds_max = cell.effort.warm_seconds_max.saturating_mul(longer);
     cell
-}
-
-fn cache_size(cache_mib: u32, result: &CellResult, healthy: &CellResult) -> CacheSize {
-    CacheSize {
-        cache_mib,
-        speed: speed(result),
-        change_percent: (result.iops / healthy.iops - 1.0) * 100.0,
-        steady: !result.is_unsteady() && !healthy.is_unsteady(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::values::Part;
-    use super::*;
-    use crate::cell::{Axes, Effort, Pattern};
-    use openraid_models::Edge;
-
-    #[test]
-    fn a_run_that_failed_is_told_with_its_reason() {
-        let request = PlanRequest {
-            system: "3ware-9650se".into(),
-            drive: None,
-            drives: 4,
-            levels: vec![Level::Raid5],
-            pattern: Pattern::Database,
-            axes: Axes::default(),
-            effort: Effort { requests: 500, ..Effort::QUICK },
-            seed: 1,
-        };
-        let library = Library::builtin();
-        let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
-        let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field: "seek.average_ms".into() };
-        let failed = || Err(CellError::Failed("no request has ended".into()));
-        let ran = vec![
-            (Beside::Vary(Variation::Seed(2)), Ok(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
-            (Beside::State(ArrayState::Degraded(1)), failed()),
-            (Beside::State(ArrayState::Rebuilding), Ok(healthy.clone())),
-            (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
-        ];
-        let plan = request.level(&library, Level::Raid5, &healthy, ran, &[value]);
-        assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
-        let told: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
-        let reason = "no request has ended";
-        assert_eq!(told, [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);
-        assert!((plan.chance_percent - 2.0).abs() < 1e-9 && (plan.uncertain_percent - 2.0).abs() < 1e-9);
-    }
 }

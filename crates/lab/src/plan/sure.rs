@@ -1,15 +1,11 @@
-//! How sure a figure is, that of a healthy level above all, and which of two levels is faster.
+//! How uncertain a figure is, that of a healthy level above all.
 //!
 //! Every value of the drive's, the controller's, the host's and the bus's profiles that has a range is put to both its
 //! ends, one after the other. With it everything that is left to chance falls differently, so the same figure with other
 //! seeds says how much of a change is chance: a value counts with what exceeds that, and chance counts by itself. Both
 //! are combined as independent errors are, by the root of the sum of their squares.
-//!
-//! Two levels have the same drives: a value that moves both alike says nothing about which is faster. So what is looked
-//! at is their ratio, in runs that have the same seed and the same values.
 
 use super::values::Uncertain;
-use super::LevelPlan;
 
 /// Healthy figures of a level, requests each second.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -54,16 +50,6 @@ impl Runs {
             self.values.iter().map(|(name, ends)| (name.clone(), ends.iter().map(share).collect())),
         )
     }
-
-    /// How sure the ratio of two figures is. Levels of one plan have the same values in the same order.
-    fn doubt_against(&self, other: &Self) -> Doubt {
-        let ratio = self.base / other.base;
-        let share = |own: &Option<f64>, others: &Option<f64>| Some(((*own)? / (*others)? / ratio - 1.0) * 100.0);
-        let values = self.values.iter().zip(&other.values).map(|((name, ends), (_, same))| {
-            (name.clone(), ends.iter().zip(same).map(|(own, others)| share(own, others)).collect())
-        });
-        doubt(self.seeds.iter().zip(&other.seeds).map(|(own, others)| share(own, others)), values)
-    }
 }
 
 /// Of changes with other seeds and at the ends of values, percent.
@@ -76,15 +62,6 @@ fn doubt(seeds: impl Iterator<Item = Option<f64>>, values: impl Iterator<Item = 
         (most - chance).max(0.0)
     };
     Doubt { chance, values: values.map(|(name, changes)| (name, beyond(changes))).collect() }
-}
-
-impl LevelPlan {
-    /// Is it faster than another level of the same plan, whatever chance and the uncertain values do?
-    #[must_use]
-    pub fn is_faster_than(&self, other: &Self) -> bool {
-        let lead = (self.runs.base / other.runs.base - 1.0) * 100.0;
-        lead > self.runs.doubt_against(&other.runs).total()
-    }
 }
 
 #[cfg(test)]
@@ -109,18 +86,5 @@ mod tests {
             ..runs(100.0, [0.0; 2], &[])
         };
         assert!(near(failed.doubt().chance, 1.0) && near(failed.doubt().total(), 1.0));
-    }
-
-    #[test]
-    fn a_value_that_moves_two_levels_alike_does_not_hide_which_is_faster() {
-        let seek = |base: f64| ("seek", base * 0.8, base * 1.2);
-        let one = runs(110.0, [111.0, 109.0], &[seek(110.0)]);
-        let other = runs(100.0, [101.0, 99.0], &[seek(100.0)]);
-        assert!(one.doubt().total() > 15.0 && one.doubt_against(&other).total() < 1.0);
-        // One that moves them apart does, and so does chance.
-        let parity = runs(100.0, [101.0, 99.0], &[("seek", 70.0, 100.0)]);
-        assert!(one.doubt_against(&parity).total() > 10.0);
-        let chance = runs(100.0, [112.0, 95.0], &[seek(100.0)]);
-        assert!(one.doubt_against(&chance).total() > 10.0);
     }
 }

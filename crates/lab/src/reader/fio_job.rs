@@ -118,6 +118,7 @@ struct Options {
     think: Nanos,
     think_blocks: u32,
     rate: Option<(u64, u32)>,
+    flush_every: Option<u32>,
     /// The line that names an engine which takes one request at a time, and the engine.
     synchronous: Option<(u64, String)>,
 }
@@ -169,7 +170,8 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
 fn unknown_kind(line: &str) -> String {
     format!(
         "{} stands before any [section], so this is no fio job; known are a fio job ([job1] and options), an Iometer .icf \
-         (Version ...), a fio iolog (fio version 2 or 3 iolog), MSR CSV and SPC traces (numbers with commas)",
+         (Version ...), iostat -x (Linux ...), a fio iolog (fio version 2 or 3 iolog), the text of blkparse, MSR CSV and SPC \
+         traces (numbers with commas)",
         shown(line)
     )
 }
@@ -221,6 +223,10 @@ impl Options {
             "ramp_time" => self.ramp = Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?),
             "thinktime" => self.think = Nanos(time(value, 1_000).ok_or_else(bad_time)?),
             "thinktime_blocks" => self.think_blocks = number(line, key, value, 1, 1 << 20)?,
+            // Zero is never, as in fio. Of a device both are the same flush.
+            "fsync" | "fdatasync" => {
+                self.flush_every = Some(number(line, key, value, 0, 1 << 30)?).filter(|writes| *writes > 0);
+            }
             "rate_iops" => self.rate = Some((line, number(line, key, value, 1, 100_000_000)?)),
             "ioengine" => {
                 let one = SYNCHRONOUS.contains(&value);
@@ -268,6 +274,7 @@ impl Options {
         let manner = Manner {
             think: (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think.get())),
             rate: self.rate.map(|(_, rate)| rate),
+            flush_every: self.flush_every,
             start: self.offset.filter(|offset| *offset > 0),
             len: self.size,
         };
@@ -289,6 +296,11 @@ impl Options {
                 shown(engine)
             );
             return Err(ReadError::at(*line, reason));
+        }
+        if let (Some((line, rate)), Some(writes)) = (self.rate, self.flush_every) {
+            let reason =
+                format!("rate_iops={rate} with a sync after {writes} writes is not understood; remove one of them");
+            return Err(ReadError::at(line, reason));
         }
         if let (Some((line, rate)), Some(workers @ 2..)) = (self.rate, self.workers) {
             let reason = format!(
@@ -368,13 +380,28 @@ size=2g
 ";
 
     #[test]
+    fn a_job_that_syncs_asks_for_a_flush_after_so_many_writes() {
+        let read = |option: &str| {
+            let jobs = read_fio_job(format!("[log]\nrw=write\nbs=4k\n{option}\n").as_bytes());
+            jobs.map(|jobs| jobs[0].spec.manner().flush_every)
+        };
+        assert_eq!(
+            (read("fsync=1"), read("fdatasync=32"), read("fsync=0"), read("iodepth=1")),
+            (Ok(Some(1)), Ok(Some(32)), Ok(None), Ok(None))
+        );
+        let error = read("fsync=often").unwrap_err();
+        assert_eq!((error.line, error.reason.contains("fsync=\"often\" is not possible")), (4, true), "{error}");
+    }
+
+    #[test]
     fn the_file_server_example_is_the_file_server_mix() {
         let jobs = read_fio_job(JOBS.as_bytes()).unwrap();
         assert_eq!(jobs.len(), 2);
         assert_eq!(jobs[0].spec.lines(), crate::load::file_server().lines());
         assert_eq!((jobs[0].depth, jobs[0].workers, jobs[0].runtime), (4, 1, Some(Nanos::from_secs(30))));
         assert_eq!((jobs[1].depth, jobs[1].workers), (64, 2));
-        let manner = Manner { think: Some((1, 100_000)), rate: None, start: Some(1 << 30), len: Some(2 << 30) };
+        let manner =
+            Manner { think: Some((1, 100_000)), start: Some(1 << 30), len: Some(2 << 30), ..Manner::default() };
         assert_eq!((jobs[0].spec.manner(), jobs[1].spec.manner()), (Manner::default(), manner));
     }
 

@@ -1,11 +1,13 @@
-//! Loads that others have written down: fio's job files, Iometer's configurations, traces.
+//! Loads that others have written down: fio's job files, Iometer's configurations, means of iostat, traces.
 //!
 //! Everything that is read may be garbage. An error names the file's line and what is wrong with it; nothing is
 //! guessed and nothing is skipped silently. Memory follows what was read, up to named limits.
 
+mod blktrace;
 mod fio_job;
 mod icf;
 mod iolog;
+mod iostat;
 mod msr;
 mod spc;
 mod trace;
@@ -13,6 +15,7 @@ mod words;
 
 pub use fio_job::{read_fio_job, FioJob};
 pub use icf::{read_icf, IometerFile};
+pub use iostat::{is_iostat, read_iostat, IostatDevice};
 pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS_MAX};
 
 use std::fmt;

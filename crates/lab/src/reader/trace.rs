@@ -1,6 +1,6 @@
 //! Traces: requests with their times, from recordings of real systems.
 
-use super::{iolog, msr, spc, Lines, ReadError};
+use super::{blktrace, iolog, msr, spc, Lines, ReadError};
 use crate::load::{Arrivals, Request, Source, Step, REQUEST_BYTES_MAX};
 use crate::target::IoKind;
 use openraid_sim::random::mix;
@@ -24,6 +24,8 @@ pub enum TraceFormat {
     MsrCsv,
     /// The text of the Storage Performance Council.
     Spc,
+    /// The text that blkparse makes of a recording of blktrace.
+    Blkparse,
 }
 
 /// A request of a trace.
@@ -57,6 +59,7 @@ pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, Read
         TraceFormat::FioIolog => iolog::read(lines)?,
         TraceFormat::MsrCsv => msr::read(lines)?,
         TraceFormat::Spc => spc::read(lines)?,
+        TraceFormat::Blkparse => blktrace::read(lines)?,
     };
     if trace.records.is_empty() {
         return Err(ReadError::at(0, "no request in it; record at least one read or write"));
@@ -70,6 +73,9 @@ impl TraceFormat {
     pub fn of(first_line: &str) -> Option<Self> {
         if first_line.starts_with("fio version") {
             return Some(Self::FioIolog);
+        }
+        if blktrace::is_event(first_line) {
+            return Some(Self::Blkparse);
         }
         // A line of the SPC may have as many fields as one of MSR, and either may be cut short: what tells them apart is
         // how the direction is written.

@@ -5,10 +5,13 @@
 use super::data::{Bar, Bars, Better, Scale, Unit};
 use super::format::{drawable, number, tick};
 use super::labels::{cut, width, LETTERS};
-use super::lines::{axis_name, spread, CANVAS_WIDTH};
+use super::lines::{axis_name, fitting, spread};
 use super::markup::{px, Markup};
 use super::scale::{range_y, Mapping};
 
+/// Units of width: as many as a window of 500 pixels has beside its margins, so that a chart is whole there and its letters
+/// keep their size.
+const BARS_WIDTH: f64 = 460.0;
 /// Bars in one chart; the table has them all.
 const BARS_MAX: usize = 30;
 const TOP: f64 = 24.0;
@@ -49,24 +52,24 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let widest = |texts: Vec<String>| texts.iter().map(|text| width(text, LETTERS)).fold(0.0_f64, f64::max);
     let names = widest(drawn.iter().map(|bar| cut(&bar.subject.to_string())).collect()) * 1.08;
     let figures = widest(drawn.iter().map(|bar| number(bar.value.y)).collect());
-    let (left, right) = (names + 12.0, CANVAS_WIDTH - figures - 14.0);
+    let (left, right) = (names + 12.0, BARS_WIDTH - figures - 14.0);
     let place = Mapping::new(Scale::Linear, range, (left, right));
     let height = drawn.iter().fold(TOP, |sum, _| sum + PITCH) + BOTTOM;
-    let view = format!("0 0 {} {}", px(CANVAS_WIDTH), px(height));
+    let view = format!("0 0 {} {}", px(BARS_WIDTH), px(height));
     let (heading, about) = (format!("{id}-t"), format!("{id}-d"));
     let labelled = format!("{heading} {about}");
-    let attributes = [("class", "chart"), ("viewBox", &*view), ("role", "img"), ("aria-labelledby", &*labelled)];
+    let attributes = [("class", "chart bars"), ("viewBox", &*view), ("role", "img"), ("aria-labelledby", &*labelled)];
     m.inside("svg", &attributes, |m| {
         m.text("title", &[("id", &heading)], title);
         m.text("desc", &[("id", &about)], &format!("Bars of {}. The table beside has the numbers.", bars.value.name));
-        m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &cut_axis(&axis_name(&axis)));
+        m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &fitting(&axis_name(&axis), BARS_WIDTH - 8.0));
         let low = height - BOTTOM;
         let mut covered = f64::NEG_INFINITY;
         for at in place.ticks(&[]) {
             let (x, text) = (place.place(at), tick(&axis, at));
             m.empty("path", &[("class", "grid"), ("d", &format!("M{} {}V{}", px(x), px(TOP), px(low)))]);
             let half = width(&text, LETTERS) / 2.0;
-            if x - half < covered + 6.0 || x - half < 0.0 || x + half > CANVAS_WIDTH {
+            if x - half < covered + 6.0 || x - half < 0.0 || x + half > BARS_WIDTH {
                 continue;
             }
             covered = x + half;
@@ -80,15 +83,6 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
         }
     });
     notes
-}
-
-/// The axis' name, cut so that it cannot leave the canvas.
-fn cut_axis(name: &str) -> String {
-    let letters = 70;
-    if name.chars().count() <= letters {
-        return name.to_owned();
-    }
-    format!("{}...", name.chars().take(letters - 3).collect::<String>())
 }
 
 fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top): (f64, f64)) {

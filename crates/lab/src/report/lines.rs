@@ -212,7 +212,7 @@ fn stride(ticks: &[(f64, String)]) -> usize {
 }
 
 /// Text cut to a width.
-fn fitting(text: &str, room: f64) -> String {
+pub fn fitting(text: &str, room: f64) -> String {
     if width(text, LETTERS) <= room {
         return text.to_owned();
     }

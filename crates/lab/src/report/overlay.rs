@@ -42,10 +42,16 @@ fn error(predicted: f64, measured: f64) -> Option<f64> {
     error.is_finite().then_some(error)
 }
 
-/// Chart, table and sentence for pairs of prediction and measurement. Give the members of a pair different
-/// variants, for instance `predicted` and `measured`.
+/// Chart, table and sentence for pairs of figures, the second of which is what the first is held against: `names` says what
+/// they are, for instance `predicted` and `served`. Give the members of a pair different variants.
 #[must_use]
-pub fn compare(question: &str, x: &Axis, y: &Axis, pairs: &[(Series, Series)]) -> (Panel, Table, Vec<Finding>) {
+pub fn compare(
+    question: &str,
+    x: &Axis,
+    y: &Axis,
+    names: (&str, &str),
+    pairs: &[(Series, Series)],
+) -> (Panel, Table, Vec<Finding>) {
     let mut rows = Vec::new();
     let mut findings = Vec::new();
     let mut series = Vec::new();
@@ -55,7 +61,9 @@ pub fn compare(question: &str, x: &Axis, y: &Axis, pairs: &[(Series, Series)]) -
         for point in &measured.points {
             let Some(value) = value_at(predicted, point.x) else { continue };
             let change = error(value, point.y)
-                .map_or(Cell::NotApplicable("the measured value is zero".into()), |error| Cell::Text(signed(error)));
+                .map_or(Cell::NotApplicable(format!("the value of {} is zero", names.1)), |error| {
+                    Cell::Text(signed(error))
+                });
             let head = format!("{}, {}", predicted.subject, tick(x, point.x));
             rows.push(Row {
                 head,
@@ -63,14 +71,14 @@ pub fn compare(question: &str, x: &Axis, y: &Axis, pairs: &[(Series, Series)]) -
                 cells: vec![Cell::Number(value), Cell::Number(point.y), change],
             });
         }
-        findings.extend(errors(predicted, measured).map(|errors| told(predicted, x, &errors)));
+        findings.extend(errors(predicted, measured).map(|errors| told(predicted, names.1, x, &errors)));
     }
     let table = Table {
-        caption: format!("prediction and measurement of {}", y.name),
+        caption: format!("{}: {} and {}", y.name, names.0, names.1),
         corner: format!("array, {}", x.name),
-        columns: vec!["predicted".into(), "measured".into(), "error".into()],
+        columns: vec![names.0.into(), names.1.into(), "difference".into()],
         rows,
-        formula: "error = (predicted - measured) / measured".into(),
+        formula: format!("difference = {} / {} - 1", names.0, names.1),
         notes: Vec::new(),
     };
     let lines = Lines { x: x.clone(), y: y.clone(), series, guides: Vec::new() };
@@ -81,9 +89,9 @@ fn signed(error: f64) -> String {
     super::format::change(error * 100.0)
 }
 
-fn told(predicted: &Series, x: &Axis, errors: &Errors) -> Finding {
+fn told(predicted: &Series, other: &str, x: &Axis, errors: &Errors) -> Finding {
     let text = format!(
-        "{}: the prediction is off by {} on average over {} places (bias {}), at worst by {} at {}.",
+        "{} differs from {other} by {} on average over {} places (bias {}), at worst by {} at {}.",
         predicted.subject,
         percent(errors.mean),
         errors.places,
@@ -111,9 +119,9 @@ mod tests {
         assert!((errors.bias - 0.05 / 3.0).abs() < 1e-12 && (errors.mean - 0.05).abs() < 1e-12);
         assert_eq!((errors.worst_at, errors.places), (1.0, 3));
         let axis = Axis::new("outstanding", Unit::None, Scale::Log2);
-        let (_, table, findings) = compare("?", &axis, &axis, &[(predicted, measured)]);
+        let (_, table, findings) = compare("?", &axis, &axis, ("predicted", "served"), &[(predicted, measured)]);
         assert_eq!(table.rows[1].cells[2], Cell::Text("-5.0 %".into()));
-        let told = "RAID 5 x4, predicted: the prediction is off by 5.0 % on average over 3 places (bias +1.7 %), at \
+        let told = "RAID 5 x4, predicted differs from served by 5.0 % on average over 3 places (bias +1.7 %), at \
                     worst by +10 % at 1 outstanding.";
         assert_eq!(findings[0].text, told);
     }

@@ -180,7 +180,7 @@ ul.key li{display:flex;align-items:center;gap:.4rem}nav ol{padding-left:1.4rem;m
 vertical-align:-.06rem}ul.key .patch{margin:0}\n\
 .pair{display:grid;grid-template-columns:minmax(0,680px) minmax(0,1fr);gap:.5rem 1.5rem;align-items:start}\n\
 figure{margin:.4rem 0}.scroll{overflow-x:auto}svg.chart{display:block;width:100%;min-width:34rem;max-width:680px;\
-height:auto}\n\
+height:auto}svg.bars{min-width:0;max-width:460px}\n\
 table{border-collapse:collapse;font-size:.8125rem;line-height:1.35;margin:.5rem 0;font-variant-numeric:tabular-nums}\n\
 caption{text-align:left;color:var(--soft);padding-bottom:.3rem}th,td{padding:.18rem .42rem;border-bottom:1px solid \
 var(--rule);text-align:right;vertical-align:baseline}th{font-weight:600}tbody th,thead th:first-child{text-align:left;\

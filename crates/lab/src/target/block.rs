@@ -5,6 +5,7 @@
 
 use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
+use super::link::link_mbps;
 use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
@@ -80,6 +81,8 @@ impl BlockTarget {
             block: kernel.logical_block.bytes(),
             simulated: false,
             writable: destroy,
+            page_cache: !kernel.direct,
+            link_mbps: device_name(path).and_then(|device| link_mbps(Path::new("/sys"), &device)),
             bed,
         };
         // The pool is warm when the first request comes.
@@ -105,6 +108,12 @@ impl BlockTarget {
         }
         Ok(at)
     }
+}
+
+/// The name by which the kernel knows a block device.
+fn device_name(path: &Path) -> Option<String> {
+    let path = std::fs::canonicalize(path).ok()?;
+    Some(path.file_name()?.to_str()?.to_owned()).filter(|_| path.starts_with("/dev"))
 }
 
 /// Why a request failed. What is said of members of arrays is not what helps with a target.

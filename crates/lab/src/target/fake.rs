@@ -31,6 +31,8 @@ impl Servers {
             block: Bytes(512),
             simulated: true,
             writable: true,
+            page_cache: false,
+            link_mbps: None,
             bed: vec![format!("{servers} servers of {service}")],
         };
         Self {

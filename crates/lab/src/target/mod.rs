@@ -7,6 +7,7 @@ mod block;
 mod choice;
 mod fake;
 mod frames;
+mod link;
 mod null;
 mod remote;
 mod simulated;
@@ -26,7 +27,7 @@ use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;
 
 /// What is known about a target.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct TargetFacts {
     /// As the user named it.
     pub name: String,
@@ -38,6 +39,10 @@ pub struct TargetFacts {
     pub simulated: bool,
     /// It was opened for writing.
     pub writable: bool,
+    /// Requests go through the page cache of this machine.
+    pub page_cache: bool,
+    /// What its link can carry, MB (10^6 bytes) each second, where the system tells.
+    pub link_mbps: Option<f64>,
     /// Lines for the description of the test bed.
     pub bed: Vec<String>,
 }
@@ -53,6 +58,12 @@ pub struct Counters {
     pub host: Option<Nanos>,
     /// Bytes acknowledged and not yet written to members.
     pub dirty: Option<Bytes>,
+    /// Bytes written to members that are still in the members' own caches.
+    pub held: Option<Bytes>,
+    /// Bytes of reads that the controller's cache answered.
+    pub read_hits: Option<Bytes>,
+    /// Bytes of a new member that a rebuild has filled, while one runs.
+    pub rebuilt: Option<Bytes>,
     /// Decisions of the engine: how often which.
     pub reasons: Vec<(&'static str, u64)>,
 }
@@ -66,6 +77,8 @@ pub struct MemberCounters {
     pub writes: u64,
     /// Sectors both ways.
     pub sectors: u64,
+    /// Sectors written.
+    pub written: u64,
     /// Time that each of its parts worked, as in [`MEMBER_PARTS`].
     pub busy: [Nanos; MEMBER_PARTS.len()],
 }

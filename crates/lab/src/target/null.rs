@@ -21,6 +21,8 @@ impl NullTarget {
             block: Bytes(512),
             simulated: false,
             writable: true,
+            page_cache: false,
+            link_mbps: None,
             bed: vec!["null target: requests end at once, nothing is kept".into()],
         };
         Self { facts, waiting: Vec::new() }

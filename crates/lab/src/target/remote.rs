@@ -99,6 +99,8 @@ impl NbdTarget {
             block: Bytes(u64::from(block)),
             simulated: false,
             writable: destroy,
+            page_cache: false,
+            link_mbps: None,
             bed: vec![format!("{name}: NBD export, {}, one connection", session.size)],
         };
         let slots = usize::try_from(options.outstanding.max(1)).expect("few requests");

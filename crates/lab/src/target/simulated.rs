@@ -1,6 +1,7 @@
 //! A machine in virtual time as a target: the engine that serves, on models of everything around it.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
+use crate::cell::Caches;
 use openraid_models::{DriveKind, Library, Rate};
 use openraid_sim::timing::drive::{DriveState, Passing};
 use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
@@ -51,10 +52,7 @@ impl SimTarget {
         ];
         let port = shared_port(spec, library)?;
         bed.extend(port.map(|port| format!("shared port: {port}")));
-        bed.extend([
-            format!("cache: {}", spec.cache_bytes.unwrap_or(spec.controller.cache.value)),
-            format!("chunk: {}", spec.chunk()),
-        ]);
+        bed.extend([format!("cache: {}", Caches::of(spec)), format!("chunk: {}", spec.chunk())]);
         if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) {
             bed.push(format!("state of the SSDs: {}", ssd_state(spec.drive_state)));
         }
@@ -64,6 +62,8 @@ impl SimTarget {
             block: Bytes(SECTOR_BYTES),
             simulated: true,
             writable: true,
+            page_cache: false,
+            link_mbps: None,
             bed,
         };
         Ok(Self { machine, facts })
@@ -130,6 +130,7 @@ impl Target for SimTarget {
                 reads: member.reads,
                 writes: member.writes,
                 sectors: member.sectors_read + member.sectors_written,
+                written: member.sectors_written,
                 busy: [member.busy, firmware, path[0], path[1], link[0], link[1]],
             }
         };
@@ -140,6 +141,9 @@ impl Target for SimTarget {
             components,
             host: Some(host),
             dirty: Some(Bytes(dirty * SECTOR_BYTES)),
+            held: Some(Bytes(found.members.iter().map(|member| member.held).sum::<u64>() * SECTOR_BYTES)),
+            read_hits: Some(Bytes(cache.read_hits.saturating_sub(cache.ahead_used) * SECTOR_BYTES)),
+            rebuilt: found.rebuilt.map(|sectors| Bytes(sectors * SECTOR_BYTES)),
             reasons: found.reasons.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
         })
     }

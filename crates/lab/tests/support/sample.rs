@@ -281,7 +281,8 @@ fn against_real() -> Section {
         )
     };
     let pairs = [pair("raid0x4", 0.08), pair("raid5x4", -0.12)];
-    let (panel, table, findings) = overlay::compare("Does the prediction hold?", &depth(), &iops(), &pairs);
+    let (panel, table, findings) =
+        overlay::compare("Does the prediction hold?", &depth(), &iops(), ("predicted", "measured"), &pairs);
     Section {
         method: "M01 Database, simulated and served".into(),
         question: "How far is the simulation from a served array?".into(),

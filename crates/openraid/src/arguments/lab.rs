@@ -52,10 +52,12 @@ pub struct MachineArguments {
     /// How full SSDs have been before [default: steady]
     #[arg(long, value_name = "STATE")]
     pub drive_state: Option<DriveStateWord>,
-    /// Write cache of controller and drives [default: what the controller has]
+    /// Write cache of the controller, for cards with one switch also of the drives [default: what the profile has;
+    /// openraid writes through without a cache, as `serve` does without --cache]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<CacheWord>,
-    /// Size of the controller's cache, MiB
+    /// Size of the controller's cache, MiB; it writes back unless --cache wt is given [default: what the profile has;
+    /// openraid with --cache wb: 256]
     #[arg(long, value_name = "MIB")]
     pub cache_mib: Option<u32>,
     /// Another host bus: a profile's name
@@ -70,10 +72,11 @@ pub struct MachineArguments {
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
-    /// latency, streaming, or a file: a fio job, an Iometer .icf, a trace (fio iolog, MSR CSV, SPC)
+    /// latency, streaming, or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON), a trace (blkparse,
+    /// fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
-    /// The job, or the access specification, of a file that holds several
+    /// The job, the access specification or the device, of a file that holds several
     #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
     /// Percent of reads
@@ -185,7 +188,7 @@ pub struct ReviewArguments {
     /// A load of your own, as a method: one of simulate's loads, a fio job, an Iometer .icf, a trace
     #[arg(long, value_name = "LOAD|FILE")]
     pub load: Option<String>,
-    /// The job, or the access specification, of a file that holds several
+    /// The job, the access specification or the device, of a file that holds several
     #[arg(long, value_name = "NAME", requires = "load")]
     pub job: Option<String>,
     /// The simulated machine
@@ -296,17 +299,24 @@ pub struct RehearseArguments {
 /// Loads of `plan`: a trace has its own times, which an array that is too slow for it does not change.
 const PLAN_LOAD: &str =
     "The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, \
-response-time, latency, streaming, or a file: a fio job, an Iometer .icf";
+response-time, latency, streaming, or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON)";
 
 /// What `plan` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Planned is what is served: the first line of the answer says when writes are acknowledged, and which caches are on. \
+openraid writes through without a cache unless --cache wb or --cache-mib is given.
+
 For each level: what it holds, which failures it survives (always - at most), requests a second and latency healthy, \
-with a drive missing and while its successor is filled, what holds it back, and whether the write cache pays. 99 % BELOW \
-and SURE TO are about the healthy array. SURE TO is how far uncertain values of the profiles and chance can move its \
-requests a second, and chance by itself, which is how far runs with the next two seeds lie apart; a value counts with \
-what it changes beyond that. Levels between which there is no clear difference are named together. The fastest level \
-that survives a failure is run with a quarter of the controller's cache and with four times as much, too.
+with a drive missing and while its successor is filled, and what holds it back; then how long a rebuild takes, idle and \
+under the load, and how likely data is lost in it. P99 and UNCERTAINTY are about the healthy array.
+
+Levels are compared by runs with the same seeds: the same requests at the same places. The answer says by how much one is \
+faster, with a 95 % interval, and calls two levels not told apart where that holds zero.
+
+--effort quick takes seconds and leaves out, without --range, what takes minutes: every estimated value of the profiles at both ends of its \
+range, the other mode of the write cache, and for the fastest level that survives a failure a quarter of the cache and \
+four times as much.
 
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16
@@ -319,6 +329,10 @@ pub struct PlanArguments {
     /// The controller: a profile's name
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
+    /// With --effort quick, too: every estimated value of the profiles at both ends of its range, the other mode of the write
+    /// cache, and other sizes of it
+    #[arg(long)]
+    pub range: bool,
     /// Levels, separated by commas [default: those that so many drives behind this controller can have]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,

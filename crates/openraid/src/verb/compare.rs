@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use openraid_lab::compare::{trials, Comparison, Pair};
+use openraid_lab::compare::{sides, trials, Comparison, Pair};
 use openraid_lab::report;
 use openraid_lab::review::{ReviewResults, REVIEW_SCHEMA};
 use openraid_lab::run::write_atomically;
@@ -18,6 +18,9 @@ use crate::output::table::Table;
 struct Body {
     a: String,
     b: String,
+    /// What each is called beside the other: by what differs.
+    a_is: String,
+    b_is: String,
     mean_ratio: Option<f64>,
     #[serde(flatten)]
     comparison: Comparison,
@@ -41,9 +44,11 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     let size = |pair: &Pair| pair.change_percent.abs();
     comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));
     let (first, second) = trials(&a, &b);
-    let body = Body { a: a.target, b: b.target, mean_ratio: comparison.mean_ratio(), comparison };
+    let given = |path: &Path| path.display().to_string();
+    let (a_is, b_is) = sides((&given(&arguments.a), &a), (&given(&arguments.b), &b));
+    let body = Body { a: a.target, b: b.target, a_is, b_is, mean_ratio: comparison.mean_ratio(), comparison };
     if let Some(file) = &arguments.out {
-        let page = report::assemble::comparison((&body.a, &body.b), &first, &second);
+        let page = report::assemble::comparison((&body.a_is, &body.b_is), &first, &second);
         write_atomically(file, report::render(&page).as_bytes()).map_err(Failure::failed)?;
     }
     let text = text(&body, arguments.top);
@@ -68,19 +73,20 @@ pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
 
 fn text(body: &Body, top: usize) -> String {
     let pairs = &body.comparison.pairs;
-    let mut lines = vec![format!("{} against {}: {} cells in common", body.b, body.a, pairs.len())];
+    let mut lines =
+        vec![format!("{} cells in common", pairs.len()), format!("  A: {}", body.a_is), format!("  B: {}", body.b_is)];
     if let Some(ratio) = body.mean_ratio {
-        lines.push(format!("  the second is {ratio:.3} times as fast in the geometric mean"));
+        lines.push(format!("  B is {ratio:.3} times as fast as A in the geometric mean"));
     }
     let alone = (body.comparison.only_a, body.comparison.only_b);
     if alone != (0, 0) {
-        lines.push(format!("  {} cells are in the first only, {} in the second only", alone.0, alone.1));
+        lines.push(format!("  {} cells are in A only, {} in B only", alone.0, alone.1));
     }
     if pairs.iter().all(|pair| pair.a == pair.b) {
         lines.push("  nothing differs".into());
         return lines.join("\n");
     }
-    let mut table = Table::new(&["METHOD", "ARRAY", "CELL", "FIRST", "SECOND", "", "CHANGE"]).indented(2);
+    let mut table = Table::new(&["METHOD", "ARRAY", "CELL", "A", "B", "", "CHANGE"]).indented(2);
     for pair in pairs.iter().take(top) {
         let axes = serde_json::to_string(&pair.cell.axes).unwrap_or_default();
         table.row([

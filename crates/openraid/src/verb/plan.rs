@@ -1,22 +1,22 @@
 //! `openraid plan`: levels side by side, for given drives and a given load.
 
-use openraid_lab::cell::{footprint, ArrayState, Level};
-use openraid_lab::plan::{CacheSize, LevelPlan, Missing, PlanRequest, Planned, Speed};
+use openraid_lab::cell::{footprint, machine_spec, ArrayState, Caches, Level};
+use openraid_lab::plan::{CacheSize, Gain, Lead, LevelPlan, Missing, PlanRequest, Planned, Rebuild, Speed};
 use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
-use crate::arguments::PlanArguments;
+use crate::arguments::{EffortWord, PlanArguments};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{
-    asked, drive_fits, effort, figure, least_certain as least, library, refused, runs_at_once, state_fits, sure_to,
+    asked, drive_fits, effort, figure, least_certain as least, library, refused, runs_at_once, state_fits, uncertainty,
     Load,
 };
 use crate::output::table::Table;
 use crate::quantity::human;
 
-/// Below this ratio the write cache is said to harm, above its inverse to pay.
-const CACHE_HARMS: f64 = 0.95;
+/// Percent of requests that the write cache must bring, or cost, to be worth a word.
+const CACHE_PAYS: f64 = 5.0;
 /// A part that is busier than this is called the limit.
 const LIMIT_BUSY: f64 = 0.9;
 /// Where no part is busier than this, none holds the array back: its load does, by how little it asks for at once.
@@ -33,9 +33,25 @@ const MIRROR_DRIVES_MAX: u16 = 3;
 struct Body {
     system: String,
     drives: u16,
+    /// Profile of the drives.
+    drive: String,
+    caches: Caches,
     load: String,
     levels: Vec<Planned>,
+    /// The fastest level that survives a failure against each other one that does.
+    comparisons: Vec<Comparison>,
+    /// The values of the profiles were varied, and other caches tried.
+    thorough: bool,
     advice: Vec<String>,
+}
+
+/// A level against another.
+#[derive(Serialize)]
+struct Comparison {
+    faster: String,
+    than: String,
+    #[serde(flatten)]
+    lead: Lead,
 }
 
 /// Do it.
@@ -65,6 +81,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         axes,
         effort: effort(arguments.load.effort),
         seed: arguments.load.seed,
+        thorough: arguments.range || arguments.load.effort != EffortWord::Quick,
     };
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(&library, cells.iter())?;
@@ -78,8 +95,19 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let cell = request.cell(Level::Raid0, ArrayState::Healthy);
     let outstanding = footprint(&cell, u64::MAX >> 1).map_or(1, |(_, outstanding)| outstanding);
     let load = request.pattern.name().to_owned();
-    let advice = advice(&planned);
-    let body = Body { system: request.system, drives: request.drives, load, levels: planned, advice };
+    let machine = machine_spec(&library, &cell).map_err(refused)?;
+    let comparisons = comparisons(&planned);
+    let body = Body {
+        system: request.system,
+        drives: request.drives,
+        drive: machine.drives[0].head.name.clone(),
+        caches: Caches::of(&machine),
+        load,
+        advice: advice(&planned, &comparisons),
+        comparisons,
+        thorough: request.thorough,
+        levels: planned,
+    };
     let exit = if body.levels.iter().any(possible) { Exit::Fine } else { Exit::Refused };
     Ok(context.output.answer(exit, &body, &text(&body, outstanding)))
 }
@@ -110,36 +138,129 @@ fn speed(speed: &Speed) -> String {
 }
 
 fn text(body: &Body, outstanding: u32) -> String {
-    let heads =
-        ["ARRAY", "HOLDS", "SURVIVES", "HEALTHY", "99 % BELOW", "SURE TO", "DEGRADED", "REBUILDING", "LIMIT", "CACHE"];
-    let mut table = Table::new(&heads);
+    let heads = [
+        "ARRAY",
+        "HOLDS",
+        "SURVIVES",
+        "HEALTHY",
+        "P99",
+        "UNCERTAINTY",
+        "DEGRADED",
+        "REBUILDING",
+        "LIMIT",
+        "WRITE-BACK",
+    ];
+    let risks = ["ARRAY", "REBUILD IDLE", "UNDER LOAD", "ARRAY LOST", "SECTOR LOST", "LOSS IN A YEAR"];
+    let (mut table, mut risk) = (Table::new(&heads), Table::new(&risks));
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
             Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
             Planned::Possible(plan) => {
-                table.row(row(plan, outstanding));
+                table.row(row(plan, outstanding, body.thorough));
+                risk.row(risk_row(plan));
                 let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
                 failed
                     .extend(went_wrong.map(|missing| format!("{}, {}: {}", plan.array, missing.what, missing.reason)));
+                failed.extend(plan.flags.iter().map(|flag| format!("{}: CAUTION: {flag}", plan.array)));
             }
         }
     }
     let mut lines = Vec::new();
     if impossible.len() < body.levels.len() {
-        let (drives, system, load) = (body.drives, &body.system, &body.load);
-        lines.push(format!("{drives} drives behind {system}, {load}: requests a second / mean latency"));
+        let Body { drives, drive, system, load, caches, .. } = body;
+        lines.push(format!("{drives} x {drive} behind {system}, {caches}"));
+        lines.push(format!("{load}: requests/s / mean latency"));
         lines.push(table.text().trim_end().into());
-        lines.push(
-            "99 % BELOW and SURE TO are about the healthy array; SURE TO has uncertain values of the profiles, and chance by \
-             itself. `openraid simulate ARRAY --degraded 1 --range` has the same of a degraded one"
-                .into(),
-        );
+        lines.push(uncertainty_note(body.thorough).into());
+        lines.push(String::new());
+        lines.push("a drive fails, and is replaced at once: time of the rebuild, and chance of losing data".into());
+        lines.push(risk.text().trim_end().into());
+        lines.extend(risk_note(body));
+        lines.push(String::new());
     }
     lines.extend(impossible);
     lines.extend(failed);
     lines.extend(body.advice.iter().cloned());
     lines.join("\n")
+}
+
+const fn uncertainty_note(thorough: bool) -> &'static str {
+    if thorough {
+        "P99 and UNCERTAINTY are about the healthy array: UNCERTAINTY is what estimated values of the profiles and chance \
+         move, and chance by itself. `openraid simulate ARRAY --degraded 1 --range` has it of a degraded array"
+    } else {
+        "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is chance alone here: --range varies the \
+         estimated values of the profiles, and the cache, too, and takes minutes"
+    }
+}
+
+/// What times and chances of the second table stand on.
+fn risk_note(body: &Body) -> Vec<String> {
+    let plans = body.levels.iter().filter_map(|planned| match planned {
+        Planned::Possible(plan) => Some(plan),
+        Planned::Impossible { .. } => None,
+    });
+    let Some(loss) = plans.filter_map(|plan| plan.loss.as_ref()).next() else { return Vec::new() };
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let estimated = if loss.estimated { " (estimated: no data sheet at hand)" } else { "" };
+    vec![
+        "the engine's rebuild, simulated at the begin, in the middle and near the end of the drive; at most 200 MiB/s \
+         (rebuild.rate), with no least rate under load"
+            .into(),
+        format!(
+            "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \
+             in brackets with {} a year. Independent failures only: docs/reliability.md",
+            percent(loss.afr[0]),
+            power(1.0 / loss.errors_per_bit),
+            percent(loss.afr[1]),
+        ),
+    ]
+}
+
+/// A large number as a power of ten, where it is one.
+fn power(number: f64) -> String {
+    let exponent = number.log10();
+    if (exponent - exponent.round()).abs() < 1e-6 {
+        format!("10^{exponent:.0}")
+    } else {
+        format!("{number:.1e}")
+    }
+}
+
+/// Hours as people say them.
+fn hours(hours: f64) -> String {
+    match hours {
+        h if h >= 72.0 => format!("{:.1} days", h / 24.0),
+        h if h >= 1.0 => format!("{h:.1} h"),
+        h => format!("{:.0} min", (h * 60.0).max(1.0)),
+    }
+}
+
+/// A chance from 0 to 1 as percent, or as one in so many where that is small.
+fn chance(share: f64) -> String {
+    match share {
+        s if s >= 0.1 => format!("{:.0} %", s * 100.0),
+        s if s >= 0.01 => format!("{:.1} %", s * 100.0),
+        s if s >= 0.0001 => format!("{:.2} %", s * 100.0),
+        s if s >= 0.000_01 => format!("{:.4} %", s * 100.0),
+        s if s > 0.0 => format!("1 in {:.0e}", 1.0 / s),
+        _ => "none".into(),
+    }
+}
+
+fn risk_row(plan: &LevelPlan) -> Vec<String> {
+    let none = || if plan.survives.0 == 0 { "data lost".to_owned() } else { "-".to_owned() };
+    let time = |of: fn(&Rebuild) -> Option<f64>| plan.rebuild.as_ref().and_then(of).map_or_else(none, hours);
+    let loss = |of: fn(&openraid_lab::plan::Loss) -> String| plan.loss.as_ref().map_or_else(none, of);
+    vec![
+        plan.array.to_string(),
+        time(|rebuild| rebuild.idle_hours),
+        time(|rebuild| rebuild.loaded_hours),
+        loss(|loss| chance(loss.risk.array)),
+        loss(|loss| chance(loss.risk.sector)),
+        loss(|loss| format!("{} ({})", chance(loss.risk.year), chance(loss.year_high))),
+    ]
 }
 
 /// What holds an array back.
@@ -155,7 +276,7 @@ fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     }
 }
 
-fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
+fn row(plan: &LevelPlan, outstanding: u32, thorough: bool) -> Vec<String> {
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
     vec![
@@ -164,7 +285,11 @@ fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
         survives,
         speed(&plan.healthy),
         format!("{} ms", figure(plan.healthy.p99_ms)),
-        sure_to(plan.uncertain_percent, plan.chance_percent),
+        if thorough {
+            uncertainty(plan.uncertain_percent, plan.chance_percent)
+        } else {
+            format!("chance {:.1} %", plan.chance_percent)
+        },
         told(plan, "degraded", plan.degraded.as_ref().map(speed)),
         told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
         limit(plan, outstanding),
@@ -172,37 +297,77 @@ fn row(plan: &LevelPlan, outstanding: u32) -> Vec<String> {
     ]
 }
 
-/// The fastest, and all that may be as fast.
-fn fastest(safe: &[&LevelPlan]) -> Option<String> {
-    let best = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops))?;
-    let mut level: Vec<&&LevelPlan> = safe.iter().filter(|other| !best.is_faster_than(other)).collect();
-    level.sort_by(|one, two| two.healthy.iops.total_cmp(&one.healthy.iops));
-    let words: Vec<String> =
-        level.iter().map(|plan| format!("{} ({} requests/s)", plan.array, figure(plan.healthy.iops))).collect();
-    let unclear = if words.len() > 1 { "no clear difference: " } else { "" };
-    Some(format!("fastest that survives a failure: {unclear}{}", words.join(", ")))
+/// The fastest level that survives a failure, held against each other one that does.
+fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
+    let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
+    let Some(best) = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) else {
+        return Vec::new();
+    };
+    let against = |other: &&LevelPlan| {
+        let lead = best.lead_over(other).filter(|_| other.array != best.array)?;
+        Some(Comparison { faster: best.array.to_string(), than: other.array.to_string(), lead })
+    };
+    let mut found: Vec<Comparison> = safe.iter().filter_map(against).collect();
+    found.sort_by(|one, two| one.lead.gain.percent.total_cmp(&two.lead.gain.percent));
+    found
 }
 
-/// What more of the cache brings, and whether less of it would do.
+/// How large a gain is, and how well that is known.
+fn gained(gain: &Gain) -> String {
+    let signed = |percent: f64| format!("{:+.0}", percent.round() + 0.0);
+    match (gain.low_percent, gain.high_percent) {
+        (Some(low), Some(high)) => format!("{} % (95 %: {} to {})", signed(gain.percent), signed(low), signed(high)),
+        _ => format!("{} % in one run", signed(gain.percent)),
+    }
+}
+
+/// The fastest, and what is known about those behind it.
+fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
+    let Some(best) = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) else {
+        return Vec::new();
+    };
+    let mut lines =
+        vec![format!("fastest that survives a failure: {} ({} requests/s)", best.array, figure(best.healthy.iops))];
+    for Comparison { than, lead, .. } in comparisons {
+        let known = gained(&lead.gain);
+        let words = match (lead.clear, lead.gain.is_above(0.0), &lead.most) {
+            (true, ..) => format!("  against {than}: {known}"),
+            (false, true, Some((value, percent))) => {
+                format!("  against {than}: {known}; with {value} at the end of its range {percent:+.0} %")
+            }
+            (false, true, None) => format!("  against {than}: {known}; estimated values may change that"),
+            (false, false, _) => format!("  against {than}: {known}: not told apart by these runs"),
+        };
+        lines.push(words);
+    }
+    lines
+}
+
+/// What more of the cache brings, and whether less of it would do: only what is more than chance.
 fn cache_size(plan: &LevelPlan) -> Option<String> {
-    let pays = |change: f64| change > CACHE_SIZE_PAYS && change > plan.chance_percent;
     let words = |size: &CacheSize| {
-        // No minus in front of a zero.
-        let percent = size.change_percent.round() + 0.0;
+        let gain = size.gain.filter(|_| size.steady)?;
         let more = size.cache_mib > plan.cache_mib;
-        let worth = match (size.steady, more) {
-            (false, _) => "not steady yet, more --effort tells more",
-            (true, true) if pays(size.change_percent) => "worth it",
-            (true, true) => "not worth it",
-            (true, false) if pays(-size.change_percent) => "too little",
-            (true, false) => "enough",
+        let worth = match more {
+            true if gain.is_above(CACHE_SIZE_PAYS) => "worth it",
+            true if gain.is_below(CACHE_SIZE_PAYS) => "not worth it",
+            false if gain.is_above(-CACHE_SIZE_PAYS) => "enough",
+            false if gain.is_below(-CACHE_SIZE_PAYS) => "too little",
+            _ => "these runs do not tell",
         };
         let instead = if more { format!(" instead of {}", plan.cache_mib) } else { String::new() };
-        format!("of {} MiB{instead}: {percent:+} %: {worth}", size.cache_mib)
+        Some(format!("of {} MiB{instead}: {}: {worth}", size.cache_mib, gained(&gain)))
     };
-    // What more brings is the question; what less would cost comes behind it.
-    let told: Vec<String> = plan.cache_sizes.iter().rev().map(words).collect();
+    // What more brings is the question; what less would cost comes after it.
+    let told: Vec<String> = plan.cache_sizes.iter().rev().filter_map(words).collect();
     (!told.is_empty()).then(|| format!("{}: a cache {}", plan.array, told.join("; one ")))
+}
+
+fn possible(levels: &[Planned]) -> impl Iterator<Item = &LevelPlan> {
+    levels.iter().filter_map(|planned| match planned {
+        Planned::Possible(plan) => Some(&**plan),
+        Planned::Impossible { .. } => None,
+    })
 }
 
 /// What makes a healthy figure uncertain most of all, where that is worth a word.
@@ -210,20 +375,13 @@ fn least_certain(plan: &LevelPlan) -> Option<String> {
     least(&plan.uncertain, plan.chance_percent).map(|words| format!("{}: {words}", plan.array))
 }
 
-fn advice(levels: &[Planned]) -> Vec<String> {
-    let plans: Vec<&LevelPlan> = levels
-        .iter()
-        .filter_map(|planned| match planned {
-            Planned::Possible(plan) => Some(&**plan),
-            Planned::Impossible { .. } => None,
-        })
-        .collect();
-    let safe: Vec<&LevelPlan> = plans.iter().copied().filter(|plan| plan.survives.0 > 0).collect();
-    let mut advice: Vec<String> = fastest(&safe).into_iter().collect();
+fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<String> {
+    let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
+    let mut advice = fastest(&safe, comparisons);
     if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
         advice.push(format!("most room that survives a failure: {} ({})", most.array, human(Bytes(most.capacity))));
     }
-    for plan in &plans {
+    for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
             advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
         }
@@ -234,14 +392,14 @@ fn advice(levels: &[Planned]) -> Vec<String> {
     advice
 }
 
-/// Whether the write cache pays or harms, where that is more than chance.
+/// Whether a write-back cache pays or harms, where that is more than chance.
 fn write_cache(plan: &LevelPlan) -> Option<String> {
-    let ratio = plan.write_back_ratio?;
-    let beyond_chance = |times: f64| (times - 1.0) * 100.0 > plan.chance_percent;
-    if ratio < CACHE_HARMS && beyond_chance(1.0 / ratio) {
-        Some(format!("{}: write-through is faster here (write-back x {ratio:.2})", plan.array))
-    } else if ratio > 1.0 / CACHE_HARMS && beyond_chance(ratio) {
-        Some(format!("{}: the write cache pays (x {ratio:.2}); it needs a battery or a journal", plan.array))
+    let gain = plan.write_back?;
+    if gain.is_below(-CACHE_PAYS) {
+        Some(format!("{}: write-through is faster here: write-back {}", plan.array, gained(&gain)))
+    } else if gain.is_above(CACHE_PAYS) {
+        let known = gained(&gain);
+        Some(format!("{}: a write-back cache pays: {known}; it needs a battery or a journal", plan.array))
     } else {
         None
     }
@@ -252,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_of_another_size_is_told_with_what_it_brings() {
+    fn a_cache_of_another_size_is_told_with_what_it_brings_and_noise_is_no_advice() {
         let request = PlanRequest {
             system: "3ware-9650se".into(),
             drive: None,
@@ -262,32 +420,47 @@ mod tests {
             axes: openraid_lab::cell::Axes::default(),
             effort: openraid_lab::cell::Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 },
             seed: 1,
+            thorough: true,
         };
         let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
         let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
         assert_eq!((plan.cache_mib, plan.cache_sizes.len()), (256, 2));
-        let told = |less: f64, more: f64, chance_percent: f64, steady: bool| {
+        let told = |less: f64, more: f64, half: f64, steady: bool| {
             let mut cache_sizes = plan.cache_sizes.clone();
-            for (size, change_percent) in cache_sizes.iter_mut().zip([less, more]) {
-                *size = CacheSize { change_percent, steady, ..*size };
+            for (size, percent) in cache_sizes.iter_mut().zip([less, more]) {
+                let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
+                let gain = Some(Gain { percent, low_percent, high_percent, pairs: 3 });
+                *size = CacheSize { gain, steady, ..*size };
             }
             let mut plan = plan.clone();
-            (plan.cache_sizes, plan.chance_percent) = (cache_sizes, chance_percent);
-            cache_size(&plan).expect("a sentence")
+            plan.cache_sizes = cache_sizes;
+            cache_size(&plan)
         };
         assert_eq!(
-            told(-0.3, 3.2, 1.0, true),
-            "raid1x2: a cache of 1024 MiB instead of 256: +3 %: not worth it; one of 64 MiB: +0 %: enough"
+            told(-0.3, 3.2, 1.0, true).as_deref(),
+            Some(
+                "raid1x2: a cache of 1024 MiB instead of 256: +3 % (95 %: +2 to +4): not worth it; \
+                 one of 64 MiB: +0 % (95 %: -1 to +1): enough"
+            )
         );
-        assert_eq!(
-            told(-22.4, 41.0, 1.0, true),
-            "raid1x2: a cache of 1024 MiB instead of 256: +41 %: worth it; one of 64 MiB: -22 %: too little"
-        );
-        // Less than chance brings by itself.
-        assert!(told(-8.0, 8.0, 9.0, true).ends_with("+8 %: not worth it; one of 64 MiB: -8 %: enough"));
-        assert!(told(0.0, 60.0, 1.0, false).contains("+60 %: not steady yet"));
+        let large = told(-22.4, 41.0, 1.0, true).expect("a sentence");
+        assert!(large.contains(": worth it") && large.ends_with(": too little"), "{large}");
+        // What chance may have done is no advice, whichever way it points.
+        let noise = told(-8.0, 8.0, 9.0, true).expect("a sentence");
+        assert_eq!(noise.matches("these runs do not tell").count(), 2, "{noise}");
+        assert_eq!(told(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");
         let mut none = plan.clone();
         none.cache_sizes.clear();
         assert_eq!(cache_size(&none), None);
+    }
+
+    #[test]
+    fn times_and_chances_are_told_as_people_say_them() {
+        assert_eq!((hours(0.02), hours(27.44), hours(100.0)), ("1 min".into(), "27.4 h".into(), "4.2 days".into()));
+        assert_eq!(
+            (chance(0.635), chance(0.0012), chance(2e-7), chance(0.0)),
+            ("64 %".into(), "0.12 %".into(), "1 in 5e6".into(), "none".into())
+        );
+        assert_eq!((power(1e15), power(2.5e14)), ("10^15".into(), "2.5e14".into()));
     }
 }

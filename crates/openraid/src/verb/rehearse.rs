@@ -437,7 +437,8 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
             };
             let pairs = [(line(|pair| &pair.predicted, "predicted"), line(|pair| &pair.served, "served"))];
             let y = Axis::new(what, Unit::named("ms"), Scale::Linear).better(data::Better::Lower);
-            let (panel, table, found) = overlay::compare(&format!("{what}, {reads} % reads"), &x, &y, &pairs);
+            let (panel, table, found) =
+                overlay::compare(&format!("{what}, {reads} % reads"), &x, &y, ("predicted", "served"), &pairs);
             section.panels.push(panel);
             section.tables.push(table);
             section.findings.extend(found);

@@ -1,7 +1,9 @@
 //! `openraid simulate`: one load on one array, in virtual time.
 
 use openraid_core::limits::STEPS_MAX;
-use openraid_lab::cell::{machine_spec, measure, run_cell, ArrayState, CellError, CellResult, CellSpec, Pattern};
+use openraid_lab::cell::{
+    machine_spec, measure, run_cell, ArrayState, Caches, CellError, CellResult, CellSpec, Pattern,
+};
 use openraid_lab::plan::{uncertain, Range};
 use openraid_lab::reader::Trace;
 use openraid_lab::target::SimTarget;
@@ -13,7 +15,7 @@ use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{
-    asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, sure_to, Load,
+    asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, uncertainty, Load,
 };
 use crate::output::table::Table;
 use crate::quantity::human;
@@ -22,6 +24,7 @@ use crate::story::{self, Names, Owner, Story, StoryModel};
 #[derive(Serialize)]
 struct Body<'a> {
     array: String,
+    caches: Caches,
     iops: f64,
     mbps: f64,
     mean_ms: f64,
@@ -96,6 +99,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let body = Body {
         array: word.into(),
+        caches: Caches::of(&machine_spec(&library, &cell).map_err(refused)?),
         iops: result.iops,
         mbps: result.mbps,
         mean_ms: result.mean_ms(),
@@ -178,13 +182,14 @@ fn text(body: &Body<'_>) -> String {
             figure(body.mbps)
         ),
         format!(
-            "  latency: mean {} ms, half below {} ms, 99 % below {} ms, longest {} ms",
+            "  latency: mean {} ms, p50 {} ms, p99 {} ms, max {} ms",
             figure(body.mean_ms),
             figure(body.p50_ms),
             figure(body.p99_ms),
             figure(body.max_ms)
         ),
         format!("  capacity: {}", human(Bytes(body.capacity_bytes))),
+        format!("  cache: {}", body.caches),
     ];
     let mut table = Table::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
@@ -193,22 +198,24 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
+    lines.extend(result.rebuild_mbps.map(|mbps| format!("  rebuild: {} MB/s of the new member", figure(mbps))));
+    lines.extend(result.flags.iter().map(|flag| format!("  CAUTION: {flag}")));
     lines.extend(certainty(body));
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));
     lines.extend(body.stories.iter().map(story::text));
     lines.join("\n")
 }
 
-/// How many values of the machine no sheet gives, and what comes of it or who says that: a trace has no range.
+/// How many values of the machine no sheet gives, and what they do to the figure. A trace has no range.
 fn certainty(body: &Body<'_>) -> Vec<String> {
-    let values = format!("  {} values without a sheet", body.uncertain_values);
+    let values = format!("  {} parameters estimated (in no data sheet)", body.uncertain_values);
     let Some(range) = &body.range else {
         let trace = matches!(body.result.spec.pattern, Pattern::Trace(_));
-        return vec![if trace { values } else { values + "; --range says how far they move this" }];
+        return vec![if trace { values } else { values + "; --range says how much they change this" }];
     };
-    let sure = sure_to(range.uncertain_percent, range.chance_percent);
+    let uncertain = uncertainty(range.uncertain_percent, range.chance_percent);
     let least = least_certain(&range.uncertain, range.chance_percent).map(|words| format!("; {words}"));
-    let mut lines = vec![format!("{values}: requests/s are sure to {sure}{}", least.unwrap_or_default())];
+    let mut lines = vec![format!("{values}: uncertainty of requests/s {uncertain}{}", least.unwrap_or_default())];
     lines.extend(range.missing.iter().map(|missing| format!("  {}: {}", missing.what, missing.reason)));
     lines
 }

@@ -107,17 +107,18 @@ fn overlaid(
     for (words, here) in grouped(trials, |spec| axes_words(spec, &others)) {
         let there = partners(&here, second);
         let x: Axis = outstanding_axis();
-        let named = |variant: &'static str| {
+        let named = |variant: &str| {
+            let variant = variant.to_owned();
             move |spec: &CellSpec| {
                 let plain = subject(spec);
                 let words =
-                    if plain.variant.is_empty() { variant.into() } else { format!("{}, {variant}", plain.variant) };
+                    if plain.variant.is_empty() { variant.clone() } else { format!("{}, {variant}", plain.variant) };
                 plain.variant(words)
             }
         };
         let (first, second) = (
-            lines_of(&here, x.clone(), place, figure, named("first")),
-            lines_of(&there, x.clone(), place, figure, named("second")),
+            lines_of(&here, x.clone(), place, figure, named(names.0)),
+            lines_of(&there, x.clone(), place, figure, named(names.1)),
         );
         let shape = |subject: &super::super::data::Subject| (subject.level, subject.members);
         let pairs: Vec<_> = first
@@ -133,7 +134,7 @@ fn overlaid(
         }
         let with = if words.is_empty() { String::new() } else { format!(" ({words})") };
         let question = format!("How far is {} from {}{with}?", names.0, names.1);
-        let (panel, _, found) = overlay::compare(&question, &x, &figure.axis(), &pairs);
+        let (panel, _, found) = overlay::compare(&question, &x, &figure.axis(), names, &pairs);
         section.panels.push(panel);
         section.findings.extend(found.into_iter().map(|finding| Finding::new(FindingKind::Comparison, finding.text)));
     }

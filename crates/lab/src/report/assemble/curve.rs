@@ -2,9 +2,9 @@
 
 use super::super::data::{AbsentPoint, Axis, Guide, GuideKind, Level, Lines, Part, Point, Series, Subject};
 use super::super::findings::BUSY_LIMIT;
-use super::bed::Ceiling;
 use super::figure::{subject, Figure};
 use super::Trial;
+use crate::cell::Ceiling;
 use crate::cell::{CellSpec, Direction};
 use std::collections::BTreeMap;
 

@@ -12,14 +12,15 @@ mod rated;
 mod shapes;
 mod tables;
 
-pub use bed::{bed, limits, Ceiling};
+pub use crate::cell::Ceiling;
+pub use bed::{bed, limits};
 pub use comparison::comparison;
 pub use figure::Figure;
 pub use rated::{ratings, Rating};
 
 use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
 use super::findings;
-use crate::cell::{CellSpec, Effort, Pattern};
+use crate::cell::{CellSpec, Effort, Flag, Pattern};
 use crate::method::{Method, Shape};
 use crate::run::Outcome;
 use figure::title;
@@ -161,6 +162,30 @@ fn called(spec: &CellSpec) -> String {
     }
 }
 
+/// A kind of flag, and what is said of cells that have it.
+type Flagged = (fn(&Flag) -> bool, &'static str);
+
+/// Flags, as a warning tells them.
+const FLAGGED: [Flagged; 5] = [
+    (
+        |flag| matches!(flag, Flag::AboveCeiling { .. }),
+        "have a rate above what a bus or the members can carry: a cache has answered",
+    ),
+    (
+        |flag| matches!(flag, Flag::StillInCaches { .. }),
+        "ended with part of their writes still in caches: the drives are slower than these figures",
+    ),
+    (
+        |flag| matches!(flag, Flag::ReadFromCache { .. }),
+        "read part of their data from the controller's cache, not from drives",
+    ),
+    (|flag| matches!(flag, Flag::PageCache), "went through the page cache of this machine"),
+    (
+        |flag| matches!(flag, Flag::FlushOwed { .. }),
+        "needed a long flush afterwards: their writes were in caches until then",
+    ),
+];
+
 /// Cells that failed requests, or were measured before they were steady, or went wrong.
 fn warnings(section: &mut Section, all: &[&Trial]) {
     let results = || all.iter().filter_map(|trial| trial.outcome.result());
@@ -175,6 +200,9 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     let real = all.iter().any(|trial| trial.spec.effort.is_a_time());
     let more = if real { "more --seconds" } else { "more --effort" };
     warn(count, &format!("had not become steady when they were measured: give them {more}"));
+    for flag in FLAGGED {
+        warn(results().filter(|result| result.flags.iter().any(flag.0)).count(), flag.1);
+    }
     let cut = || results().filter(|result| result.never_asked > 0);
     let never = super::format::fixed(cut().map(|result| result.never_asked as f64).sum(), 0);
     let words = format!("were cut off, as the target was too far behind: {never} requests were never asked");

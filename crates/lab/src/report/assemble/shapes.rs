@@ -4,13 +4,14 @@ use super::super::data::{
     Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
 };
 use super::super::findings;
-use super::bed::{formula, Ceiling};
+use super::bed::formula;
 use super::curve::{
     axes_words, ceilings, grouped, ideals, ideals_of_mixes, ideals_shared, lines, lines_of, reason, varying, Asked,
 };
 use super::figure::{evidence, subject, title, Figure};
 use super::rated::rated;
 use super::tables::only;
+use super::Ceiling;
 use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;

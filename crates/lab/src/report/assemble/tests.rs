@@ -39,6 +39,9 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         capacity: 1 << 40,
         notes: vec![],
         never_asked: 0,
+        flushes: 0,
+        rebuild_mbps: None,
+        flags: Vec::new(),
     }
 }
 

@@ -37,7 +37,16 @@ fn of_lines(lines: &Lines) -> String {
     }
 }
 
-/// Prediction and measurement: how far apart.
+/// What the drawn lines of an overlay have in common that sets them apart from its points.
+fn shared_variant(lines: &Lines) -> Option<String> {
+    let mut variants = drawn(lines).map(|series| series.subject.variant.rsplit(", ").next().unwrap_or_default());
+    let first = variants.next().filter(|variant| !variant.is_empty())?;
+    let mut letters = first.chars();
+    let capital = letters.next()?.to_uppercase().collect::<String>() + letters.as_str();
+    variants.all(|variant| variant == first).then_some(capital)
+}
+
+/// A line and the points that it is held against: how far apart.
 fn of_overlay(lines: &Lines) -> Option<String> {
     let mut worst: Option<(Errors, &Series)> = None;
     let (mut sum, mut places) = (0.0, 0_u32);
@@ -53,7 +62,8 @@ fn of_overlay(lines: &Lines) -> Option<String> {
     }
     let (worst, series) = worst?;
     Some(format!(
-        "Prediction and measurement differ by {} on average over {places} places, at worst by {} ({} at {}).",
+        "{} differs from what it is held against by {} on average over {places} places, at worst by {} ({} at {}).",
+        shared_variant(lines).unwrap_or_else(|| "Prediction".into()),
         percent(sum / f64::from(places)),
         percent(worst.worst.abs()),
         series.subject,

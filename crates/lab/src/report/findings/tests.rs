@@ -372,7 +372,7 @@ fn a_prediction_is_held_against_measurements_that_were_not_steady() {
     let mut measured = unsteady_at("raid5x4", &[110.0, 110.0], &[1.0]);
     measured.mark = Mark::Points;
     let wanted =
-        "Prediction and measurement differ by 9.1 % on average over 2 places, at worst by 9.1 % (RAID 5 x4 at 1 \
+        "Prediction differs from what it is held against by 9.1 % on average over 2 places, at worst by 9.1 % (RAID 5 x4 at 1 \
                   outstanding). Not steady when they were measured: 1 of 4 results.";
     assert_eq!(answer(&Chart::Lines(lines(vec![plain("raid5x4", &[100.0, 100.0]), measured]))), wanted);
 }

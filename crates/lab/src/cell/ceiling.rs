@@ -1,0 +1,219 @@
+//! No rate above what the parts of a machine can carry: each result is held against the ceilings that are known, and a rate
+//! that is higher, or that a cache has taken part in, carries a flag.
+//!
+//! ```text
+//!   bus, data path   what the profiles say of each way
+//!   medium           reads: every member at the rate of its outermost zone; writes: the members that hold data
+//!   caches           what was acknowledged and is not on the medium; what was read and came from no member
+//! ```
+//!
+//! Of a real target the link of the device is known where the kernel tells it. A flag changes no figure.
+
+use super::error::CellError;
+use super::result::CellResult;
+use super::subject::{Level, Subject};
+use openraid_models::{BusProfile, DriveKind, DriveProfile, Library, LookupError, Rate};
+use openraid_sim::timing::machine::MachineSpec;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A rate may be so much above a ceiling, in percent: requests that were on their way when a measurement began count whole.
+const ABOVE_PERCENT: f64 = 3.0;
+/// So much of what was written may still be in caches, and of what was read come from them, before a rate is flagged.
+const CACHED_PERCENT: f64 = 6.25;
+
+/// What a part can carry, MB (10^6 bytes) each second.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ceiling {
+    /// Its name.
+    pub name: String,
+    /// Towards the host.
+    pub read_mbps: f64,
+    /// From the host.
+    pub write_mbps: f64,
+}
+
+/// Why a rate is not that of the drives.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// It is higher than a part can carry: a cache has answered, or the generator is wrong.
+    AboveCeiling {
+        /// Which part.
+        part: String,
+        /// `read` or `write`.
+        way: String,
+        /// The rate, MB each second.
+        mbps: f64,
+        /// What the part can carry.
+        ceiling_mbps: f64,
+    },
+    /// So many percent of what was written were still in caches when the measurement ended.
+    StillInCaches {
+        /// Percent.
+        percent: f64,
+    },
+    /// So many percent of what was read came from the controller's cache and from no drive.
+    ReadFromCache {
+        /// Percent.
+        percent: f64,
+    },
+    /// The requests went through the page cache of the host.
+    PageCache,
+    /// What was written was made durable by a flush that took so many percent of the time of the measurement.
+    FlushOwed {
+        /// Percent.
+        percent: f64,
+    },
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AboveCeiling { part, way, mbps, ceiling_mbps } => write!(
+                f,
+                "{way}: {mbps:.0} MB/s is above what the {part} can carry ({ceiling_mbps:.0} MB/s): a cache has answered"
+            ),
+            Self::StillInCaches { percent } => {
+                write!(f, "write: {percent:.0} % of it was still in caches at the end, so the drives are slower than this")
+            }
+            Self::ReadFromCache { percent } => {
+                write!(f, "read: {percent:.0} % of it came from the controller's cache, not from drives")
+            }
+            Self::PageCache => f.write_str("the page cache of this machine took part; the target does not take direct I/O"),
+            Self::FlushOwed { percent } => {
+                write!(f, "write: the flush after it took {percent:.0} % of its time; until then it was in caches")
+            }
+        }
+    }
+}
+
+/// Bytes per second as MB/s.
+fn mbps(rate: Rate) -> f64 {
+    rate.0 as f64 / 1e6
+}
+
+/// The bus that a machine has.
+///
+/// # Errors
+/// A name that no profile has.
+pub(crate) fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a BusProfile, LookupError> {
+    spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
+}
+
+/// What the bus of a machine and its controller's data path can carry.
+///
+/// # Errors
+/// A profile that is not there.
+pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellError> {
+    let bus = bus(library, spec)?;
+    let ceiling = |name: &str, read: Rate, write: Rate| Ceiling {
+        name: name.into(),
+        read_mbps: mbps(read),
+        write_mbps: mbps(write),
+    };
+    let mut found = vec![ceiling(&bus.title, bus.read.value, bus.write.value)];
+    if let Some(path) = &spec.controller.data_path {
+        found.push(ceiling("data path", path.read.value, path.write.value));
+    }
+    Ok(found)
+}
+
+/// The same, and what the media of the members can carry under this subject.
+///
+/// # Errors
+/// A profile that is not there.
+pub fn ceilings(library: &Library, spec: &MachineSpec, subject: Subject) -> Result<Vec<Ceiling>, CellError> {
+    let mut found = ways(library, spec)?;
+    let each = spec.drives.iter().filter_map(media).fold(0.0, f64::max);
+    if each > 0.0 {
+        let (members, data) = (f64::from(subject.members()), data_members(subject));
+        found.push(Ceiling { name: "members".into(), read_mbps: members * each, write_mbps: data * each });
+    }
+    Ok(found)
+}
+
+/// What the medium of a drive moves at most, MB each second: a disk in its outermost zone, an SSD what its link carries. A
+/// drive with synthetic times has no such rate.
+fn media(drive: &DriveProfile) -> Option<f64> {
+    match &drive.kind {
+        DriveKind::Disk(disk) => Some(mbps(disk.rate_outer.value)),
+        DriveKind::Ssd(ssd) => Some(mbps(ssd.link_rate.value)),
+        DriveKind::Constant(_) => None,
+    }
+}
+
+/// How many members' worth of data a stripe that is written whole holds.
+fn data_members(subject: Subject) -> f64 {
+    let members = f64::from(subject.members());
+    match subject.level() {
+        None | Some(Level::Single | Level::Jbod | Level::Linear | Level::Raid0) => members,
+        Some(Level::Raid1) => 1.0,
+        Some(Level::Raid1e | Level::Raid10) => members / 2.0,
+        Some(Level::Raid5) => members - 1.0,
+        Some(Level::Raid6 | Level::Raid50) => members - 2.0,
+        Some(Level::Raid60) => members - 4.0,
+    }
+}
+
+/// Hold the rates of a result against ceilings.
+pub fn flag(result: &mut CellResult, ceilings: &[Ceiling]) {
+    if result.elapsed_ns == 0 {
+        return;
+    }
+    let rate = |bytes: u64| bytes as f64 * 1e3 / result.elapsed_ns as f64;
+    let ways = [("read", rate(result.reads.bytes)), ("write", rate(result.writes.bytes))];
+    let mut found = Vec::new();
+    for (way, mbps) in ways {
+        for ceiling in ceilings {
+            let most = if way == "read" { ceiling.read_mbps } else { ceiling.write_mbps };
+            if mbps > most * (1.0 + ABOVE_PERCENT / 100.0) {
+                let (part, way) = (ceiling.name.clone(), way.to_owned());
+                found.push(Flag::AboveCeiling { part, way, mbps, ceiling_mbps: most });
+            }
+        }
+    }
+    result.flags.extend(found);
+}
+
+/// What share of the bytes a cache has had a part in, as a flag where it is too large.
+pub(super) fn cached(share: f64, flag: impl Fn(f64) -> Flag) -> Option<Flag> {
+    let percent = share * 100.0;
+    (percent > CACHED_PERCENT).then(|| flag(percent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{machine_spec, run_cell, Axes, CellSpec, Direction, Effort, Pattern};
+
+    fn written(subject: &str) -> (CellResult, Vec<Ceiling>) {
+        let library = Library::builtin();
+        let axes = Axes { op: Some(Direction::Write), bs: Some(1 << 20), qd: Some(4), ..Axes::default() };
+        let cell = CellSpec::new("openraid", subject.parse().unwrap(), Pattern::Sequential).with(axes);
+        let cell = CellSpec { effort: Effort::QUICK, ..cell };
+        let ceilings = ceilings(&library, &machine_spec(&library, &cell).unwrap(), cell.subject).unwrap();
+        (run_cell(&library, &cell).unwrap(), ceilings)
+    }
+
+    #[test]
+    fn a_rate_above_the_bus_or_the_media_is_flagged_with_the_part() {
+        let (mut result, ceilings) = written("raid5x4");
+        let members = ceilings.iter().find(|ceiling| ceiling.name == "members").unwrap();
+        assert!((members.write_mbps - 810.0).abs() < 1e-9 && (members.read_mbps - 1080.0).abs() < 1e-9);
+        assert_eq!(result.flags, [], "{:?}", result.notes);
+        // The same bytes in a fifth of the time.
+        result.elapsed_ns /= 5;
+        flag(&mut result, &ceilings);
+        assert!(
+            matches!(&result.flags[0], Flag::AboveCeiling { part, way, .. } if part == "members" && way == "write")
+        );
+        assert!(result.flags[0].to_string().contains("above what the members can carry (810 MB/s)"));
+        let kept: CellResult = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
+        assert_eq!(kept.flags, result.flags, "they are read again from the results of a review");
+        result.elapsed_ns /= 1000;
+        result.flags.clear();
+        flag(&mut result, &ceilings);
+        assert_eq!(result.flags.len(), 2, "the bus, too: {:?}", result.flags);
+    }
+}

@@ -1,0 +1,238 @@
+//! What the runs of one level come to.
+
+use super::pairs::gain;
+use super::range::Range;
+use super::rebuild::{Rebuild, PLACES};
+use super::risk::{risk, Frailty};
+use super::run::{what, Beside, Found};
+use super::sure::Runs;
+use super::values::Uncertain;
+use super::{speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
+use crate::cell::{machine_spec, CellError, CellResult, Level};
+use openraid_models::{Confidence, Library};
+use openraid_sim::timing::machine::MachineSpec;
+
+/// The runs of a level, by what they are for.
+#[derive(Default)]
+struct Sorted {
+    degraded: Option<Speed>,
+    rebuilding: Option<Speed>,
+    loaded_mbps: [Option<f64>; PLACES.len()],
+    idle_mbps: [Option<f64>; PLACES.len()],
+    /// Requests each second in the other mode of the cache, by seed.
+    other: Vec<Option<f64>>,
+    /// Results with other sizes of the cache, by seed.
+    sizes: Vec<(u32, Vec<Option<CellResult>>)>,
+}
+
+impl Sorted {
+    fn put(&mut self, beside: Beside, found: Option<Found>, runs: &mut Runs) {
+        let cell = match &found {
+            Some(Found::Cell(cell)) => Some(&**cell),
+            _ => None,
+        };
+        let iops = cell.map(|cell| cell.iops);
+        match beside {
+            Beside::Vary(variation) => variation.note(runs, iops),
+            Beside::Degraded => self.degraded = cell.map(speed),
+            Beside::Loaded(place) => {
+                self.loaded_mbps[place] = cell.and_then(|cell| cell.rebuild_mbps);
+                if place == 0 {
+                    self.rebuilding = cell.map(speed);
+                }
+            }
+            Beside::Idle(place) => {
+                if let Some(Found::Rate(rate)) = found {
+                    self.idle_mbps[place] = Some(rate);
+                }
+            }
+            Beside::OtherMode(_) => self.other.push(iops),
+            Beside::Cache(mib, _) => {
+                if self.sizes.last().is_none_or(|(known, _)| *known != mib) {
+                    self.sizes.push((mib, Vec::new()));
+                }
+                self.sizes.last_mut().expect("just put there").1.push(cell.cloned());
+            }
+        }
+    }
+}
+
+impl PlanRequest {
+    pub(super) fn level(
+        &self,
+        library: &Library,
+        level: Level,
+        healthy: &CellResult,
+        ran: Vec<(Beside, Result<Found, CellError>)>,
+        values: &[Uncertain],
+    ) -> LevelPlan {
+        let mut missing = self.plainly_missing(library, level, healthy);
+        let (mut runs, mut sorted) = (Runs::new(healthy.iops, values), Sorted::default());
+        for (beside, result) in ran {
+            if let Err(error) = &result {
+                missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
+            }
+            sorted.put(beside, result.ok(), &mut runs);
+        }
+        let spec = machine_spec(library, &healthy.spec).ok();
+        let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
+        let base: Vec<Option<f64>> = std::iter::once(Some(healthy.iops)).chain(runs.seeds.iter().copied()).collect();
+        let pairs = base.iter().zip(&sorted.other).filter_map(|(own, other)| (*own).zip(*other));
+        let pairs: Vec<(f64, f64)> = pairs.map(|(own, other)| if back { (own, other) } else { (other, own) }).collect();
+        let rebuild = spec.as_ref().filter(|_| survives(level, self.drives).0 > 0).map(|spec| {
+            let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
+            let bytes = spec.drives[0].capacity.value.get() as f64 * 512.0;
+            Rebuild::of(bytes, all(sorted.idle_mbps), all(sorted.loaded_mbps))
+        });
+        let loss =
+            rebuild.as_ref().zip(spec.as_ref()).and_then(|(rebuild, spec)| loss(level, self.drives, spec, rebuild));
+        if rebuild.is_some() && loss.is_none() {
+            let reason = "the drive's profile does not say how often it fails, or the rebuild stands still";
+            missing.push(Missing { what: "loss".into(), reason: reason.into(), failed: false });
+        }
+        let Range { uncertain_percent, chance_percent, uncertain, missing } = Range::of(&runs, missing);
+        LevelPlan {
+            array: healthy.spec.subject,
+            capacity: healthy.capacity,
+            survives: survives(level, self.drives),
+            healthy: speed(healthy),
+            degraded: sorted.degraded,
+            rebuilding: sorted.rebuilding,
+            rebuild,
+            loss,
+            bottleneck: healthy.bottleneck().map(|part| Bottleneck {
+                part: part.name.clone(),
+                of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
+                busy: part.busy,
+            }),
+            cache_mib: self.cache_mib(library, level).unwrap_or(0),
+            cache_sizes: sorted.sizes.iter().filter_map(|(mib, ran)| cache_size(*mib, ran, healthy, &base)).collect(),
+            write_back_ratio: pairs.first().map(|(back, through)| back / through),
+            write_back: gain(pairs.iter().copied()),
+            uncertain_percent,
+            chance_percent,
+            uncertain,
+            flags: healthy.flags.clone(),
+            missing,
+            runs,
+        }
+    }
+
+    /// What cannot have a figure, whatever is run.
+    fn plainly_missing(&self, library: &Library, level: Level, healthy: &CellResult) -> Vec<Missing> {
+        let lost = (survives(level, self.drives).0 == 0).then_some("data lost");
+        let cache = self.no_cache_to_compare(library, healthy.writes.requests > 0);
+        let all = [("degraded", lost), ("rebuilding", lost), ("write_back_ratio", cache)];
+        let missing = |(what, reason): (&str, Option<&str>)| {
+            reason.map(|reason| Missing { what: what.into(), reason: reason.into(), failed: false })
+        };
+        all.into_iter().filter_map(missing).collect()
+    }
+}
+
+/// What is lost how likely while a rebuild runs beside the load, or where that has no time, alone.
+fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
+    let drive = &spec.drives[0];
+    let known = drive.reliability.as_ref()?;
+    let window_hours = rebuild.loaded_hours.or(rebuild.idle_hours)?;
+    let (afr, afr_high) = (known.afr(), known.afr.high as f64 / 1e6);
+    let bytes = drive.capacity.value.get() as f64 * 512.0;
+    let frailty = Frailty { afr, errors_per_bit: known.errors_per_bit(), bytes };
+    let risk_of = |afr: f64| risk(level, members, Frailty { afr, ..frailty }, window_hours);
+    Some(Loss {
+        window_hours,
+        risk: risk_of(afr)?,
+        year_high: risk_of(afr_high)?.year,
+        afr: [afr, afr_high],
+        errors_per_bit: frailty.errors_per_bit,
+        source: known.afr.source.clone(),
+        estimated: !matches!(known.afr.confidence, Confidence::Sheet | Confidence::Measured),
+    })
+}
+
+/// A size of the cache, of its runs by seed and those of the cache that there is.
+fn cache_size(
+    cache_mib: u32,
+    ran: &[Option<CellResult>],
+    healthy: &CellResult,
+    base: &[Option<f64>],
+) -> Option<CacheSize> {
+    let first = ran.first()?.as_ref()?;
+    let pairs = ran.iter().zip(base).filter_map(|(ran, base)| Some((ran.as_ref()?.iops, (*base)?)));
+    Some(CacheSize {
+        cache_mib,
+        speed: speed(first),
+        change_percent: (first.iops / healthy.iops - 1.0) * 100.0,
+        gain: gain(pairs),
+        steady: !healthy.is_unsteady() && ran.iter().flatten().all(|ran| !ran.is_unsteady()),
+    })
+}
+
+impl Gain {
+    /// Is it more than so many percent, whatever chance does?
+    #[must_use]
+    pub fn is_above(&self, percent: f64) -> bool {
+        self.low_percent.is_some_and(|low| low > percent)
+    }
+
+    /// Is it less than so many percent, whatever chance does?
+    #[must_use]
+    pub fn is_below(&self, percent: f64) -> bool {
+        self.high_percent.is_some_and(|high| high < percent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::range::Variation;
+    use super::super::values::Part;
+    use super::*;
+    use crate::cell::{run_cell, ArrayState, Axes, Effort, Pattern};
+    use openraid_models::Edge;
+
+    #[test]
+    fn a_run_that_failed_is_told_with_its_reason() {
+        let request = PlanRequest {
+            system: "3ware-9650se".into(),
+            drive: None,
+            drives: 4,
+            levels: vec![Level::Raid5],
+            pattern: Pattern::Database,
+            axes: Axes::default(),
+            effort: Effort { requests: 500, ..Effort::QUICK },
+            seed: 1,
+            thorough: true,
+        };
+        let library = Library::builtin();
+        let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
+        let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field: "seek.average_ms".into() };
+        let failed = || Err(CellError::Failed("no request has ended".into()));
+        let cell = |result: CellResult| Ok(Found::Cell(Box::new(result)));
+        let ran = vec![
+            (Beside::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
+            (Beside::Degraded, failed()),
+            (Beside::Loaded(0), cell(healthy.clone())),
+            (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
+        ];
+        let plan = request.level(&library, Level::Raid5, &healthy, ran, &[value]);
+        assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
+        let told: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
+        let reason = "no request has ended";
+        assert_eq!(told[..2], [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);
+        assert!((plan.chance_percent - 2.0).abs() < 1e-9 && (plan.uncertain_percent - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn chances_are_those_of_the_window_beside_the_load() {
+        let library = Library::builtin();
+        let drive = library.drive("exos_x18_18tb").unwrap().clone();
+        let array = openraid_sim::timing::machine::ArraySpec::new(Level::Raid5, 8);
+        let spec = MachineSpec::new(library.controller("openraid").unwrap().clone(), drive, array);
+        let rebuild = Rebuild { idle_hours: Some(27.0), loaded_hours: Some(60.0), ..Rebuild::default() };
+        let loss = loss(Level::Raid5, 8, &spec, &rebuild).unwrap();
+        let hour = -(1.0f64 - 0.0035).ln() / 8760.0;
+        let expected = 1.0 - (-7.0 * 60.0 * hour).exp();
+        assert!((loss.risk.array / expected - 1.0).abs() < 1e-9, "{loss:?}");
+        assert!(loss.estimated && loss.year_high > loss.risk.year && (loss.window_hours - 60.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,150 @@
+//! What is known about the ratio of two figures, by pairs of runs that have the same seed: the same requests at the same
+//! places, so that most of chance is in both and falls out (common random numbers).
+//!
+//! The interval is Student's, of the mean of the logarithms of the ratios, at 95 %. What a value of a profile does to the
+//! ratio counts only where it exceeds what two runs of one pair differ by anyway.
+
+use super::sure::Runs;
+use serde::Serialize;
+
+/// Student's t for 95 % on both sides, by degrees of freedom from one.
+const STUDENT: [f64; 15] =
+    [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131];
+/// Beyond that.
+const STUDENT_MANY: f64 = 1.96;
+
+/// How much more one figure is than another, in percent.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Gain {
+    /// In the mean of all pairs.
+    pub percent: f64,
+    /// In 95 of 100 cases it is no less than this. None where one pair says nothing about chance.
+    pub low_percent: Option<f64>,
+    /// And no more than this.
+    pub high_percent: Option<f64>,
+    /// Pairs of runs.
+    pub pairs: usize,
+}
+
+/// Of logarithms of ratios: their mean and the half of their interval, which one alone does not have.
+fn interval(logs: &[f64]) -> (f64, Option<f64>) {
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    if logs.len() < 2 {
+        return (mean, None);
+    }
+    (mean, Some(student(logs) * deviation(logs, mean) / count.sqrt()))
+}
+
+fn deviation(logs: &[f64], mean: f64) -> f64 {
+    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+    (squares / (logs.len() as f64 - 1.0)).sqrt()
+}
+
+fn student(logs: &[f64]) -> f64 {
+    STUDENT.get(logs.len() - 2).copied().unwrap_or(STUDENT_MANY)
+}
+
+/// A logarithm of a ratio as percent above one.
+fn percent(log: f64) -> f64 {
+    log.exp_m1() * 100.0
+}
+
+/// What pairs of figures say: each one's first by its second.
+pub(super) fn gain(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Gain> {
+    let logs: Vec<f64> = pairs.map(|(one, other)| (one / other).ln()).filter(|log| log.is_finite()).collect();
+    if logs.is_empty() {
+        return None;
+    }
+    let (mean, half) = interval(&logs);
+    let bound = |sign: f64| half.map(|half| percent(mean + sign * half));
+    Some(Gain { percent: percent(mean), low_percent: bound(-1.0), high_percent: bound(1.0), pairs: logs.len() })
+}
+
+/// How much faster one level is than another.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Lead {
+    /// By chance alone.
+    #[serde(flatten)]
+    pub gain: Gain,
+    /// It is faster whatever chance and the values of the profiles that were varied do.
+    pub clear: bool,
+    /// The value of a profile that does most to it, and the lead in percent with that value at its end, where that is more
+    /// than chance.
+    pub most: Option<(String, f64)>,
+}
+
+/// The lead of one level's runs over another's.
+pub(super) fn lead(one: &Runs, other: &Runs) -> Option<Lead> {
+    let seeds = one.seeds.iter().zip(&other.seeds).filter_map(|(one, other)| (*one).zip(*other));
+    let pairs: Vec<(f64, f64)> = std::iter::once((one.base, other.base)).chain(seeds).collect();
+    let gain = gain(pairs.iter().copied())?;
+    let logs: Vec<f64> = pairs.iter().map(|(one, other)| (one / other).ln()).collect();
+    let (mean, half) = interval(&logs);
+    let Some(half) = half else { return Some(Lead { gain, clear: false, most: None }) };
+    let noise = student(&logs) * deviation(&logs, mean) * std::f64::consts::SQRT_2;
+    let (mut squares, mut most): (f64, Option<(String, f64)>) = (half * half, None);
+    for ((name, ends), (_, same)) in one.values.iter().zip(&other.values) {
+        let shift = |(own, its): (&Option<f64>, &Option<f64>)| Some(((*own)? / (*its)?).ln() - logs[0]);
+        let shifts = ends.iter().zip(same).filter_map(shift).filter(|shift| shift.abs() > noise);
+        let Some(largest) = shifts.max_by(|one, two| one.abs().total_cmp(&two.abs())) else { continue };
+        squares += largest * largest;
+        if most.as_ref().is_none_or(|(_, known)| largest.abs() > known.abs()) {
+            most = Some((name.clone(), largest));
+        }
+    }
+    let most = most.map(|(name, shift)| (name, percent(mean + shift)));
+    Some(Lead { gain, clear: mean > squares.sqrt(), most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(base: f64, seeds: &[f64], values: &[(&str, f64, f64)]) -> Runs {
+        let values = values.iter().map(|(name, low, high)| ((*name).into(), [Some(*low), Some(*high)]));
+        Runs { base, seeds: seeds.iter().copied().map(Some).collect(), values: values.collect() }
+    }
+
+    #[test]
+    fn the_interval_is_students_of_the_logarithms() {
+        // ln 1.1, ln 1.2, ln 1.3: mean 0.18002, deviation 0.08359, t 4.303: half 0.20767.
+        let gain = gain([(110.0, 100.0), (120.0, 100.0), (130.0, 100.0)].into_iter()).unwrap();
+        let near = |one: f64, two: f64| assert!((one - two).abs() < 0.05, "{one} {two}");
+        near(gain.percent, 19.72);
+        near(gain.low_percent.unwrap(), -2.73);
+        near(gain.high_percent.unwrap(), 47.35);
+        let one = super::gain([(3.0, 2.0)].into_iter()).unwrap();
+        assert_eq!((one.low_percent, one.high_percent, one.pairs), (None, None, 1));
+        assert_eq!(super::gain(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn noise_that_both_levels_share_hides_no_lead() {
+        // Seeds move both by a fifth, and one is always a third faster: 665 and 504 requests a second.
+        let (one, other) = (runs(665.0, &[798.0, 560.0], &[]), runs(504.0, &[601.0, 428.0], &[]));
+        let found = lead(&one, &other).unwrap();
+        assert!(found.clear && found.gain.low_percent.unwrap() > 25.0, "{found:?}");
+        assert!(!lead(&other, &one).unwrap().clear);
+        // One pair alone is no proof.
+        assert!(!lead(&runs(665.0, &[], &[]), &runs(504.0, &[], &[])).unwrap().clear);
+    }
+
+    #[test]
+    fn values_count_by_what_they_do_to_the_ratio_beyond_noise() {
+        let seek = |base: f64| ("seek", base * 0.8, base * 1.2);
+        let one = runs(110.0, &[111.0, 109.0], &[seek(110.0)]);
+        let other = runs(100.0, &[101.0, 99.0], &[seek(100.0)]);
+        let found = lead(&one, &other).unwrap();
+        assert!(found.clear && found.most.is_none(), "it moves both alike: {found:?}");
+        // One that moves them apart turns the order.
+        let parity = runs(100.0, &[101.0, 99.0], &[("seek", 130.0, 100.0)]);
+        let turned = lead(&one, &parity).unwrap();
+        assert!(!turned.clear && turned.most.as_ref().is_some_and(|(name, lead)| name == "seek" && *lead < 0.0));
+        // Forty values of noise are still noise: each pair differs by as much anyway.
+        let noisy: Vec<(&str, f64, f64)> = (0..40).map(|_| ("noise", 103.0, 97.0)).collect();
+        let still: Vec<(&str, f64, f64)> = (0..40).map(|_| ("noise", 130.0, 130.0)).collect();
+        let found = lead(&runs(130.0, &[133.0, 128.0], &still), &runs(100.0, &[100.0, 101.0], &noisy)).unwrap();
+        assert!(found.clear && found.gain.pairs == 3, "{found:?}");
+    }
+}

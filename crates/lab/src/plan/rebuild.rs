@@ -1,0 +1,124 @@
+//! How long a rebuild takes: the engine's own rebuild, run on the models for a stretch at three places of the new drive, with
+//! nothing else to do and beside the load.
+//!
+//! The place matters, as disks are slower farther in. Simpson's rule makes the time of the whole drive of the three rates.
+//! The engine's settings are those of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and beside a load
+//! what its scheduling leaves; there is no least rate.
+
+use super::PlanRequest;
+use crate::cell::{machine_spec, run_cell_with, ArrayState, CellError, CellResult, Level};
+use crate::target::{SimTarget, Target};
+use openraid_models::Library;
+use openraid_sim::timing::machine::MachineSpec;
+use openraid_units::Nanos;
+use serde::Serialize;
+
+/// Where on the new drive, in percent of it.
+pub(super) const PLACES: [u8; 3] = [0, 50, 98];
+/// What an idle rebuild does first is not counted: streams are recognised, queues fill.
+const IDLE_WARM: Nanos = Nanos::from_millis(1_000);
+/// What counts then.
+const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
+
+/// The time of a rebuild.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Rebuild {
+    /// Hours with nothing else to do.
+    pub idle_hours: Option<f64>,
+    /// Hours beside the load.
+    pub loaded_hours: Option<f64>,
+    /// MB (10^6 bytes) of the new drive each second with nothing else to do: at its begin, half way, near its end.
+    pub idle_mbps: Vec<f64>,
+    /// The same beside the load.
+    pub loaded_mbps: Vec<f64>,
+}
+
+impl Rebuild {
+    /// Of rates at all places, for a drive of so many bytes.
+    pub(super) fn of(bytes: f64, idle_mbps: Vec<f64>, loaded_mbps: Vec<f64>) -> Self {
+        let hours = |rates: &[f64]| hours(bytes, rates);
+        Self { idle_hours: hours(&idle_mbps), loaded_hours: hours(&loaded_mbps), idle_mbps, loaded_mbps }
+    }
+}
+
+/// Simpson's rule over the time that each byte takes; none where it stands still somewhere, or was not run everywhere.
+fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
+    let [begin, middle, end] = rates else { return None };
+    let slowness = (1.0 / begin + 4.0 / middle + 1.0 / end) / 6.0;
+    Some(bytes / 1e6 * slowness / 3600.0).filter(|hours| hours.is_finite())
+}
+
+impl PlanRequest {
+    /// The machine of a level with its rebuild at a place.
+    fn rebuilding(&self, library: &Library, level: Level, percent: u8) -> Result<MachineSpec, CellError> {
+        let mut spec = machine_spec(library, &self.cell(level, ArrayState::Rebuilding))?;
+        spec.array.rebuilt_percent = percent;
+        Ok(spec)
+    }
+
+    /// The load beside a rebuild at a place.
+    pub(super) fn loaded(&self, library: &Library, level: Level, percent: u8) -> Result<CellResult, CellError> {
+        let spec = self.rebuilding(library, level, percent)?;
+        run_cell_with(library, &self.cell(level, ArrayState::Rebuilding), &spec)
+    }
+
+    /// MB each second of a rebuild alone at a place.
+    pub(super) fn idle(&self, library: &Library, level: Level, percent: u8) -> Result<f64, CellError> {
+        let spec = self.rebuilding(library, level, percent)?;
+        let impossible = |error: openraid_sim::timing::machine::MachineError| CellError::Impossible(error.to_string());
+        let mut target = SimTarget::new("rebuild", &spec, library).map_err(impossible)?;
+        let mut wait = |time: Nanos| -> Result<u64, CellError> {
+            let (until, mut done) = (target.now() + time, Vec::new());
+            while target.now() < until {
+                target.wait(until, &mut done)?;
+            }
+            let rebuilt = target.counters().and_then(|counters| counters.rebuilt);
+            rebuilt.map(|bytes| bytes.get()).ok_or_else(|| CellError::Failed("the rebuild ended at once".into()))
+        };
+        let (before, after) = (wait(IDLE_WARM)?, wait(IDLE_WINDOW)?);
+        Ok(after.saturating_sub(before) as f64 * 1e3 / IDLE_WINDOW.get() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+    use crate::cell::{Axes, Effort, Pattern};
+
+    #[test]
+    fn simpsons_rule_is_exact_for_a_time_that_grows_with_the_square_of_the_place() {
+        // 1/r = 1 + x^2 seconds for each MB: a mean of 4/3.
+        let found = hours(3600e6, &[1.0, 1.0 / 1.25, 0.5]).unwrap();
+        assert!((found - 4.0 / 3.0).abs() < 1e-12, "{found}");
+        assert_eq!((hours(1e12, &[1.0, 1.0]), hours(1e12, &[1.0, 0.0, 1.0])), (None, None));
+    }
+
+    #[test]
+    fn an_idle_rebuild_goes_as_fast_as_the_drive_or_its_limit_and_slower_farther_in() {
+        let request = PlanRequest {
+            system: "openraid".into(),
+            drive: Some("exos_x18_18tb".into()),
+            drives: 4,
+            levels: vec![],
+            pattern: Pattern::FileServer,
+            axes: Axes { qd: Some(4), ..Axes::default() },
+            effort: Effort { requests: 1_000, ..Effort::QUICK },
+            seed: 1,
+            thorough: false,
+        };
+        let library = Library::builtin();
+        let limit = 200.0 * 1.048_576;
+        for (level, least) in [(Level::Raid10, 0.98), (Level::Raid5, 0.4), (Level::Raid6, 0.4)] {
+            let rates: Vec<f64> = PLACES.iter().map(|place| request.idle(&library, level, *place).unwrap()).collect();
+            // The outermost zone of 270 MB/s is above the limit of 200 MiB/s, the innermost of 125 below it.
+            assert!(rates[0] <= limit * 1.02 && rates[0] > limit * least, "{level:?}: {rates:?}");
+            assert!(rates[2] < 130.0 && rates[2] > 50.0 && rates[1] > rates[2], "{level:?}: {rates:?}");
+            let day = Rebuild::of(18e12, rates, Vec::new());
+            assert!(day.idle_hours.unwrap() > 23.8 && day.loaded_hours.is_none(), "{day:?}");
+            let loaded = request.loaded(&library, level, 50).unwrap();
+            let rate = loaded.rebuild_mbps.expect("it is under way");
+            assert!(rate > 0.0 && rate < day.idle_mbps[1], "{level:?}: {rate} beside the load");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! How likely data is lost while a failed drive is being rebuilt.
+//!
+//! Drives fail independently of each other and at a constant rate (exponential lifetimes: Patterson, Gibson and Katz, SIGMOD
+//! 1988), which an annual failure rate fixes; bits that cannot be read are independent of each other, too. The rebuild begins
+//! at once and takes a fixed time T. A redundancy group that has lost a drive has m others of which data needs all but t.
+//!
+//! ```text
+//!   q = 1 - exp(-lambda T)                          a drive fails within T
+//!   array   P(more than t of m fail within T)       binomial in q
+//!   sector  P(exactly t of m fail) x E[1 - exp(-u B Y)]
+//!           B  bits that are read without redundancy, u  unreadable sectors for each bit
+//!           Y  what is left to rebuild when the last of the t fails: 1 for t = 0, else 1 - max of t uniform numbers
+//!   year    1 - exp(-n lambda_year (array + sector))
+//! ```
+//!
+//! Left out, as it is small beside these: two unreadable sectors in one stripe, another group that loses drives at the same
+//! time, and failures that have one cause (a batch, heat, a power supply), which make all of it worse.
+
+use crate::cell::Level;
+use serde::Serialize;
+
+/// Hours of a year.
+pub(super) const YEAR_HOURS: f64 = 8760.0;
+/// Steps of the mean over the rest of a rebuild.
+const STEPS: u32 = 512;
+
+/// What a group that has lost one drive stands on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Group {
+    /// Drives whose failure matters.
+    others: u32,
+    /// Of these, the ones that may fail before data is lost.
+    spare: u32,
+    /// Drives' worth of data that is read when no redundancy is left.
+    read: u32,
+}
+
+impl Group {
+    /// Of a level with so many members; none where the first failure loses data.
+    fn of(level: Level, members: u16) -> Option<Self> {
+        let members = u32::from(members);
+        let parity = |members: u32, spare: u32| Self { others: members - 1, spare, read: members - 1 - spare };
+        Some(match level {
+            Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => return None,
+            Level::Raid1 => Self { others: members - 1, spare: members - 2, read: 1 },
+            // Of an odd number each drive shares one half with each of its neighbours.
+            Level::Raid1e if members % 2 == 1 => Self { others: 2, spare: 0, read: 1 },
+            Level::Raid1e | Level::Raid10 => Self { others: 1, spare: 0, read: 1 },
+            Level::Raid5 => parity(members, 0),
+            Level::Raid6 => parity(members, 1),
+            Level::Raid50 => parity(members / 2, 0),
+            Level::Raid60 => parity(members / 2, 1),
+        })
+    }
+}
+
+/// What a drive promises.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Frailty {
+    /// Share of drives that fail in a year.
+    pub afr: f64,
+    /// Unreadable sectors for each bit that is read.
+    pub errors_per_bit: f64,
+    /// Bytes of it.
+    pub bytes: f64,
+}
+
+/// Chances from 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Risk {
+    /// After one drive has failed: so many more fail before it is rebuilt that the array is lost.
+    pub array: f64,
+    /// After one drive has failed: the array survives, and sectors of it are lost because a drive cannot read its copy.
+    pub sector: f64,
+    /// In a year of a whole array: one or the other.
+    pub year: f64,
+}
+
+/// The chances of an array whose rebuilds take so many hours; none where the first failure loses data.
+#[must_use]
+pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Risk> {
+    let group = Group::of(level, members)?;
+    let year = -(-drive.afr).ln_1p();
+    let fails = -(-year * hours / YEAR_HOURS).exp_m1();
+    let within = |failures: u32| binomial(group.others, failures, fails);
+    // From the side of what is rare: one minus the rest would lose its digits.
+    let array: f64 = (group.spare + 1..=group.others).map(within).sum();
+    let mean_errors = drive.errors_per_bit * drive.bytes * 8.0 * f64::from(group.read);
+    let sector = within(group.spare) * unreadable(mean_errors, group.spare);
+    let a_year = -(-f64::from(members) * year * (array + sector)).exp_m1();
+    Some(Risk { array, sector, year: a_year })
+}
+
+/// Exactly so many of all, each with this chance.
+fn binomial(all: u32, some: u32, chance: f64) -> f64 {
+    let ways: f64 = (0..some).map(|done| f64::from(all - done) / f64::from(done + 1)).product();
+    ways * chance.powf(f64::from(some)) * (1.0 - chance).powf(f64::from(all - some))
+}
+
+/// At least one error where `errors` are expected in a whole rebuild, and only what is left of it counts when the last of so
+/// many drives fails, each at any time of it.
+fn unreadable(errors: f64, failures: u32) -> f64 {
+    if failures == 0 {
+        return -(-errors).exp_m1();
+    }
+    // The largest of the times has the density t x^(t-1).
+    let (step, last) = (1.0 / f64::from(STEPS), failures.cast_signed() - 1);
+    let at = |number: u32| {
+        let time = (f64::from(number) + 0.5) * step;
+        f64::from(failures) * time.powi(last) * -(-errors * (1.0 - time)).exp_m1() * step
+    };
+    (0..STEPS).map(at).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRIVE: Frailty = Frailty { afr: 0.0035, errors_per_bit: 1e-15, bytes: 18e12 };
+
+    /// The rates of a process that is in one of three states, integrated in small steps: one drive missing, two missing, data
+    /// lost by a failure. `errors` is what is read a rebuild; it is read without redundancy where none is left, and what was
+    /// lost by it is counted beside.
+    fn integrated(others: u32, spare: u32, read: f64, drive: Frailty, hours: f64) -> (f64, f64) {
+        const STEPS: u32 = 200_000;
+        let rate = -(1.0 - drive.afr).ln() / YEAR_HOURS * hours / f64::from(STEPS);
+        let errors = drive.errors_per_bit * drive.bytes * 8.0 * read / f64::from(STEPS);
+        // By the number of further drives missing: whole, and with sectors lost.
+        let mut whole = vec![0.0; spare as usize + 2];
+        let mut hurt = whole.clone();
+        whole[0] = 1.0;
+        for _ in 0..STEPS {
+            let mut next = (whole.clone(), hurt.clone());
+            for missing in 0..=spare {
+                let at = missing as usize;
+                let leaves = f64::from(others - missing) * rate;
+                for (from, to) in [(&whole, &mut next.0), (&hurt, &mut next.1)] {
+                    to[at] -= from[at] * leaves;
+                    to[at + 1] += from[at] * leaves;
+                }
+                if missing == spare {
+                    next.0[at] -= whole[at] * errors;
+                    next.1[at] += whole[at] * errors;
+                }
+            }
+            (whole, hurt) = next;
+        }
+        let lost = spare as usize + 1;
+        (whole[lost] + hurt[lost], hurt[..lost].iter().sum())
+    }
+
+    #[test]
+    fn the_chances_are_those_of_the_process_integrated_step_by_step() {
+        let rough = Frailty { afr: 0.3, errors_per_bit: 1e-14, bytes: 4e12 };
+        for (level, members, others, spare, read) in [
+            (Level::Raid5, 8, 7, 0, 7.0),
+            (Level::Raid6, 8, 7, 1, 6.0),
+            (Level::Raid10, 8, 1, 0, 1.0),
+            (Level::Raid50, 8, 3, 0, 3.0),
+            (Level::Raid60, 12, 5, 1, 4.0),
+            (Level::Raid1, 2, 1, 0, 1.0),
+            (Level::Raid1, 3, 2, 1, 1.0),
+            (Level::Raid1e, 5, 2, 0, 1.0),
+        ] {
+            for (drive, hours) in [(DRIVE, 30.0), (rough, 200.0)] {
+                let found = risk(level, members, drive, hours).unwrap();
+                let (array, sector) = integrated(others, spare, read, drive, hours);
+                // What is lost by an error and then by a failure counts as lost by the failure in both.
+                let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 5e-3;
+                assert!(near(found.array, array), "{level:?} {hours}: {} is not {array}", found.array);
+                assert!(near(found.sector, sector), "{level:?} {hours}: {} is not {sector}", found.sector);
+            }
+        }
+        assert_eq!(risk(Level::Raid0, 8, DRIVE, 30.0), None);
+    }
+
+    #[test]
+    fn for_short_rebuilds_they_are_the_published_mean_times_to_data_loss() {
+        // MTTF^2 / (N (G - 1) MTTR), Patterson, Gibson and Katz 1988; N drives in groups of G.
+        let perfect = Frailty { errors_per_bit: 0.0, ..DRIVE };
+        let mttf = YEAR_HOURS / -(1.0 - DRIVE.afr).ln();
+        let mttdl = |level, members| YEAR_HOURS / -(-risk(level, members, perfect, 10.0).unwrap().year).ln_1p();
+        let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-3, "{found}: {expected}");
+        near(mttdl(Level::Raid5, 8), mttf * mttf / (8.0 * 7.0 * 10.0));
+        near(mttdl(Level::Raid50, 8), mttf * mttf / (8.0 * 3.0 * 10.0));
+        near(mttdl(Level::Raid10, 8), mttf * mttf / (8.0 * 10.0));
+        // MTTF^3 / (N (G - 1) (G - 2) MTTR^2), Chen et al. 1994, holds for repairs of exponential length. In a fixed time two
+        // failures are half as likely: T^2 / 2 where the other has MTTR^2.
+        near(mttdl(Level::Raid6, 8), 2.0 * mttf * mttf * mttf / (8.0 * 7.0 * 6.0 * 100.0));
+    }
+
+    #[test]
+    fn seven_drives_of_18_tb_read_whole_meet_an_error_more_often_than_not() {
+        // 7 x 18e12 x 8 bits and one error in 10^15: 1 - exp(-1.008).
+        let raid5 = risk(Level::Raid5, 8, DRIVE, 30.0).unwrap();
+        assert!((raid5.sector / (1.0 - (-1.008f64).exp()) - 1.0).abs() < 1e-3, "{raid5:?}");
+        let raid6 = risk(Level::Raid6, 8, DRIVE, 30.0).unwrap();
+        assert!(raid6.sector < raid5.sector / 1000.0 && raid6.array < raid5.array / 1000.0, "{raid6:?}");
+    }
+}

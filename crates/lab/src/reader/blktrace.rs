@@ -1,0 +1,141 @@
+//! The text that blkparse makes of a recording of blktrace, in its usual form:
+//! `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`.
+//!
+//! A request passes several stages, and has a line for each. Counted is the first, `Q`: what was asked for, before the kernel
+//! merged and reordered it; of a recording without such lines `D`, what the drive was given. What stands after the events (sums
+//! for each processor) is the end.
+
+use super::trace::Trace;
+use super::words::seconds;
+use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
+use crate::target::IoKind;
+use std::io::BufRead;
+
+/// What a line must be, for errors.
+const FORM: &str =
+    "correct the line to MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS], as \
+                    blkparse writes it without -f, or remove it";
+/// Sectors are of this many bytes, whatever the device's own are.
+const SECTOR_BYTES: u64 = 512;
+
+/// Does a line look like an event of blkparse?
+pub(super) fn is_event(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [device, cpu, sequence, time, pid, action, ..] = words[..] else { return false };
+    let number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    let of_device = device.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor));
+    let letters = action.len() <= 2 && action.bytes().all(|b| b.is_ascii_alphabetic());
+    of_device && number(cpu) && number(sequence) && time.contains('.') && number(pid) && letters
+}
+
+pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
+    let (mut asked, mut given) = (Trace::default(), Trace::default());
+    let (mut zero, mut device): (Option<u64>, Option<String>) = (None, None);
+    while let Some((line, text)) = lines.next()? {
+        if text.trim().is_empty() {
+            continue;
+        }
+        if text.starts_with("CPU") || text.starts_with("Total") {
+            break;
+        }
+        if !is_event(text) {
+            return Err(ReadError::at(line, format!("{} is no event of blkparse; {FORM}", shown(text.trim()))));
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let trace = match words[5] {
+            "Q" => &mut asked,
+            "D" => &mut given,
+            _ => continue,
+        };
+        if device.as_ref().is_some_and(|known| known != words[0]) {
+            let reason = format!("{} is a second device; make one trace of each", shown(words[0]));
+            return Err(ReadError::at(line, reason));
+        }
+        device.get_or_insert_with(|| words[0].to_owned());
+        let time = seconds(words[3])
+            .ok_or_else(|| ReadError::at(line, format!("{} is no time in seconds; {FORM}", shown(words[3]))))?;
+        let at = time.checked_sub(*zero.get_or_insert(time)).ok_or_else(|| ReadError::at(line, BEFORE_THE_FIRST))?;
+        let flags = words.get(6).copied().unwrap_or_default();
+        let place = match words.get(7..10) {
+            Some([sector, "+", sectors]) => sector.parse::<u64>().ok().zip(sectors.parse::<u64>().ok()),
+            _ => None,
+        };
+        let (kind, place) = request(line, text, flags, place)?;
+        let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+        trace.push(line, at, kind, bytes(place.0), bytes(place.1))?;
+    }
+    Ok(if asked.records().is_empty() { given } else { asked })
+}
+
+/// What a line asks for, by its letters: R a read, W a write, D a discard; an F in front a flush before it.
+fn request(line: u64, text: &str, flags: &str, place: Option<(u64, u64)>) -> Result<(IoKind, (u64, u64)), ReadError> {
+    let bare = flags.strip_prefix('F').unwrap_or(flags);
+    let kind = match (bare.chars().next(), place) {
+        (_, None | Some((_, 0))) if flags.starts_with('F') => return Ok((IoKind::Flush, (0, 0))),
+        (Some('R'), _) => IoKind::Read,
+        (Some('W'), _) => IoKind::Write,
+        (Some('D'), _) => return Err(ReadError::at(line, "discards are not understood; remove them")),
+        _ => {
+            let reason = format!("{} is neither a read (R), a write (W) nor a flush (F); {FORM}", shown(flags));
+            return Err(ReadError::at(line, reason));
+        }
+    };
+    match place {
+        Some(place) => Ok((kind, place)),
+        None => Err(ReadError::at(line, format!("{} has no sector and length; {FORM}", shown(text.trim())))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_trace, TraceFormat};
+    use crate::target::IoKind;
+
+    // As blkparse of blktrace 1.3 wrote it, shortened.
+    const TEXT: &str = "\
+  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
+  8,0    3        2     0.000001829   697  G   W 223490 + 8 [kjournald]
+  8,0    3        3     0.000002197   697  P   N [kjournald]
+  8,0    3        4     0.000004179   697  D   W 223490 + 8 [kjournald]
+  8,0    1        1     0.000250000   702  Q  RA 1024 + 256 [dd]
+  8,0    1        2     0.000260000   702  U   N [dd] 1
+  8,0    3        5     0.001500000   697  Q FWS [kjournald]
+  8,0    3        6     0.009294000     0  C   W 223490 + 8 [0]
+CPU3 (sda):
+ Reads Queued:           1,      128KiB\t Writes Queued:           1,        4KiB
+";
+
+    #[test]
+    fn what_was_asked_for_is_read_with_its_times() {
+        assert_eq!(TraceFormat::of(TEXT.lines().next().unwrap()), Some(TraceFormat::Blkparse));
+        let trace = read_trace(TraceFormat::Blkparse, TEXT.as_bytes()).unwrap();
+        let found: Vec<_> = trace.records().iter().map(|one| (one.at.get(), one.kind, one.offset, one.len)).collect();
+        assert_eq!(
+            found,
+            [
+                (0, IoKind::Write, 223_490 * 512, 4096),
+                (250_000, IoKind::Read, 1024 * 512, 131_072),
+                (1_500_000, IoKind::Flush, 0, 0)
+            ]
+        );
+        // Without what was asked for, what the drive was given.
+        let given: String = TEXT.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
+        assert_eq!(read_trace(TraceFormat::Blkparse, given.as_bytes()).unwrap().records().len(), 1);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_number_and_what_to_do() {
+        let first = "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\n";
+        for (line, words) in [
+            ("8,0 3 nonsense", "line 2: \"8,0 3 nonsense\" is no event of blkparse"),
+            ("8,16 3 1 0.1 697 Q W 8 + 8 [x]", "line 2: \"8,16\" is a second device"),
+            ("8,0 3 1 0.1 697 Q W 8 - 8 [x]", "has no sector and length"),
+            ("8,0 3 1 0.1 697 Q D 8 + 8 [x]", "line 2: discards are not understood"),
+            ("8,0 3 1 0.1 697 Q N 8 + 8 [x]", "is neither a read (R), a write (W) nor a flush (F)"),
+            ("8,0 3 1 0.x 697 Q W 8 + 8 [x]", "is no time in seconds"),
+        ] {
+            let error = read_trace(TraceFormat::Blkparse, format!("{first}{line}\n").as_bytes()).unwrap_err();
+            assert!(error.to_string().starts_with("line 2: ") && error.to_string().contains(words), "{line}: {error}");
+        }
+    }
+}
