@@ -61,10 +61,11 @@ impl Server {
                 Failure::refused(format!("array {} {why}; --leg {leg} names none", served.name))
             });
         }
+        // A slot that is being filled needs no other drive.
         let needs = |set: &ArrayId| {
             set_status(status, *set).is_ok_and(|status| {
-                let waits = status.members.iter().any(|member| member.state == MemberState::Spare);
-                !waits && status.health != openraid_core::admin::Health::Optimal
+                let count = |state| status.members.iter().filter(|member| member.state == state).count();
+                count(MemberState::Missing) > count(MemberState::Spare)
             })
         };
         match sets.as_slice() {
