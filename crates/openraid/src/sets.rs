@@ -9,7 +9,7 @@ use openraid_format::{FeatureMap, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
-use crate::quantity::utc;
+use crate::quantity::{counted, utc};
 
 /// The members of one array.
 #[derive(Debug)]
@@ -116,7 +116,8 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             } else {
                 "find the missing drives, or their replacements".into()
             };
-            format!("not enough members: {have} good ones are there, {} without one; {remedy}", slots_are(*missing))
+            let good = counted((*have).into(), "good one is", "good ones are");
+            format!("not enough members: {good} there, {} without one; {remedy}", slots_are(*missing))
         }
         AssembleError::DirtyDegraded { missing } => format!(
             "the array was not stopped cleanly (or its first sync is not over), and {} without a member: what was being \

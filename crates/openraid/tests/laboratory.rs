@@ -129,7 +129,7 @@ fn options_that_contradict_or_do_nothing_are_refused() {
     lab.line("review --methods database,list").expect(0);
     assert!(!lab.path("review").exists(), "what was refused has made no folder");
     fs::write(lab.path("tiny"), [0; 256]).expect("written");
-    lab.line("review --target tiny --methods response-time").refused(4, &["make it larger first"]);
+    lab.line("review --target tiny --methods response-time").refused(4, &["too short to be measured"]);
 }
 
 #[test]

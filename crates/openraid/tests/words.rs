@@ -173,12 +173,21 @@ fn hints_lead_to_what_was_wanted() {
     let tried = said(&lab, "doctor data");
     assert!(tried.contains("`openraid scan DIR` finds it"), "{tried}");
     assert!(!tried.contains("by force") || tried.contains("next: openraid serve data --force"), "{tried}");
+    let tried = said(&lab, "doctor d0");
+    assert!(tried.contains("1 good one is there"), "{tried}");
     for name in ["d0", "d1"] {
         fs::rename(lab.path(name), lab.path("moved").join(name)).expect("moved");
     }
     let line = format!("serve data --nbd-unix {}", socket.display());
     lab.line(&line).refused(65, &["`openraid scan DIR` finds it"]);
     read_well(&lab, &["scan moved", "doctor data"]);
+    let found = lab.line("scan moved").text();
+    assert!(found.contains("next: `openraid assemble --scan moved`"), "{found}");
+    lab.line("show data").refused(4, &["`openraid scan DIR` finds it", "none of the members of data could be opened"]);
+    // Files that are to be made are no members that were moved.
+    let ran = lab.line("create fresh --level 1 n0 n1");
+    assert!(ran.code == 65 && ran.err.contains("--file-size SIZE makes") && !ran.err.contains("moved"), "{ran:?}");
+    lab.line("scan nowhere").expect(4);
     // Notes that somebody has cut short are no drive that waits to be enlarged.
     fs::write(lab.path("notes.txt"), "buy milk\n").expect("room");
     let ran = lab.line("create x --level 1 notes.txt moved/d0");

@@ -131,7 +131,7 @@ fn reason(name: &str, error: &MemberError) -> String {
             format!("this is {kind}; a target must be a regular file or a block device")
         }
         MemberError::Empty { size, .. } => {
-            format!("only {size} long; make it larger first (truncate -s SIZE FILE), or name another target")
+            format!("only {size} long, too short to be measured; name another target")
         }
         other => {
             let text = other.to_string();

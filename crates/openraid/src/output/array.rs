@@ -62,20 +62,24 @@ fn state_line(array: &ArrayModel) -> String {
         HealthWord::Optimal => format!("{health}, {}", unsynced_text(array)),
         HealthWord::Failed => format!("{health}: its data cannot be read; see `openraid doctor` for what can be done"),
         HealthWord::Degraded => {
-            let gone = array.sets().into_iter().flat_map(|set| {
-                set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement).filter_map(|m| m.slot)
+            let is_nested = !array.legs.is_empty();
+            let gone = array.sets().into_iter().enumerate().flat_map(|(leg, set)| {
+                let gone = set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement);
+                let slots = gone.filter_map(|m| m.slot);
+                slots.map(move |slot| if is_nested { format!("{slot} of leg {leg}") } else { slot.to_string() })
             });
-            let gone: Vec<String> = gone.map(|slot| slot.to_string()).collect();
-            format!("{health}: without slot {}", gone.join(", "))
+            format!("{health}: without slot {}", gone.collect::<Vec<String>>().join(", "))
         }
     }
 }
 
 fn consistency(array: &ArrayModel) -> String {
-    let marked = if array.active { "dirty (writes in flight)" } else { "clean" };
-    match array.consistent_to_bytes {
-        Some(to) => format!("{marked}; {} from {} on", unsynced_text(array), human(Bytes(to))),
-        None => marked.into(),
+    let unsynced = |to| format!("{} from {} on", unsynced_text(array), human(Bytes(to)));
+    match (array.active, array.consistent_to_bytes) {
+        (true, Some(to)) => format!("dirty (writes in flight); {}", unsynced(to)),
+        (true, None) => "dirty (writes in flight)".into(),
+        (false, Some(to)) => unsynced(to),
+        (false, None) => "clean".into(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Keeping how checks ended.
 
+use std::sync::PoisonError;
+
 use openraid_core::admin::{AdminCommand, AdminError};
 use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
 use openraid_units::{ArrayId, Instant};
@@ -21,6 +23,12 @@ pub(super) enum Seen {
 }
 
 impl Seen {
+    const fn at(self) -> Instant {
+        match self {
+            Self::Running(at) | Self::Ended(_, at) => at,
+        }
+    }
+
     fn of(view: &ArrayView) -> Option<Self> {
         let running = view.status.task.as_ref().filter(|task| task.scrub.is_some());
         let ended = || view.status.last_scrub.as_ref().map(|ended| Self::Ended(ended.number, ended.at));
@@ -30,7 +38,11 @@ impl Seen {
 
 impl Server {
     /// Keep what has happened to checks since the last look.
+    ///
+    /// News and orders look at the same time. If another thread has seen it first, this waits until that is in the file: an order
+    /// that is answered is kept.
     pub(super) fn note_checks(&self, status: &ServiceStatus) {
+        let _one_at_a_time = self.noting_checks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = openraid_sys::clock::wall_seconds();
         let mut fresh = Vec::new();
         {
@@ -40,9 +52,12 @@ impl Server {
             for view in &status.arrays {
                 let Some(seen) = Seen::of(view) else { continue };
                 let Some(superblock) = &view.status.superblock else { continue };
-                if state.seen_checks.insert(view.status.array, seen) == Some(seen) {
+                // A status that was taken earlier and comes later says nothing new.
+                let known = state.seen_checks.get(&view.status.array);
+                if known.is_some_and(|known| *known == seen || known.at() > seen.at()) {
                     continue;
                 }
+                state.seen_checks.insert(view.status.array, seen);
                 let uuid = superblock.set_uuid.to_string();
                 let check = check_now(view, at);
                 state.checks.put(&uuid, check.clone());

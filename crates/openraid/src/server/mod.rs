@@ -48,6 +48,8 @@ pub struct Server {
     state: Mutex<State>,
     /// One command that changes arrays at a time.
     changing: Mutex<()>,
+    /// Held while how checks ended is brought to its file.
+    noting_checks: Mutex<()>,
 }
 
 /// What a server writes.
@@ -135,6 +137,7 @@ impl Server {
             journal: OnceLock::new(),
             state: Mutex::new(state),
             changing: Mutex::default(),
+            noting_checks: Mutex::default(),
         })
     }
 

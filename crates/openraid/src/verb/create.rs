@@ -7,7 +7,7 @@
 use openraid_core::admin::Unprotected;
 use openraid_core::array::assemble::Assembly;
 use openraid_format::{MdLevel, MinorVersion, SUPERBLOCK_BYTES_MAX};
-use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::member::{MemberSpec, OpenedMember, Place, ProbedMember};
 use openraid_runtime::service::StartedArray;
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
@@ -77,6 +77,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
         Some(size) => Some(NewFiles::make(&specs, size)?),
         None => None,
     };
+    check_there(&specs)?;
     // As for writing with --dry-run too: what keeps `create` from opening them is told then.
     let members = open_every(&specs, options(Use::Exclusive))?;
     let overwrite = arguments.overwrite && arguments.yes;
@@ -157,6 +158,23 @@ fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> Wish<'_> {
 }
 
 /// Wipe what is there, where that was asked for, and have the engine make the array.
+/// Refuse files that do not exist: what is wanted is that they are made.
+fn check_there(specs: &[MemberSpec]) -> Result<(), Failure> {
+    let is_missing = |spec: &&MemberSpec| {
+        let Place::Path(path) = &spec.place else { return false };
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let missing = specs.iter().filter(is_missing).map(|spec| {
+        Failure::refused("there is no such file or device; --file-size SIZE makes new files of all members").of(spec)
+    });
+    let missing: Vec<Failure> = missing.collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::joined(&missing, Exit::Refused))
+    }
+}
+
 fn make(
     shape: &Shape,
     plans: &[Assembly],
@@ -320,7 +338,10 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
     let (files, members) = match arguments.file_size {
         Some(size) if arguments.dry_run => (NewFiles::check(specs, size).map(|()| None)?, Vec::new()),
         Some(size) => (Some(NewFiles::make(specs, size)?), open_every(specs, options(Use::ReadExclusive))?),
-        None => (None, open_every(specs, options(Use::ReadExclusive))?),
+        None => {
+            check_there(specs)?;
+            (None, open_every(specs, options(Use::ReadExclusive))?)
+        }
     };
     let planned = arguments.file_size.map_or(Sectors::ZERO, |size| size.sectors_floor() * specs.len() as u64);
     let there: Sectors = members.iter().map(|(opened, _)| opened.info.capacity).sum();

@@ -32,7 +32,10 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
     let damaged: Vec<MemberVerdict> =
         strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
-    let exit = arrays.iter().map(set_exit).max().unwrap_or(Exit::Fine);
+    // Nothing can be said of what was named and cannot be read. Of all block devices some are always in use.
+    let is_unknown = !arguments.places.is_empty() && probed.is_empty() && !failed.is_empty();
+    let otherwise = if is_unknown { Exit::CannotTell } else { Exit::Fine };
+    let exit = arrays.iter().map(set_exit).max().unwrap_or(otherwise);
     let mut lines = vec![format!(
         "{} on {} ({} could not be read)",
         counted(arrays.len() as u64, "array", "arrays"),
@@ -47,8 +50,31 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     if arrays.is_empty() && !failed.is_empty() {
         lines.extend(failed.iter().take(UNREADABLE_SHOWN_MAX).map(|(_, failure)| format!("  {}", failure.text)));
     }
+    lines.extend(next_step(arguments, &arrays, context)?);
     let body = Body { arrays, damaged, looked_at: specs.len(), unreadable: failed.len() };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+/// What to do with arrays that start and are not remembered with the members that were found: members that were moved, or
+/// came from another machine.
+fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context) -> Result<Option<String>, Failure> {
+    let known = context.registry.entries()?;
+    let is_known = |set: &SetVerdict| {
+        known.iter().any(|entry| set.members.iter().all(|member| entry.members.contains(&member.member)))
+    };
+    let new: Vec<&SetVerdict> = arrays.iter().filter(|set| set.starts && !is_known(set)).collect();
+    if new.is_empty() {
+        return Ok(None);
+    }
+    let place = |place: &std::path::PathBuf| {
+        let option = if place.is_dir() { "--scan " } else { "" };
+        format!("{option}{}", place.display())
+    };
+    let mut words: Vec<String> = arguments.places.iter().map(place).collect();
+    if words.is_empty() {
+        words = new.iter().flat_map(|set| &set.members).map(|member| member.member.clone()).collect();
+    }
+    Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
 }
 
 /// Where nothing is found, so many members that could not be read say why.

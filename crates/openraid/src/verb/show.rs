@@ -72,16 +72,19 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
+    if opened.is_empty() {
+        return Err(Failure::cannot_tell(format!("none of the members of {name} could be opened")));
+    }
     let trial = Trial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let array = view::model(&status, &served, &Rates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
     add_checks(&mut array, &Checks::read(&context.registry));
-    // What would run in the background does not run here.
-    array.task = None;
+    // What would run in the background does not run here, and what it would mark is not marked.
+    (array.task, array.active) = (None, false);
     for leg in &mut array.legs {
-        leg.task = None;
+        (leg.task, leg.active) = (None, false);
     }
     Ok(array)
 }
