@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use openraid_format::{Superblock, Uuid};
-use openraid_units::{ArrayId, DriveId, Instant, Sectors, SetId, Slot, Token};
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
@@ -357,6 +357,29 @@ pub enum AdminError {
     },
     /// The geometry or the set's description is refused; the text says why.
     Refused(String),
+    /// The drive cannot write as little as the array may have to.
+    LargerBlock {
+        /// The drive's logical block.
+        drive: BlockSize,
+        /// The array's.
+        array: BlockSize,
+    },
+    /// The data area of a member that comes back is too small.
+    TooSmallMember {
+        /// Sectors of its data area.
+        have: Sectors,
+        /// Sectors that the array uses of each member.
+        need: Sectors,
+        /// Where its data area starts.
+        offset: DriveLba,
+    },
+    /// The array's bitmap does not fit between the drive's superblock and its data.
+    BitmapTooLarge {
+        /// Sectors there are.
+        have: Sectors,
+        /// Sectors that the bitmap has.
+        need: Sectors,
+    },
     /// The array is stopping or has failed.
     Offline,
 }
@@ -392,6 +415,30 @@ impl core::fmt::Display for AdminError {
             Self::NotPossible(why) => f.write_str(why),
             Self::TooSmall { have, need } => write!(f, "the drive has room for {have}, the array needs {need}"),
             Self::Refused(why) => f.write_str(why),
+            Self::LargerBlock { drive, array } => write!(
+                f,
+                "the drive's logical block is {} bytes, the array's {}: it cannot hold the array's writes; use a drive with \
+                 logical blocks of at most {} bytes",
+                drive.bytes().get(),
+                array.bytes().get(),
+                array.bytes().get()
+            ),
+            Self::TooSmallMember { have, need, offset } => write!(
+                f,
+                "its superblock says a data area of {} sectors from sector {} on, and the array needs {} sectors of each \
+                 member; wipe its metadata (openraid wipe-metadata) and add it as a new drive, which may place its data \
+                 elsewhere, or use a larger drive",
+                have.get(),
+                offset.get(),
+                need.get()
+            ),
+            Self::BitmapTooLarge { have, need } => write!(
+                f,
+                "the array's write-intent bitmap needs {} sectors, and this drive has room for {} between its superblock and \
+                 its data; use a drive of the other members' size",
+                need.get(),
+                have.get()
+            ),
             Self::Offline => write!(f, "the array is stopping or has failed"),
         }
     }
@@ -559,6 +606,8 @@ pub struct ArrayStatus {
     pub ops: u32,
     /// The superblock as it would be written now (of slot 0; without per-member fields).
     pub superblock: Option<Superblock>,
+    /// Its logical block: hosts are told that it is the smallest unit.
+    pub block: BlockSize,
     /// Settings.
     pub policy: Policy,
     /// How far the journal's protection is; of a nested array, ask its legs.

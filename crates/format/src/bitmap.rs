@@ -37,7 +37,7 @@ const PAGE: u64 = 4096;
 const COUNTERS_PER_PAGE: u64 = PAGE / 2;
 const NO_PAD: [u8; 120] = [0; 120];
 
-mod at {
+pub(crate) mod at {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 4;
     pub const SET_UUID: usize = 8;
@@ -73,6 +73,8 @@ impl BitmapState {
     pub const STALE: Self = Self(1 << 1);
     /// Writing the bitmap failed.
     pub const WRITE_ERROR: Self = Self(1 << 2);
+    /// Of a lockless bitmap: not used yet, its states are still to be made.
+    pub const FIRST_USE: Self = Self(1 << 3);
     /// The bits are in the byte order of the writer.
     pub const HOST_ENDIAN: Self = Self(1 << 15);
 
@@ -176,7 +178,7 @@ impl fmt::Display for BitmapError {
                  on all nodes and remove the bitmap there with mdadm --grow --bitmap=none",
             ),
             Self::Lockless => f.write_str(
-                "the bitmap is a lockless one (version 6), which is not supported; on the system that \
+                "the bitmap is a lockless one (version 6, Linux 6.18), which is not supported; on the system that \
                  made it, change it with mdadm --grow --bitmap=none and --bitmap=internal",
             ),
             Self::UnknownVersion(version) => write!(f, "bitmap of the unknown version {version} (3 and 4 can be used)"),
@@ -196,6 +198,15 @@ impl fmt::Display for BitmapError {
     }
 }
 impl core::error::Error for BitmapError {}
+
+impl BitmapError {
+    /// Is it a bitmap that other software keeps up, and that is not known here? One that is only damaged or out of date may
+    /// be made again.
+    #[must_use]
+    pub const fn is_other_kind(&self) -> bool {
+        matches!(self, Self::Clustered | Self::Lockless | Self::UnknownVersion(_))
+    }
+}
 
 impl BitmapHeader {
     /// A header for a set without a bitmap so far.

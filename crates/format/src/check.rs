@@ -21,6 +21,9 @@ const BAD_BLOCK_SHIFT_MAX: u8 = 12;
 /// Events that a superblock may count: a million a second take a hundred thousand years to get there.
 const EVENTS_MAX: u64 = 1 << 62;
 
+/// The largest logical block of an array; Linux takes up to one page of its machine.
+const LOGICAL_BLOCK_MAX: u32 = 4096;
+
 /// Why bytes are no superblock that can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SuperblockError {
@@ -111,6 +114,8 @@ pub enum SuperblockError {
     BadReshape,
     /// An event count that no array ever reaches, and that could not be counted on from.
     AbsurdEvents(u64),
+    /// A logical block, in bytes, that no drive has, or that is larger than the engine's.
+    BadLogicalBlock(u32),
 }
 
 /// What a superblock points to.
@@ -192,6 +197,16 @@ impl fmt::Display for SuperblockError {
             Self::AbsurdEvents(events) => {
                 write!(f, "damaged superblock: {events} events are more than any array has ever seen")
             }
+            Self::BadLogicalBlock(bytes) if bytes.is_power_of_two() && bytes > LOGICAL_BLOCK_MAX => write!(
+                f,
+                "the array's logical block of {bytes} bytes is not supported (512, 1024, 2048 and 4096 are); use the \
+                 Linux kernel that made the array"
+            ),
+            Self::BadLogicalBlock(bytes) => write!(
+                f,
+                "damaged superblock: a logical block of {bytes} bytes cannot be (512, 1024, 2048 and 4096 can); use \
+                 the other members and replace this one"
+            ),
             Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),
         }
     }
@@ -259,6 +274,9 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     }
     if sb.events > EVENTS_MAX {
         return Err(SuperblockError::AbsurdEvents(sb.events));
+    }
+    if sb.logical_block_size != 0 && sb.logical_block().is_none() {
+        return Err(SuperblockError::BadLogicalBlock(sb.logical_block_size));
     }
     if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) && slots_before(sb) < 1 {
         return Err(SuperblockError::BadReshape);

@@ -132,13 +132,50 @@ impl Placement {
     /// # Errors
     /// See [`PlacementError`].
     pub fn with_ppl(request: PlacementRequest) -> Result<Self, PlacementError> {
-        let placement = Self::with_room(request, PPL_AREA)?;
-        let offset = placement.bitmap_offset.and_then(|offset| i16::try_from(offset).ok());
+        Ok(Self::with_room(request, PPL_AREA)?.with_log(true))
+    }
+
+    /// The bitmap's room as the place of a partial parity log, if there is one.
+    fn with_log(self, ppl: bool) -> Self {
+        if !ppl {
+            return self;
+        }
+        let offset = self.bitmap_offset.and_then(|offset| i16::try_from(offset).ok());
         let size = u16::try_from(PPL_AREA.0).expect("1 MiB");
-        Ok(Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..placement })
+        Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..self }
+    }
+
+    /// Lay out one member that joins an array whose members have `need` sectors in use. The headroom is given up, and after
+    /// it the alignment, as far as the data would not fit otherwise: members that were made by other software, or on other
+    /// drives, often start their data earlier.
+    ///
+    /// # Errors
+    /// See [`PlacementError`]. A drive that is too small even so is laid out without headroom.
+    pub fn for_size(request: PlacementRequest, ppl: bool, need: Sectors) -> Result<Self, PlacementError> {
+        let usual = if ppl { Self::with_ppl(request) } else { Self::new(request) };
+        if usual.is_ok_and(|placement| placement.usable >= need) {
+            return usual;
+        }
+        let room = if ppl { PPL_AREA } else { bitmap_room(request.level, request.drive_size) };
+        let least = FIXED + room;
+        let starts = [least.checked_round_up(DATA_ALIGN).expect("far below 2^64"), least];
+        let mut tight = usual;
+        for start in starts {
+            tight = Self::with_start(request, room, DriveLba(start.get())).map(|placed| placed.with_log(ppl));
+            if tight.is_ok_and(|placement| placement.usable >= need) {
+                break;
+            }
+        }
+        tight
     }
 
     fn with_room(request: PlacementRequest, room: Sectors) -> Result<Self, PlacementError> {
+        let unit = headroom_unit(request.level, request.chunk);
+        Self::with_start(request, room, data_offset(room, unit, request.drive_size))
+    }
+
+    /// With the data from `start` on, unless the superblock stands at the end.
+    fn with_start(request: PlacementRequest, room: Sectors, start: DriveLba) -> Result<Self, PlacementError> {
         let PlacementRequest { minor, level, chunk, drive_size } = request;
         if !chunk_is_sane(level, chunk) {
             return Err(PlacementError::BadChunk { level, chunk });
@@ -147,7 +184,7 @@ impl Placement {
         let log = BAD_BLOCK_LOG_MAX;
         let data_offset = match minor {
             MinorVersion::V1_0 => DriveLba(0),
-            MinorVersion::V1_1 | MinorVersion::V1_2 => data_offset(room, headroom_unit(level, chunk), drive_size),
+            MinorVersion::V1_1 | MinorVersion::V1_2 => start,
         };
         let super_offset = superblock_lba(minor, drive_size);
         let data_end = match minor {

@@ -18,7 +18,7 @@ use crate::identity::{SetName, Timestamp, Uuid};
 use crate::le;
 use crate::level::{MdLevel, Raid0Layout, Raid10Layout};
 use crate::role::{Role, RoleTable, ROLES_MAX};
-use openraid_units::{DriveLba, MemberLba, Sectors, SECTOR_BYTES};
+use openraid_units::{BlockSize, DriveLba, MemberLba, Sectors, SECTOR_BYTES};
 
 /// The first four bytes of every md superblock, little-endian.
 pub const SUPERBLOCK_MAGIC: u32 = 0xa92b_4efc;
@@ -388,6 +388,12 @@ impl Superblock {
     #[must_use]
     pub fn role(&self) -> Role {
         self.roles.get(self.dev_number)
+    }
+
+    /// The logical block that the superblock asks for, at least; `None` if it says nothing (kernels before 6.19).
+    #[must_use]
+    pub fn logical_block(&self) -> Option<BlockSize> {
+        BlockSize::new(self.logical_block_size.into()).ok()
     }
 
     /// Sectors from the superblock to the write-intent bitmap, where there is one.

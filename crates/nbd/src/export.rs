@@ -11,6 +11,8 @@ pub struct BlockSizes {
     minimum: u32,
     preferred: u32,
     maximum: u32,
+    /// Unit that requests are held to; see [`BlockSizes::any_byte`].
+    unit: u32,
 }
 
 /// Sizes that the protocol does not allow.
@@ -26,7 +28,7 @@ pub enum BlockSizesError {
 
 impl BlockSizes {
     /// What clients assume when nothing is said: single bytes, 4 KiB preferred, 32 MiB at most.
-    pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_DEFAULT_MAX };
+    pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_DEFAULT_MAX, unit: 1 };
 
     /// Sizes in bytes: the smallest unit of offset and length, the unit that is efficient, the largest payload of
     /// a request.
@@ -43,7 +45,18 @@ impl BlockSizes {
         if maximum < preferred {
             return Err(BlockSizesError::Maximum(maximum));
         }
-        Ok(Self { minimum, preferred, maximum })
+        Ok(Self { minimum, preferred, maximum, unit: minimum })
+    }
+    /// The same sizes are told to clients, and requests of any offset and length are served: a server that can do so does
+    /// not turn away clients that never asked for the sizes.
+    #[must_use]
+    pub const fn any_byte(self) -> Self {
+        Self { unit: 1, ..self }
+    }
+    /// Unit that offsets and lengths of requests are held to.
+    #[must_use]
+    pub const fn unit(self) -> u32 {
+        self.unit
     }
     /// Unit of offsets and lengths: a power of two from 1 to 65536.
     #[must_use]

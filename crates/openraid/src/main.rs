@@ -18,7 +18,9 @@ mod demo;
 mod exit;
 #[cfg(test)]
 mod hostile;
+mod kernels;
 mod laboratory;
+mod lockless;
 mod making;
 mod members;
 mod model;

@@ -534,6 +534,12 @@ pub struct ArrayModel {
     pub chunk_bytes: Option<u64>,
     /// Size.
     pub size_bytes: u64,
+    /// Its logical block.
+    #[serde(default)]
+    pub block_bytes: u64,
+    /// The logical block that its superblocks name, as Linux from 6.19 on does; of a nested array, the outer ones.
+    #[serde(default)]
+    pub superblock_block_bytes: Option<u64>,
     /// Metadata version; none for a raw drive.
     pub metadata: Option<String>,
     /// Slots; of a nested array those of all legs.

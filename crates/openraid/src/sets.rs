@@ -26,6 +26,11 @@ pub struct SetPlan {
 
 /// The arrays that these members make, and the members that belong to none.
 pub fn plan(members: &[ProbedMember], force: bool) -> (Vec<SetPlan>, Vec<usize>) {
+    plan_as(members, AssembleOptions { force, ..AssembleOptions::default() })
+}
+
+/// The same by other rules.
+pub fn plan_as(members: &[ProbedMember], options: AssembleOptions) -> (Vec<SetPlan>, Vec<usize>) {
     let mut sets: Vec<(Uuid, Vec<usize>)> = Vec::new();
     let mut strangers = Vec::new();
     for (place, member) in members.iter().enumerate() {
@@ -43,12 +48,7 @@ pub fn plan(members: &[ProbedMember], force: bool) -> (Vec<SetPlan>, Vec<usize>)
             set.iter().filter_map(|place| members[*place].candidate(number(*place))).collect();
         let newest = candidates.iter().map(|candidate| &candidate.superblock).max_by_key(|own| own.events);
         let newest = newest.expect("a set has a member").clone();
-        SetPlan {
-            uuid,
-            newest,
-            members: set,
-            plan: assemble::plan(&candidates, AssembleOptions { force, journal_lost: false }),
-        }
+        SetPlan { uuid, newest, members: set, plan: assemble::plan(&candidates, options) }
     });
     (plans.collect(), strangers)
 }
@@ -125,6 +125,9 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
              risk by --force",
             slots_are(*missing)
         ),
+        AssembleError::Bitmap { drive, error } => {
+            format!("{}: {error}; `openraid copy-out` reads the array as it is, without a server", name(*drive))
+        }
         AssembleError::Nothing | AssembleError::Geometry(_) => error.to_string(),
     }
 }
@@ -133,8 +136,8 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
 pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
     match error {
         CreateError::Placement { drive, error } => format!("{}: {error}", name(*drive)),
-        CreateError::SpareTooSmall { drive, have, need } => {
-            format!("the spare {} has room for {have}, a member needs {need}; use a larger one", name(*drive))
+        CreateError::SpareTooSmall { drive, .. } => {
+            format!("{}: {}", name(*drive), error.too_small_text().expect("it is too small"))
         }
         CreateError::TooManyMissing(missing) => {
             format!("{} missing, which is more than this level survives; name more members", slots_are(*missing))

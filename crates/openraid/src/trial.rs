@@ -28,23 +28,22 @@ impl Trial {
     /// # Errors
     /// There is no room for the engine.
     pub fn start(members: Vec<(OpenedMember, ProbedMember)>, force: bool, nesting: Nesting) -> Result<Self, Failure> {
-        Self::start_as(members, force, nesting, false)
+        Self::start_as(members, AssembleOptions { force, ..AssembleOptions::default() }, nesting)
     }
 
-    /// The same; `journal_lost` as in [`AssembleOptions`].
+    /// The same by other rules.
     ///
     /// # Errors
     /// There is no room for the engine.
     pub fn start_as(
         members: Vec<(OpenedMember, ProbedMember)>,
-        force: bool,
+        options: AssembleOptions,
         nesting: Nesting,
-        journal_lost: bool,
     ) -> Result<Self, Failure> {
-        let why = reasons(&members, force);
+        let why = reasons(&members, options);
         let service = quiet_service()?;
         let overlaid = members.into_iter().map(in_memory);
-        let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
+        let request = AssembleRequest { options, nesting };
         let started = service.handle().assemble(overlaid.collect(), request)?;
         let trial = Self { service, started, why };
         for served in trial.served() {
@@ -102,9 +101,9 @@ impl Trial {
 }
 
 /// Why these members make no array, one for each array and each member that belongs to none.
-pub fn reasons(members: &[(OpenedMember, ProbedMember)], force: bool) -> Vec<Failure> {
+pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOptions) -> Vec<Failure> {
     let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
-    let (plans, strangers) = sets::plan(&probed, force);
+    let (plans, strangers) = sets::plan_as(&probed, options);
     let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
     let failed = plans.iter().filter_map(|set| {
         let error = set.plan.as_ref().err()?;

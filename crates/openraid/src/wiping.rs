@@ -6,8 +6,9 @@
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_format::{superblock_lba, ForeignKind, MinorVersion, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::service::ServiceError;
 use openraid_runtime::ServiceHandle;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayId, Bytes, Sectors};
 
 use crate::causes::Cause;
 use crate::exit::Failure;
@@ -79,25 +80,38 @@ fn area(at: u64, bytes: u64, capacity: Sectors, what: String) -> Area {
 /// # Errors
 /// The drive cannot be written.
 pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[Area]) -> Result<(), Failure> {
+    let zeroes = vec![0; usize::try_from(PIECE_BYTES).expect("64 KiB")];
+    on_raw_drive(service, member, "its metadata cannot be wiped", |service, array| {
+        for area in areas {
+            let (mut at, end) = (area.at, area.at + area.bytes);
+            while at < end {
+                let len = usize::try_from(PIECE_BYTES.min(end - at)).expect("64 KiB");
+                service.write(array, at, &zeroes[..len], false)?;
+                at += Bytes(len as u64).get();
+            }
+        }
+        service.flush(array)
+    })
+}
+
+/// Do something with a drive as it is, and let it go. `trouble` says what cannot be done if it fails.
+///
+/// # Errors
+/// The drive cannot be used, or what is done with it fails.
+pub fn on_raw_drive(
+    service: &ServiceHandle,
+    member: OpenedMember,
+    trouble: &str,
+    work: impl FnOnce(&ServiceHandle, ArrayId) -> Result<(), ServiceError>,
+) -> Result<(), Failure> {
     let name = member.spec.text.clone();
-    let failed = |error: openraid_runtime::service::ServiceError| {
-        Failure::new(error.exit(), format!("{name}: its metadata cannot be wiped: {error}"))
-    };
+    let failed = |error: ServiceError| Failure::new(error.exit(), format!("{name}: {trouble}: {error}"));
     let drive = service.attach(member).map_err(failed)?;
     let started = service.admin(AdminCommand::StartPassthrough { drive }).map_err(failed)?;
     let AdminOutcome::Started(array) = started else {
         return Err(Failure::failed(format!("{name}: the engine did not take it")));
     };
-    let zeroes = vec![0; usize::try_from(PIECE_BYTES).expect("64 KiB")];
-    for area in areas {
-        let (mut at, end) = (area.at, area.at + area.bytes);
-        while at < end {
-            let len = usize::try_from(PIECE_BYTES.min(end - at)).expect("64 KiB");
-            service.write(array, at, &zeroes[..len], false).map_err(failed)?;
-            at += Bytes(len as u64).get();
-        }
-    }
-    service.flush(array).map_err(failed)?;
+    work(service, array).map_err(failed)?;
     service.stop_array(array).map_err(failed)?;
     service.detach(drive).map_err(failed)
 }

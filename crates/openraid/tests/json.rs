@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_units::Sectors;
 use serde_json::Value;
 use support::{noise, Lab};
 
@@ -52,9 +54,12 @@ fn life() -> Vec<Value> {
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("create data --level 6 --chunk 64K --file-size 16M --bitmap internal --spare s0 d0 d1 d2 d3");
     say("list");
+    name_block(&lab, "d0");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("scan .");
     say("examine d0 d1");
     say("doctor d0 d1 d2 d3");
+    say("update --for-kernels-before 6.19 d0 d1 d2 d3 s0");
     say("assemble data --no-serve");
     // The content goes to the standard output, so what is said goes to the other one.
     let copied = lab.line("copy-out data --json");
@@ -101,6 +106,17 @@ fn life() -> Vec<Value> {
     torture(&lab, &mut said);
     said.extend(life_of_a_journal());
     said
+}
+
+/// Name a logical block in a superblock, as Linux 6.19 does.
+fn name_block(lab: &Lab, member: &str) {
+    let (path, at) = (lab.path(member), 4096);
+    let size = Sectors(std::fs::metadata(&path).expect("a file").len() / 512);
+    let bytes = support::read_at(&path, at, SUPERBLOCK_BYTES_MAX);
+    let own = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
+    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+    let len = Superblock { logical_block_size: 512, ..own }.encode(&mut bytes);
+    support::write_at(&path, at, &bytes[..len]);
 }
 
 /// What is said of journals.

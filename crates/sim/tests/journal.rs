@@ -532,7 +532,7 @@ fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() 
                 machine.rig.session.cut_power(&mut machine.rig.world);
                 machine.rig.world.boot();
                 machine.attach();
-                let options = AssembleOptions { force: false, journal_lost: false };
+                let options = AssembleOptions::default();
                 let plan = assemble::plan(&machine.rig.world.candidates(), options).expect("all are there");
                 let array = machine.rig.array;
                 let start = machine.rig.world.start_admin(AdminCommand::StartSet(plan));

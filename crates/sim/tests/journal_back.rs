@@ -378,7 +378,7 @@ fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
         }
         machine.rig.world.boot();
         let mut candidates = machine.rig.world.candidates();
-        let lost = |force| AssembleOptions { force, journal_lost: true };
+        let lost = |force| AssembleOptions { force, journal_lost: true, reads_only: false };
         let planned = assemble::plan(&candidates, lost(false)).expect("all members are there");
         assert_eq!(planned.resync_from, Some(Sectors::ZERO));
         candidates.remove(0);

@@ -421,15 +421,7 @@ impl Controller {
         }
         let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
         let set = self.set(id);
-        if info.block > set.block {
-            return Err(AdminError::NotPossible(
-                "the drive's logical block is larger than the array's; it cannot hold its writes",
-            ));
-        }
-        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common.size);
-        if new.superblock.data_size < need {
-            return Err(AdminError::TooSmall { have: new.superblock.data_size, need });
-        }
+        self.check_suits(set, &new, info)?;
         self.claim(&[new.drive], id)?;
         let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.set_mut(id);
@@ -466,6 +458,24 @@ impl Controller {
         self.prepare_log(id, index, actions);
         self.sort_members(id);
         Ok(AdminOutcome::Done)
+    }
+
+    /// Can the drive be a member: its blocks, the room for data, the room for the bitmap?
+    fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
+        if info.block > set.block {
+            return Err(AdminError::LargerBlock { drive: info.block, array: set.block });
+        }
+        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common.size);
+        if new.superblock.data_size < need {
+            let offset = new.superblock.data_offset;
+            return Err(AdminError::TooSmallMember { have: new.superblock.data_size, need, offset });
+        }
+        let header = set.bitmap.as_ref().and_then(|bitmap| BitmapHeader::decode(bitmap.header()).ok());
+        let room = new.superblock.bitmap_room(info.capacity).map_or(Sectors::ZERO, |(_, room)| room);
+        match header.map(|header| header.geometry().sectors()).filter(|need| *need > room) {
+            Some(need) => Err(AdminError::BitmapTooLarge { have: room, need }),
+            None => Ok(()),
+        }
     }
 
     /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what

@@ -7,7 +7,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid, BITMAP_HEADER_BYTES};
+use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, Sectors, Slot};
 
 use super::bad::BadRange;
@@ -42,6 +42,8 @@ pub struct AssembleOptions {
     pub force: bool,
     /// The journal that holds writes which the array has promised to keep is lost: start without them.
     pub journal_lost: bool,
+    /// Nothing will reach the members, so a kind of bitmap that is not known here does not matter.
+    pub reads_only: bool,
 }
 
 /// What became of a candidate.
@@ -179,6 +181,13 @@ pub enum AssembleError {
         /// The features.
         features: FeatureMap,
     },
+    /// A bitmap of a kind that is not kept up here: after writes it would be wrong, and md would believe it.
+    Bitmap {
+        /// Whose bitmap.
+        drive: DriveId,
+        /// Its kind, in words.
+        error: BitmapError,
+    },
     /// The superblock describes what cannot be.
     Geometry(GeometryError),
     /// Members of one array disagree about what it is.
@@ -232,6 +241,9 @@ impl fmt::Display for AssembleError {
                 f,
                 "drive {drive} uses features that are not served here: {features}; use Linux md for this array"
             ),
+            Self::Bitmap { drive, error } => {
+                write!(f, "drive {drive}: {error}; `openraid copy-out` reads the array as it is")
+            }
             Self::Geometry(error) => write!(f, "the superblocks describe an array that cannot be: {error}"),
             Self::Disagree { drive, field } => write!(
                 f,
@@ -274,6 +286,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         .ok_or(AssembleError::Nothing)?;
     for candidate in candidates {
         check_belongs(candidate, newest)?;
+        check_bitmap(candidate, options)?;
     }
     let mut verdicts = judge(candidates, newest);
     let geometry = geometry_of(candidates, &verdicts, &newest.superblock)?;
@@ -310,10 +323,14 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
+    let members = planned(candidates, &verdicts);
+    // A member whose field was cleared, or that never had one, does not make the blocks of an array smaller.
+    let block = members.iter().map(|member| member.superblock.logical_block_size).max();
+    common.logical_block_size = block.unwrap_or_default();
     Ok(Assembly {
         common,
         geometry,
-        members: planned(candidates, &verdicts),
+        members,
         verdicts: candidates.iter().map(|c| c.drive).zip(verdicts.iter().copied()).collect(),
         missing,
         resync_from,
@@ -322,6 +339,16 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         fresh: false,
         forced,
     })
+}
+
+/// A bitmap that the engine does not keep up may not be left behind by writes.
+fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), AssembleError> {
+    let has = candidate.superblock.features.contains(FeatureMap::BITMAP) && !options.reads_only;
+    let error = candidate.bitmap.as_ref().filter(|_| has).and_then(|bytes| BitmapHeader::decode(bytes).err());
+    match error.filter(BitmapError::is_other_kind) {
+        Some(error) => Err(AssembleError::Bitmap { drive: candidate.drive, error }),
+        None => Ok(()),
+    }
 }
 
 /// Where too few members are there, those that are stale are taken as well, if that is wanted: what that costs is returned.

@@ -1,13 +1,15 @@
 //! New arrays and new members: the superblocks they begin with. Pure, like [`super::assemble`]: the result is an
 //! [`Assembly`] whose superblocks are written when it is started.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
     BitmapError, BitmapHeader, DeviceFlags, MdLevel, MinorVersion, NewMember as MemberIdentity, NewSet, Placement,
     PlacementError, PlacementRequest, Role, RoleTable, SetName, Superblock, Timestamp, Uuid,
 };
-use openraid_units::{DriveId, Sectors, Slot};
+use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
 use super::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
@@ -73,6 +75,10 @@ pub enum CreateError {
     SpareTooSmall {
         /// Which.
         drive: DriveId,
+        /// Its size.
+        size: Sectors,
+        /// Where its data would start.
+        offset: DriveLba,
         /// Room on it.
         have: Sectors,
         /// Room needed.
@@ -100,8 +106,8 @@ impl fmt::Display for CreateError {
         match self {
             Self::Geometry(error) => write!(f, "{error}"),
             Self::Placement { drive, error } => write!(f, "drive {drive}: {error}"),
-            Self::SpareTooSmall { drive, have, need } => {
-                write!(f, "spare drive {drive} has room for {have}, a member needs {need}; use a larger one")
+            Self::SpareTooSmall { drive, .. } => {
+                write!(f, "drive {drive}: {}", self.too_small_text().expect("it is too small"))
             }
             Self::SizeTooLarge { asked, have } => {
                 write!(f, "a size of {asked} was asked for, but the smallest member has room for {have}")
@@ -116,6 +122,29 @@ impl fmt::Display for CreateError {
     }
 }
 impl core::error::Error for CreateError {}
+
+impl CreateError {
+    fn too_small(drive: &NewDrive, placement: &Placement, need: Sectors) -> Self {
+        let (offset, have) = (placement.data_offset, placement.usable);
+        Self::SpareTooSmall { drive: drive.drive, size: drive.capacity, offset, have, need }
+    }
+
+    /// The figures of a drive that is too small to be a member, and what size would do, without the drive's name.
+    #[must_use]
+    pub fn too_small_text(&self) -> Option<String> {
+        let Self::SpareTooSmall { size, offset, have, need, .. } = self else { return None };
+        let least = *size + need.saturating_sub(*have);
+        Some(format!(
+            "too small: it has {} sectors, of which {} can hold data (data offset {}), and a member needs {}; use a drive \
+             of at least {} sectors ({least})",
+            size.get(),
+            have.get(),
+            offset.get(),
+            need.get(),
+            least.get()
+        ))
+    }
+}
 
 /// Plan a new array.
 ///
@@ -202,7 +231,7 @@ fn member_size(spec: &CreateSpec, redundant: bool, smallest: Sectors) -> Result<
 
 fn check_spares(spares: &[(NewDrive, Placement)], need: Sectors) -> Result<(), CreateError> {
     match spares.iter().find(|(_, p)| p.usable < need) {
-        Some((drive, p)) => Err(CreateError::SpareTooSmall { drive: drive.drive, have: p.usable, need }),
+        Some((drive, p)) => Err(CreateError::too_small(drive, p, need)),
         None => Ok(()),
     }
 }
@@ -292,10 +321,10 @@ fn new_bitmap(
 pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result<Superblock, CreateError> {
     let request =
         PlacementRequest { minor: array.minor, level: array.level, chunk: array.chunk, drive_size: drive.capacity };
-    let placement = if array.ppl().is_some() { Placement::with_ppl(request) } else { Placement::new(request) };
+    let placement = Placement::for_size(request, array.ppl().is_some(), array.size);
     let placement = placement.map_err(|error| CreateError::Placement { drive: drive.drive, error })?;
     if placement.usable < array.size {
-        return Err(CreateError::SpareTooSmall { drive: drive.drive, have: placement.usable, need: array.size });
+        return Err(CreateError::too_small(drive, &placement, array.size));
     }
     let mut superblock = array.clone();
     superblock.data_offset = placement.data_offset;

@@ -107,14 +107,8 @@ impl Controller {
         let id = self.free_set()?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
         self.claim(&drives, id)?;
-        let block = drives
-            .iter()
-            .filter_map(|d| self.channels.get(*d))
-            .map(|c| c.info.block)
-            .max()
-            .ok_or(AdminError::NotPossible("the array has no member"))?;
-        let rows_max = match self.rows_max_with_log(assembly, block) {
-            Ok(rows) => rows,
+        let (block, rows_max) = match self.block_and_rows_of(assembly, &drives) {
+            Ok(found) => found,
             Err(error) => {
                 self.release_drives(&drives);
                 return Err(error);
@@ -168,6 +162,17 @@ impl Controller {
         self.sets[id.index()] = Some(set);
         self.sort_members(id);
         Ok((array, id))
+    }
+
+    /// The logical block of a set, and the rows that one of its operations may cover. The block is the largest of its
+    /// members' and of the one that its superblock asks for, as of Linux 6.19.
+    fn block_and_rows_of(&self, assembly: &Assembly, drives: &[DriveId]) -> Result<(BlockSize, u32), AdminError> {
+        let channels = drives.iter().filter_map(|d| self.channels.get(*d));
+        let largest = channels.map(|channel| channel.info.block).max();
+        let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
+        let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
+        check_chunk(&assembly.common, block)?;
+        Ok((block, self.rows_max_with_log(assembly, block)?))
     }
 
     /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
@@ -318,9 +323,10 @@ impl Controller {
             if need > array.capacity {
                 return Err(AdminError::TooSmall { have: array.capacity, need });
             }
-            block = block.max(array.block);
+            block = block.max(array.block).max(superblock.logical_block().unwrap_or(BlockSize::B512));
             pairs.push((set, superblock.data_offset.offset()));
         }
+        check_chunk(outer, block)?;
         let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
         let said = outer.features.contains(FeatureMap::RAID0_LAYOUT);
         let spec = SetSpec {
@@ -384,6 +390,20 @@ impl Controller {
             }
         }
     }
+}
+
+/// No stripe may end within a block: a block would lie on two members, and a member with such blocks could not write its
+/// part.
+fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
+    if common.level.is_striped() && !(common.chunk % block.sectors()).is_zero() {
+        return Err(AdminError::Refused(format!(
+            "the array's logical block is {} bytes, and its chunk of {} is not a multiple of it: Linux refuses such an \
+             array too; copy its data to a new one with a larger chunk",
+            block.bytes().get(),
+            common.chunk
+        )));
+    }
+    Ok(())
 }
 
 /// If the superblocks call somebody a member who is not there, what is recorded next says so: also the replacement of a

@@ -65,6 +65,7 @@ impl Controller {
             cached: sets.iter().fold(CacheFigures::default(), |sum, set| sum + set.cached),
             ops: sets.iter().map(|s| s.ops).sum(),
             superblock: metadata.map(|m| (*m.common).clone()),
+            block: array.block,
             policy: sets[0].policy,
             session: sets[0].journal.session,
             in_journal: sets.iter().any(|s| s.may_be_in_journal()),

@@ -29,7 +29,6 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock.device_flags = own.device_flags;
     superblock.bad_blocks = own.bad_blocks;
     superblock.corrected_reads = own.corrected_reads;
-    superblock.logical_block_size = own.logical_block_size;
     superblock.unassigned = own.unassigned;
     superblock.bitmap_or_ppl = own.bitmap_or_ppl;
     superblock.features.set(FeatureMap::REPLACEMENT, own.features.contains(FeatureMap::REPLACEMENT));

@@ -216,7 +216,7 @@ impl Transmission {
             size: session.size.get(),
             flags: session.flags,
             blocks: session.blocks,
-            alignment_mask: u64::from(session.blocks.minimum()) - 1,
+            alignment_mask: u64::from(session.blocks.unit()) - 1,
             tuning,
             has_contexts: !session.contexts.is_empty(),
             skip: 0,

@@ -26,7 +26,7 @@ pub use manage::{
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
-    ForgetArguments, ScanArguments,
+    ForgetArguments, ScanArguments, UpdateArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
 pub use torture::TortureArguments;
@@ -131,6 +131,8 @@ pub enum Verb {
     /// Wipe the metadata of members, so that they belong to no array; their data stay
     #[command(name = "wipe-metadata", visible_alias = "erase")]
     Erase(EraseArguments),
+    /// Take out of the superblocks what older Linux kernels refuse
+    Update(UpdateArguments),
     /// Say why each member is or is not usable, and try the array without writing anything
     Doctor(DoctorArguments),
     /// Write the whole content of an array to standard output, without a server
@@ -210,6 +212,7 @@ impl Verb {
             Self::Resume(_) => "resume",
             Self::Stop(_) => "stop",
             Self::Erase(_) => "erase",
+            Self::Update(_) => "update",
             Self::Doctor(_) => "doctor",
             Self::CopyOut(_) => "copy-out",
             Self::CopyIn(_) => "copy-in",

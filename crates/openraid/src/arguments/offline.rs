@@ -91,6 +91,38 @@ pub struct EraseArguments {
     pub yes: bool,
 }
 
+/// What `update` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Linux 6.19 and later store the logical block of an array in its superblocks; kernels before 6.19 refuse the array then \
+(\"does not have a valid v1.2 superblock\"). The field is cleared on all members if hosts see the same blocks without it: \
+if the largest logical block of the drives is at least what the field says. Without --yes only the plan is shown.
+
+Each member is written durably before the next. If it is interrupted, the same command finishes it.
+
+Example:
+  openraid update --for-kernels-before 6.19 /dev/sdb /dev/sdc /dev/sdd --yes")]
+pub struct UpdateArguments {
+    /// All members, or the name of an array that is remembered
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    pub members: Vec<String>,
+    /// The kernels that are to take the array: those before this version
+    #[arg(long, value_name = "VERSION", required = true, value_parser = ["6.19"])]
+    pub for_kernels_before: String,
+    /// Go on although slots are without a member
+    #[arg(long)]
+    pub degraded: bool,
+    /// Hosts may see smaller blocks than now
+    #[arg(long)]
+    pub smaller_blocks: bool,
+    /// Only show what would be done, and end with 0
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do it; without it, only what would be done is said
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
 /// What `copy-out` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -154,6 +154,9 @@ pub fn text(array: &ArrayModel) -> String {
     facts.row(["state", &state_line(array)]);
     facts.row(["survives", &survives(array)]);
     facts.row(["size", &format!("{} ({} bytes)", human(Bytes(array.size_bytes)), array.size_bytes)]);
+    if let Some(block) = block_text(array) {
+        facts.row(["logical block", &block]);
+    }
     if let Some(forced) = &array.forced {
         facts.row(["by force", forced]);
     }
@@ -201,6 +204,18 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(members_text(leg, 4));
     }
     lines.join("\n")
+}
+
+/// The logical block where it is not the usual one, or where the superblocks name it.
+fn block_text(array: &ArrayModel) -> Option<String> {
+    let named = array.sets().into_iter().chain([array]).find_map(|set| set.superblock_block_bytes);
+    match named {
+        Some(_) => {
+            let note = crate::kernels::REFUSED_BEFORE_6_19;
+            Some(format!("{} bytes, named in the superblocks ({note})", array.block_bytes))
+        }
+        None => (array.block_bytes != 512).then(|| format!("{} bytes", array.block_bytes)),
+    }
 }
 
 fn set_facts(set: &ArrayModel, facts: &mut Table) {

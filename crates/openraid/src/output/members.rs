@@ -4,6 +4,7 @@ use openraid_core::array::assemble::Verdict;
 use openraid_runtime::member::ProbedMember;
 use serde::Serialize;
 
+use crate::kernels;
 use crate::quantity::counted;
 use crate::sets::{self, SetPlan};
 
@@ -58,6 +59,10 @@ pub struct SetVerdict {
     pub problem: Option<String>,
     /// A journal holds writes that it was promised: it starts with that one, or without them where that is said.
     pub needs_journal: bool,
+    /// The logical block that its superblocks name, as kernels from 6.19 on do; kernels before refuse the array then.
+    pub logical_block_bytes: Option<u64>,
+    /// What else there is to know, in sentences.
+    pub notes: Vec<String>,
     /// Its members.
     pub members: Vec<MemberVerdict>,
 }
@@ -83,6 +88,8 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         starts,
         problem,
         needs_journal: set.newest.journal.is_some(),
+        logical_block_bytes: kernels::logical_block(set, members).map(|block| block.bytes().get()),
+        notes: kernels::note(set, members).into_iter().collect(),
         members: lines.collect(),
     }
 }
@@ -152,10 +159,10 @@ fn of_verdict(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &
     };
     let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
     if let Some(error) = &member.look.bitmap_error {
-        text.push_str(&format!("; its bitmap is of no use: {error}"));
+        text.push_str(&format!("; its bitmap is not usable: {error}"));
     }
     if let Some(error) = &member.look.bad_blocks_error {
-        text.push_str(&format!("; its bad-block log is of no use: {error}"));
+        text.push_str(&format!("; its bad-block log is not usable: {error}"));
     }
     if !member.look.bad.is_empty() {
         text.push_str(&format!("; {} known", counted(member.look.bad.len() as u64, "bad range is", "bad ranges are")));
@@ -197,6 +204,7 @@ pub fn set_text(set: &SetVerdict) -> String {
             format!("    it does not start: {}", problem.as_deref().unwrap_or("the reason is not known"))
         }
     });
+    lines.extend(set.notes.iter().map(|note| format!("    {note}")));
     if set.needs_journal {
         lines.push(
             "    a journal holds writes of this array: it starts with that journal only (serve --journal DEVICE), or \

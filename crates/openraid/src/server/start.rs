@@ -49,14 +49,15 @@ impl Server {
     /// The service has ended.
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
         let Taking { force, journal_lost, nesting, journalled } = how;
-        let mut failed = trial::reasons(&members, force);
+        let options = AssembleOptions { force, journal_lost, reads_only: false };
+        let mut failed = trial::reasons(&members, options);
         let journal = self.status()?.journal;
         let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
         let (plans, _) = sets::plan(&probed, force);
         // Arrays that are not clean get a line each.
         let recovered = plans.iter().filter_map(|set| recovery::line(set, journal.as_ref())).collect();
         let left_out = plans.iter().flat_map(|set| left_out(set, &probed)).collect();
-        let request = AssembleRequest { options: AssembleOptions { force, journal_lost }, nesting };
+        let request = AssembleRequest { options, nesting };
         let started = self.handle.assemble(members, request)?;
         for (_, name, error) in &started.failed {
             match error {

@@ -1,5 +1,6 @@
 //! `openraid assemble`: what some members make; remembered, and handed to a running server.
 
+use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
@@ -58,7 +59,11 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
     // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
-    let trial = Trial::start_as(opened, arguments.force, Nesting::Follow, true)?;
+    let trial = Trial::start_as(
+        opened,
+        AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },
+        Nesting::Follow,
+    )?;
     let arrays = entries(&trial, &plans, &probed);
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     if arrays.is_empty() {

@@ -49,10 +49,9 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
-    let why = reasons(&opened, false);
+    let why = reasons(&opened, AssembleOptions::default());
     let service = quiet_service()?;
-    let request =
-        AssembleRequest { options: AssembleOptions { force: false, journal_lost: false }, nesting: Nesting::Follow };
+    let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Follow };
     let mut started = service.handle().assemble(opened, request)?;
     let array = match (started.arrays.pop(), started.arrays.is_empty()) {
         (Some(array), true) => Served::of(array, Vec::new()),

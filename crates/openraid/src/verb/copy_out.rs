@@ -6,6 +6,8 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::thread;
 
 use openraid_core::actions::ReplyStatus;
+use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::member::ProbedMember;
 use openraid_runtime::service::{Nesting, ServiceError};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
@@ -15,6 +17,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::CopyOutArguments;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lockless;
 use crate::members::{named, open_some, options};
 use crate::model::ArrayModel;
 use crate::output::{self, progress::Progress};
@@ -61,12 +64,17 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
         context.output.warn(&failure.text);
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
-    let trial = Trial::start(opened, arguments.force, nesting)?;
+    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    let rules = AssembleOptions { force: arguments.force, journal_lost: false, reads_only: true };
+    let trial = Trial::start_as(opened, rules, nesting)?;
     let served = trial.only()?;
     let status = trial.handle().status()?;
     let model = view::model(&status, &served, &Rates::default());
     let model = model.ok_or_else(|| Failure::failed("the array does not run"))?;
     warn_of(&model, context);
+    for doubt in model.sets().into_iter().filter_map(|set| lockless::doubts(&probed, set)) {
+        context.output.warn(&doubt);
+    }
     let gaps = copy(&trial.handle(), served.array, &model, arguments.skip_bad)?;
     let skipped_bytes = gaps.iter().map(|gap| gap.bytes).sum();
     let told = &gaps[..gaps.len().min(GAPS_TOLD_MAX)];

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
+use crate::lockless::{self, Lockless};
 use crate::members::{open_some, options, spec};
 use crate::model::JournalModel;
 use crate::output::table::Table;
@@ -33,6 +34,7 @@ struct Member {
     superblock_error: Option<String>,
     bitmap: Option<BitmapBody>,
     bitmap_error: Option<String>,
+    lockless_bitmap: Option<LocklessBody>,
     ppl: Option<PplBody>,
     bad_ranges: Vec<BadRangeBody>,
     bad_blocks_error: Option<String>,
@@ -68,6 +70,7 @@ struct SuperblockBody {
     updated: u64,
     features: u32,
     unsupported_features: Option<String>,
+    logical_block_bytes: Option<u64>,
     corrected_reads: u32,
     roles: String,
 }
@@ -79,6 +82,15 @@ struct BitmapBody {
     chunk_bytes: u32,
     regions: u64,
     marked: u64,
+}
+
+#[derive(Serialize)]
+struct LocklessBody {
+    events: u64,
+    chunk_bytes: u64,
+    chunks: u64,
+    unwritten: u64,
+    unsynced: u64,
 }
 
 #[derive(Serialize)]
@@ -157,6 +169,7 @@ fn empty(member: String) -> Member {
         superblock_error: None,
         bitmap: None,
         bitmap_error: None,
+        lockless_bitmap: None,
         ppl: None,
         bad_ranges: Vec::new(),
         bad_blocks_error: None,
@@ -180,6 +193,7 @@ fn member(probed: &ProbedMember) -> Member {
         superblock_error: look.superblock_error.map(|(minor, error)| format!("{minor}: {error}")),
         bitmap: look.bitmap.as_deref().and_then(bitmap_body),
         bitmap_error: look.bitmap_error.as_ref().map(ToString::to_string),
+        lockless_bitmap: lockless::of_member(probed).map(lockless_body),
         ppl: look.ppl.as_ref().map(ppl_body),
         bad_ranges: look
             .bad
@@ -223,6 +237,7 @@ fn superblock_body(own: &Superblock) -> SuperblockBody {
         updated: own.updated.seconds(),
         features: own.features.0,
         unsupported_features: (!unsupported.is_empty()).then(|| unsupported.to_string()),
+        logical_block_bytes: own.logical_block().map(|block| block.bytes().get()),
         corrected_reads: own.corrected_reads,
         roles: role_map(own),
     }
@@ -245,6 +260,17 @@ fn bitmap_body(area: &[u8]) -> Option<BitmapBody> {
         regions: geometry.bits,
         marked: marked as u64,
     })
+}
+
+fn lockless_body(own: Lockless) -> LocklessBody {
+    let Lockless { header, counts } = own;
+    LocklessBody {
+        events: header.events,
+        chunk_bytes: header.chunk.bytes().get(),
+        chunks: counts.chunks,
+        unwritten: counts.unwritten,
+        unsynced: counts.unsynced,
+    }
 }
 
 fn ppl_body(area: &PplArea) -> PplBody {
@@ -312,7 +338,19 @@ fn member_text(probed: &ProbedMember) -> String {
         table.row(["", &format!("events {}, cleared up to {}", bitmap.events, bitmap.events_cleared)]);
     }
     if let Some(error) = &look.bitmap_error {
-        table.row(["bitmap", &format!("of no use: {error}")]);
+        table.row(["bitmap", &format!("not usable: {error}")]);
+    }
+    if let Some(Lockless { header, counts }) = lockless::of_member(probed) {
+        let chunks = counted(counts.chunks, "chunk", "chunks");
+        table.row([
+            "",
+            &format!(
+                "{} of {chunks} of {} not in sync, {} never written",
+                counts.unsynced,
+                human(header.chunk.bytes()),
+                counts.unwritten
+            ),
+        ]);
     }
     if let Some(area) = &look.ppl {
         table.row(["partial parity log", &ppl_text(area)]);
@@ -348,6 +386,10 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
     }
     let (data, start) = (human(Bytes(bytes(own.data_size))), own.data_offset.get());
     table.row(["data", &format!("{data} from sector {start} on")]);
+    if let Some(block) = own.logical_block() {
+        table
+            .row(["logical block", &format!("{} bytes; {}", block.bytes().get(), crate::kernels::REFUSED_BEFORE_6_19)]);
+    }
     table.row(["superblock", &format!("{} at sector {}", own.minor, own.super_offset.get())]);
     table.row(["role", &format!("{}, device {} ({})", role_text(own.role()), own.dev_number, own.device_uuid)]);
     table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(own))]);

@@ -33,6 +33,7 @@ pub mod simulate;
 pub mod spare;
 pub mod stop;
 pub mod torture;
+pub mod update;
 pub mod validate;
 
 use std::io::{BufRead, IsTerminal};
@@ -83,6 +84,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),
         Verb::Erase(arguments) => erase::run(arguments, context),
+        Verb::Update(arguments) => update::run(arguments, context),
         Verb::Doctor(arguments) => doctor::run(arguments, context),
         Verb::CopyOut(arguments) => copy_out::run(arguments, context),
         Verb::CopyIn(arguments) => copy_in::run(arguments, context),

@@ -63,6 +63,14 @@ impl Ran {
 }
 
 impl Ran {
+    /// Its standard output contains these.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.text().contains(word), "{word:?} is not in: {}", self.text());
+        }
+        self
+    }
     /// It ended with this code, and says so on standard output in words that contain these.
     #[track_caller]
     pub fn refused_aloud(self, code: i32, words: &[&str]) -> Self {

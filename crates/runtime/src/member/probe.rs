@@ -11,8 +11,8 @@ use openraid_core::events::DriveInfo;
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
     detect_foreign, scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap,
-    Findings, MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD, FOREIGN_TAIL,
-    PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
+    Findings, LocklessHeader, MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD,
+    FOREIGN_TAIL, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
@@ -211,7 +211,14 @@ fn read_bitmap(
             found.bitmap = Some(read_range(lba, bitmap.geometry().sectors(), capacity, read)?);
         }
         Ok(_) => {}
-        Err(error) => found.bitmap_error = Some(error),
+        Err(error) => {
+            found.bitmap_error = Some(error);
+            // The engine must see that there is one that it does not know.
+            if error.is_other_kind() {
+                let len = LocklessHeader::decode(&bytes).map_or(header, |own| own.bytes().sectors_ceil());
+                found.bitmap = Some(read_range(lba, len.min(room).min(BITMAP_READ_MAX), capacity, read)?);
+            }
+        }
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo};
 use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
-use openraid_units::{ArrayId, Bytes, DriveId};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
 pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
 pub use create::{CreateRequest, NestedRequest};
@@ -408,12 +408,17 @@ fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
     drives.into_iter().any(spins)
 }
 
-/// Any byte can be addressed; whole chunks are efficient.
+/// Any byte can be addressed; whole chunks are efficient. An array with blocks above 512 bytes says so, since hosts put
+/// partition tables and file systems by it.
 fn blocks(status: &ServiceStatus, view: &ArrayView) -> BlockSizes {
     let chunk = legs(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
     let chunk = chunk.map_or(0, |chunk| chunk.bytes().get().min(u64::from(PREFERRED_BYTES_MAX)));
     let chunk = u32::try_from(chunk).unwrap_or(PREFERRED_BYTES_MAX).max(4096);
     let preferred = 1 << chunk.ilog2();
     let maximum = u32::try_from(openraid_core::limits::REQUEST_BYTES_MAX).expect("32 MiB");
-    BlockSizes::new(1, preferred, maximum).unwrap_or(BlockSizes::DEFAULT)
+    let minimum = match view.status.block {
+        BlockSize::B512 => 1,
+        block => u32::try_from(block.bytes().get()).expect("at most 4096"),
+    };
+    BlockSizes::new(minimum, preferred, maximum).map_or(BlockSizes::DEFAULT, BlockSizes::any_byte)
 }

@@ -186,7 +186,7 @@ impl World {
     pub fn assemble_of(&mut self, drives: &[DriveId], force: bool) -> Result<ArrayId, StartError> {
         let mut candidates = self.candidates();
         candidates.retain(|candidate| drives.contains(&candidate.drive));
-        let plan = assemble::plan(&candidates, AssembleOptions { force, journal_lost: false })
+        let plan = assemble::plan(&candidates, AssembleOptions { force, ..AssembleOptions::default() })
             .map_err(StartError::Assemble)?;
         self.start(AdminCommand::StartSet(plan)).map_err(StartError::Refused)
     }

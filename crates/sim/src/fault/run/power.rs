@@ -430,7 +430,7 @@ impl Run<'_> {
         let uuid = self.sets[set].uuid;
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
-        let error = match assemble::plan(&candidates, AssembleOptions { force: false, journal_lost }) {
+        let error = match assemble::plan(&candidates, AssembleOptions { journal_lost, ..AssembleOptions::default() }) {
             Ok(plan) => {
                 self.tell_plan(&plan);
                 self.sets[set].note_start(&plan);
@@ -442,7 +442,8 @@ impl Run<'_> {
         if self.bounded() {
             return Err(refused);
         }
-        let plan = assemble::plan(&candidates, AssembleOptions { force: true, journal_lost }).map_err(|_| refused)?;
+        let plan = assemble::plan(&candidates, AssembleOptions { force: true, journal_lost, reads_only: false })
+            .map_err(|_| refused)?;
         self.excuse(Excuse::Refused);
         self.sets[set].unfit |= plan.resync_from.is_none();
         self.sets[set].note_start(&plan);

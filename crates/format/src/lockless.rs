@@ -1,0 +1,206 @@
+//! The lockless bitmap of Linux 6.18 (llbitmap), to be read only.
+//!
+//! ```text
+//!  byte 0       header, the fields of the write-intent bitmap with version 6; the chunk is in sectors, not bytes
+//!  byte 1024    one byte for each chunk, its state
+//! ```
+//!
+//! The chunks cover what the bits of a [`BitmapHeader`](crate::BitmapHeader) cover. Parity is made when a chunk is first
+//! written, not when the array is made: "clean" in a superblock says nothing about chunks that were never written. The engine
+//! does not keep these states up, so an array that has them is never written.
+//!
+//! Source: the comments and structures of the kernel's `drivers/md/md-llbitmap.c`, Linux 6.18.
+
+use crate::bitmap::{at, BitmapError, BitmapState, BITMAP_HEADER_BYTES, BITMAP_MAGIC};
+use crate::identity::Uuid;
+use crate::le;
+use openraid_units::{Bytes, Sectors};
+
+/// Where the states start.
+pub const LOCKLESS_STATES_AT: usize = 1024;
+/// The version of this bitmap.
+const VERSION: u32 = 6;
+
+/// The header of a lockless bitmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocklessHeader {
+    /// Identity of the set, as in its superblocks.
+    pub set_uuid: Uuid,
+    /// `events` of the superblock with which the bitmap was last written.
+    pub events: u64,
+    /// Sectors that are covered.
+    pub sync_size: Sectors,
+    /// State bits of the bitmap as a whole.
+    pub state: BitmapState,
+    /// What one state covers, a power of two of sectors.
+    pub chunk: Sectors,
+}
+
+/// What the driver knows of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkState {
+    /// Never written: its parity was never made, its copies may differ.
+    Unwritten,
+    /// In sync.
+    Clean,
+    /// Being written when the state was stored.
+    Dirty,
+    /// Parity or copies have to be made.
+    NeedSync,
+    /// They were being made.
+    Syncing,
+    /// No state that is known.
+    Unknown(u8),
+}
+
+impl From<u8> for ChunkState {
+    fn from(byte: u8) -> Self {
+        match byte {
+            0 => Self::Unwritten,
+            1 => Self::Clean,
+            2 => Self::Dirty,
+            3 => Self::NeedSync,
+            4 => Self::Syncing,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// Chunks by state.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LocklessCounts {
+    /// All of them.
+    pub chunks: u64,
+    /// Those never written.
+    pub unwritten: u64,
+    /// Those whose parity or copies may not be in sync.
+    pub unsynced: u64,
+}
+
+impl LocklessHeader {
+    /// Read the header at the start of a bitmap.
+    ///
+    /// # Errors
+    /// Not this kind of bitmap, or its fields cannot be.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BitmapError> {
+        let bytes: &[u8; BITMAP_HEADER_BYTES] = bytes.first_chunk().ok_or(BitmapError::Truncated(bytes.len()))?;
+        let (magic, version) = (le::u32_at(bytes, at::MAGIC), le::u32_at(bytes, at::VERSION));
+        if magic != BITMAP_MAGIC {
+            return Err(BitmapError::NoMagic(magic));
+        }
+        if version != VERSION {
+            return Err(BitmapError::UnknownVersion(version));
+        }
+        let chunk = le::u32_at(bytes, at::CHUNK);
+        let state = BitmapState(le::u32_at(bytes, at::STATE));
+        // Before the first use the driver has not chosen it.
+        if !chunk.is_power_of_two() && !state.contains(BitmapState::FIRST_USE) {
+            return Err(BitmapError::BadChunk(chunk));
+        }
+        Ok(Self {
+            set_uuid: Uuid(le::array(bytes, at::SET_UUID)),
+            events: le::u64_at(bytes, at::EVENTS),
+            sync_size: Sectors(le::u64_at(bytes, at::SYNC_SIZE)),
+            state,
+            chunk: Sectors(u64::from(chunk.max(1))),
+        })
+    }
+
+    /// Write the header to the start of `out`; the rest up to the states is zeroed.
+    ///
+    /// # Panics
+    /// `out` is shorter than [`LOCKLESS_STATES_AT`], or the chunk is beyond 32 bits.
+    pub fn encode(&self, out: &mut [u8]) {
+        let out = &mut out[..LOCKLESS_STATES_AT];
+        out.fill(0);
+        let chunk = u32::try_from(self.chunk.get()).expect("a chunk has fewer than 2^32 sectors");
+        le::put(out, at::MAGIC, &BITMAP_MAGIC.to_le_bytes());
+        le::put(out, at::VERSION, &VERSION.to_le_bytes());
+        le::put(out, at::SET_UUID, &self.set_uuid.0);
+        le::put(out, at::EVENTS, &self.events.to_le_bytes());
+        le::put(out, at::SYNC_SIZE, &self.sync_size.get().to_le_bytes());
+        le::put(out, at::STATE, &self.state.0.to_le_bytes());
+        le::put(out, at::CHUNK, &chunk.to_le_bytes());
+    }
+
+    /// Number of states.
+    #[must_use]
+    pub const fn chunks(&self) -> u64 {
+        self.sync_size.get().div_ceil(self.chunk.get())
+    }
+
+    /// Bytes of the whole bitmap.
+    #[must_use]
+    pub const fn bytes(&self) -> Bytes {
+        Bytes((LOCKLESS_STATES_AT as u64).saturating_add(self.chunks()))
+    }
+
+    /// Count the states in `area`, which starts with the header. The bitmap is held against the superblock's `events`: one
+    /// that was not written with it counts every chunk that was ever written as not in sync, as the driver does. States that
+    /// `area` is too short for count as not in sync.
+    #[must_use]
+    pub fn count(&self, area: &[u8], events: u64) -> LocklessCounts {
+        let chunks = self.chunks();
+        let bad = self.state.contains(BitmapState::STALE) || self.state.contains(BitmapState::WRITE_ERROR);
+        let is_stale = bad || self.events < events;
+        let all = usize::try_from(chunks).unwrap_or(usize::MAX);
+        let states = area.get(LOCKLESS_STATES_AT..).unwrap_or_default();
+        let states = &states[..states.len().min(all)];
+        let mut counts = LocklessCounts { chunks, ..LocklessCounts::default() };
+        if self.state.contains(BitmapState::FIRST_USE) {
+            counts.unwritten = chunks;
+            return counts;
+        }
+        for byte in states {
+            match ChunkState::from(*byte) {
+                ChunkState::Unwritten => counts.unwritten += 1,
+                ChunkState::Clean if !is_stale => {}
+                _ => counts.unsynced += 1,
+            }
+        }
+        counts.unsynced += chunks - states.len() as u64;
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> LocklessHeader {
+        let (set_uuid, state) = (Uuid([7; 16]), BitmapState(0));
+        LocklessHeader { set_uuid, events: 9, sync_size: Sectors(1000), state, chunk: Sectors(128) }
+    }
+
+    #[test]
+    fn a_header_comes_back_and_has_the_kernels_offsets() {
+        let mut bytes = [0xff; LOCKLESS_STATES_AT];
+        header().encode(&mut bytes);
+        assert_eq!(LocklessHeader::decode(&bytes), Ok(header()));
+        assert_eq!((&bytes[..8], bytes[52]), (&b"bitm\x06\0\0\0"[..], 128));
+        assert_eq!(crate::BitmapHeader::decode(&bytes), Err(BitmapError::Lockless));
+        assert_eq!((header().chunks(), header().bytes()), (8, Bytes(1032)));
+    }
+
+    #[test]
+    fn only_chunks_that_are_clean_or_never_written_need_no_sync() {
+        let mut area = vec![0; LOCKLESS_STATES_AT];
+        header().encode(&mut area);
+        area.extend([0, 1, 2, 3, 4, 5, 1, 0, 3, 3]);
+        let counts = |own: LocklessHeader, len: usize, events| {
+            let counts = own.count(&area[..len], events);
+            (counts.chunks, counts.unwritten, counts.unsynced)
+        };
+        assert_eq!(counts(header(), area.len(), 9), (8, 2, 4));
+        // A bitmap that is behind its superblock is believed for what was never written only.
+        assert_eq!(counts(header(), area.len(), 10), (8, 2, 6));
+        assert_eq!(counts(LocklessHeader { state: BitmapState::STALE, ..header() }, area.len(), 9), (8, 2, 6));
+        // What is cut off is not in sync; before the first use no state was ever written.
+        assert_eq!(counts(header(), LOCKLESS_STATES_AT + 2, 9), (8, 1, 6));
+        assert_eq!(counts(LocklessHeader { state: BitmapState::FIRST_USE, ..header() }, area.len(), 9), (8, 8, 0));
+        let mut bad = area.clone();
+        bad[52] = 3;
+        assert_eq!(LocklessHeader::decode(&bad), Err(BitmapError::BadChunk(3)));
+        assert_eq!(LocklessHeader::decode(&bad[..200]), Err(BitmapError::Truncated(200)));
+    }
+}

@@ -1,0 +1,43 @@
+//! What older Linux kernels make of an array: the logical block in its superblocks.
+//!
+//! Linux 6.19 stores the logical block of an array at offset 224 of each superblock. Kernels before it want zeroes there and
+//! refuse the array ("does not have a valid v1.2 superblock").
+
+use openraid_runtime::member::ProbedMember;
+use openraid_units::BlockSize;
+
+use crate::sets::SetPlan;
+
+/// What the field means for older kernels.
+pub const REFUSED_BEFORE_6_19: &str = "kernels before 6.19 refuse a superblock that names it";
+
+/// The logical block that the superblocks of a set name: the largest.
+pub fn logical_block(set: &SetPlan, members: &[ProbedMember]) -> Option<BlockSize> {
+    set.members.iter().filter_map(|place| members[*place].look.superblock.as_ref()?.logical_block()).max()
+}
+
+/// The largest logical block of a set's drives, which is what older kernels give the array.
+pub fn drives_block(set: &SetPlan, members: &[ProbedMember]) -> BlockSize {
+    set.members.iter().map(|place| members[*place].info.block).max().unwrap_or(BlockSize::B512)
+}
+
+/// The same for people, with what to do.
+pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
+    let (named, drives) = (logical_block(set, members)?, drives_block(set, members));
+    let what = format!(
+        "logical block: its superblocks name {} bytes, as Linux 6.19 and later write it; kernels before 6.19 refuse the array \
+         (\"does not have a valid v1.2 superblock\")",
+        named.bytes().get()
+    );
+    let names: Vec<&str> = set.members.iter().map(|place| members[*place].spec.text.as_str()).collect();
+    let names = names.join(" ");
+    Some(if named <= drives {
+        format!("{what}; to use it with one of them: openraid update --for-kernels-before 6.19 {names}")
+    } else {
+        format!(
+            "{what}; the drives have logical blocks of {} bytes, which is what those kernels would give the array: see \
+             `openraid update --for-kernels-before 6.19 {names}`",
+            drives.bytes().get()
+        )
+    })
+}

@@ -1,0 +1,353 @@
+//! `openraid update`: superblocks without what older kernels refuse.
+//!
+//! The one thing that is known so far is the logical block that Linux 6.19 stores at offset 224. It is cleared only if hosts see
+//! the same blocks without it, or if the user says that they may see smaller ones. One sector of each member is written.
+
+use openraid_core::array::assemble::{AssembleOptions, Assembly};
+use openraid_format::{Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::service::{AssembleRequest, Nesting, ServiceError, StartedArray};
+use openraid_runtime::ServiceHandle;
+use openraid_sys::Use;
+use openraid_units::{BlockSize, DriveLba};
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::UpdateArguments;
+use crate::causes::Cause;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::kernels::{drives_block, logical_block};
+use crate::members::{is_memory, named, open_every, options};
+use crate::quantity::counted;
+use crate::sets::{self, array_name, assemble_error, slots_text, SetPlan};
+use crate::trial::{quiet_service, Trial};
+use crate::wiping::on_raw_drive;
+
+/// The part of a superblock that is written: the field and the checksum stand in its first sector.
+const SECTOR: usize = 512;
+
+#[derive(Serialize)]
+struct Body {
+    updated: bool,
+    for_kernels_before: String,
+    arrays: Vec<Array>,
+    changes: Vec<Change>,
+}
+
+#[derive(Serialize)]
+struct Array {
+    array: String,
+    uuid: String,
+    /// What the superblocks name; none where nothing is to be done.
+    logical_block_bytes: Option<u64>,
+    /// What an older kernel gives the array.
+    drives_block_bytes: u64,
+    missing: Vec<u16>,
+}
+
+/// A superblock that is to be written.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+struct Change {
+    /// Its drive, or the leg in whose data it stands.
+    member: String,
+    array: String,
+    at_sector: u64,
+    from_bytes: u64,
+    to_bytes: u64,
+}
+
+/// What is to be done.
+struct Plan {
+    arrays: Vec<Array>,
+    /// Superblocks on members.
+    members: Vec<Change>,
+    /// Superblocks of a stripe over the arrays, in their data.
+    outer: Vec<Change>,
+}
+
+/// Do it, or say what would be done.
+///
+/// # Errors
+/// A member cannot be opened or written, the array does not start, or the field is needed.
+pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
+    let specs = named(&arguments.members, &context.registry)?;
+    if let Some(spec) = specs.iter().find(|spec| is_memory(spec)) {
+        return Err(Failure::usage(format!("{spec}: memory has no superblock that outlives this command")));
+    }
+    let plan = plan(&specs, arguments)?;
+    let changes: Vec<Change> = plan.members.iter().chain(&plan.outer).cloned().collect();
+    let mut lines = vec![headline(&plan, arguments)];
+    let verb = if arguments.yes { "cleared" } else { "would be cleared" };
+    lines.extend(changes.iter().map(|change| line(change, verb)));
+    let body = |updated| Body {
+        updated,
+        for_kernels_before: arguments.for_kernels_before.clone(),
+        arrays: plan.arrays,
+        changes: changes.clone(),
+    };
+    if changes.is_empty() {
+        return Ok(context.output.answer(Exit::Fine, &body(false), &lines.join("\n")));
+    }
+    if !arguments.yes {
+        lines.push("nothing was written; add --yes to do it".into());
+        let exit = if arguments.dry_run { Exit::Fine } else { Exit::Refused };
+        return Ok(context.output.answer(exit, &body(false), &lines.join("\n")));
+    }
+    write_members(&specs, &plan.members)?;
+    write_outer(&specs, &plan.outer)?;
+    Ok(context.output.answer(Exit::Fine, &body(true), &lines.join("\n")))
+}
+
+fn headline(plan: &Plan, arguments: &UpdateArguments) -> String {
+    let names: Vec<&str> = plan.arrays.iter().map(|array| array.array.as_str()).collect();
+    let (names, version) = (names.join(", "), &arguments.for_kernels_before);
+    let count = plan.members.len() + plan.outer.len();
+    if count == 0 {
+        return format!(
+            "{names}: no superblock names a logical block; kernels before {version} have nothing to refuse there"
+        );
+    }
+    let superblocks = counted(count as u64, "superblock", "superblocks");
+    format!("{names}: for kernels before {version}, the logical block in {superblocks} is taken out")
+}
+
+fn line(change: &Change, verb: &str) -> String {
+    let Change { member, array, at_sector, from_bytes, .. } = change;
+    format!("  {member}: superblock of {array} at sector {at_sector}: {from_bytes} bytes at offset 224 {verb}")
+}
+
+/// Look at the members, and at the arrays that they make.
+fn plan(specs: &[MemberSpec], arguments: &UpdateArguments) -> Result<Plan, Failure> {
+    let opened = open_every(specs, options(Use::ReadExclusive))?;
+    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    let (sets, strangers) = sets::plan(&probed, false);
+    if let Some(place) = strangers.first() {
+        return Err(Failure::refused(sets::no_member(&probed[*place])).of(&probed[*place].spec));
+    }
+    for set in &sets {
+        check(set, &probed, arguments)?;
+    }
+    let trial = Trial::start_as(opened, AssembleOptions::default(), Nesting::Ignore)?;
+    if trial.started.arrays.len() < sets.len() {
+        return Err(trial.why_nothing());
+    }
+    let outer = outer_changes(&trial.handle(), &trial.started.arrays, &sets, &probed, arguments)?;
+    let array = |set: &SetPlan| Array {
+        array: array_name(&set.newest),
+        uuid: set.uuid.to_string(),
+        logical_block_bytes: logical_block(set, &probed).map(|block| block.bytes().get()),
+        drives_block_bytes: drives_block(set, &probed).bytes().get(),
+        missing: assembly(set).map_or_else(Vec::new, |plan| plan.missing.iter().map(|slot| slot.0).collect()),
+    };
+    let members = sets.iter().flat_map(|set| member_changes(set, &probed)).collect();
+    Ok(Plan { arrays: sets.iter().map(array).collect(), members, outer })
+}
+
+fn assembly(set: &SetPlan) -> Option<&Assembly> {
+    set.plan.as_ref().ok()
+}
+
+/// May the field go from this set?
+fn check(set: &SetPlan, probed: &[ProbedMember], arguments: &UpdateArguments) -> Result<(), Failure> {
+    let name = array_name(&set.newest);
+    let names = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
+    let plan = set
+        .plan
+        .as_ref()
+        .map_err(|error| Failure::new(error.exit(), format!("array {name}: {}", assemble_error(error, &names))))?;
+    if !plan.missing.is_empty() && !arguments.degraded {
+        return Err(Failure::refused(format!(
+            "array {name}: {} without a member, and a member that keeps its field is refused by older kernels when it comes \
+             back; name all members, or add --degraded to go on without them",
+            slots_text(plan.missing)
+        )));
+    }
+    if set.newest.journal.is_some() {
+        return Err(Failure::refused(format!(
+            "array {name}: a journal holds writes of this array, and no Linux kernel takes it before they are on the members; \
+             serve it with that journal and stop it first"
+        )));
+    }
+    let Some(named) = logical_block(set, probed) else { return Ok(()) };
+    check_block(&name, named, drives_block(set, probed), arguments)
+}
+
+/// An array whose hosts would see smaller blocks without the field keeps it, unless they may.
+fn check_block(name: &str, named: BlockSize, drives: BlockSize, arguments: &UpdateArguments) -> Result<(), Failure> {
+    if named <= drives || arguments.smaller_blocks {
+        return Ok(());
+    }
+    let (named, drives) = (named.bytes().get(), drives.bytes().get());
+    Err(Failure::refused(format!(
+        "array {name}: its logical block is {named} bytes, and its drives have {drives}: without the field hosts would see blocks \
+         of {drives} bytes, and a partition table that was written for {named} is not found then; copy the data to a new array, \
+         or add --smaller-blocks if no host needs blocks of {named} bytes"
+    )))
+}
+
+/// The superblocks of a set that name a block. Members of slots come last: until then older kernels start nothing.
+fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
+    let mut places = set.members.clone();
+    let in_slot = |place: &usize| {
+        let own = assembly(set).and_then(|plan| plan.members.iter().find(|own| own.drive == sets::number(*place)));
+        own.is_some_and(|own| matches!(own.superblock.role(), openraid_format::Role::Active(_)))
+    };
+    places.sort_by_key(in_slot);
+    let changes = places.iter().filter_map(|place| {
+        let member = &probed[*place];
+        change(member.spec.text.clone(), member.look.superblock.as_ref()?)
+    });
+    changes.collect()
+}
+
+fn change(member: String, own: &Superblock) -> Option<Change> {
+    let block = own.logical_block()?;
+    Some(Change {
+        member,
+        array: array_name(own),
+        at_sector: own.super_offset.get(),
+        from_bytes: block.bytes().get(),
+        to_bytes: 0,
+    })
+}
+
+/// The superblocks of a stripe over the arrays, where there is one that names a block.
+fn outer_changes(
+    service: &ServiceHandle,
+    legs: &[StartedArray],
+    sets: &[SetPlan],
+    probed: &[ProbedMember],
+    arguments: &UpdateArguments,
+) -> Result<Vec<Change>, Failure> {
+    let drives = sets.iter().map(|set| drives_block(set, probed)).max().unwrap_or(BlockSize::B512);
+    let mut changes = Vec::new();
+    for leg in legs {
+        let Some(own) = outer_superblock(service, leg)? else { continue };
+        if let Some(named) = own.logical_block() {
+            check_block(&array_name(&own), named, drives, arguments)?;
+        }
+        changes.extend(change(array_name(&leg.superblock), &own));
+    }
+    Ok(changes)
+}
+
+fn outer_superblock(service: &ServiceHandle, leg: &StartedArray) -> Result<Option<Superblock>, Failure> {
+    let status = service.status()?;
+    let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+    let capacity = view.map(|view| view.status.capacity).unwrap_or_default();
+    let found = service.superblock_inside(leg.array, capacity);
+    let found = found.map_err(|error| Failure::failed(error).of(array_name(&leg.superblock)))?;
+    Ok(found.filter(|outer| outer.level == openraid_format::MdLevel::Raid0))
+}
+
+fn changed_meanwhile(name: &str) -> Failure {
+    Failure::refused(format!("{name}: its superblock has changed meanwhile; nothing more was written, try again"))
+}
+
+/// Write the members one after the other, each durably before the next: what is interrupted is finished by the next try.
+fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut opened = open_every(specs, options(Use::Exclusive))?;
+    let service = quiet_service()?;
+    for wanted in changes {
+        let place = opened.iter().position(|(_, probed)| probed.spec.text == wanted.member);
+        let (member, probed) = opened.remove(place.ok_or_else(|| changed_meanwhile(&wanted.member))?);
+        let own = probed.look.superblock.as_ref();
+        if own.and_then(|own| change(probed.spec.text.clone(), own)).as_ref() != Some(wanted) {
+            return Err(changed_meanwhile(&wanted.member));
+        }
+        write_member(&service.handle(), member, own.expect("just seen"))?;
+    }
+    service.stop();
+    Ok(())
+}
+
+fn write_member(service: &ServiceHandle, mut member: OpenedMember, own: &Superblock) -> Result<(), Failure> {
+    let name = member.spec.text.clone();
+    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+    let block = usize::try_from(member.info.block.bytes().get()).expect("at most 4096");
+    member.read_at(own.super_offset, &mut bytes).map_err(|error| Failure::failed(error).of(&name))?;
+    clear(own, &mut bytes);
+    let at = byte_of(own.super_offset);
+    on_raw_drive(service, member, "its superblock cannot be written", |service, array| {
+        write_durably(service, array, at, &bytes[..block])
+    })
+}
+
+/// Write, flush, and read again.
+fn write_durably(
+    service: &ServiceHandle,
+    array: openraid_units::ArrayId,
+    at: u64,
+    bytes: &[u8],
+) -> Result<(), ServiceError> {
+    service.write(array, at, bytes, true)?;
+    service.flush(array)
+}
+
+fn byte_of(lba: DriveLba) -> u64 {
+    lba.offset().bytes().get()
+}
+
+/// The first sector of a superblock as it is without the field.
+fn clear(own: &Superblock, sectors: &mut [u8]) {
+    let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
+    let cleared = Superblock { logical_block_size: 0, ..own.clone() };
+    cleared.encode(&mut encoded);
+    sectors[..SECTOR].copy_from_slice(&encoded[..SECTOR]);
+}
+
+/// Superblocks of a stripe are data of its legs: they are written through them, as hosts write.
+fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let service = quiet_service()?;
+    let handle = service.handle();
+    let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Ignore };
+    let started = handle.assemble(open_every(specs, options(Use::Exclusive))?, request)?;
+    for leg in &started.arrays {
+        let name = array_name(&leg.superblock);
+        let own = outer_superblock(&handle, leg)?.filter(|own| own.logical_block().is_some());
+        if let Some(own) = own {
+            let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+            let at = byte_of(own.super_offset);
+            let done = handle.read(leg.array, at, &mut bytes).and_then(|()| {
+                clear(&own, &mut bytes);
+                write_durably(&handle, leg.array, at, &bytes)
+            });
+            done.map_err(|error| Failure::new(error.exit(), error).of(&name))?;
+        }
+        handle.stop_and_release(leg)?;
+    }
+    service.stop();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::hostile_sets;
+
+    #[test]
+    fn only_the_field_and_the_checksum_change() {
+        let mut seen = 0;
+        hostile_sets(20, |superblocks| {
+            for own in superblocks {
+                let own = Superblock { logical_block_size: 4096, ..own };
+                let mut before = [0; SUPERBLOCK_BYTES_MAX];
+                own.encode(&mut before);
+                let mut after = before;
+                clear(&own, &mut after);
+                let changed: Vec<usize> = (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
+                let expected = |at: &usize| (216..220).contains(at) || (224..228).contains(at);
+                assert!(changed.iter().all(expected), "{changed:?}");
+                assert_eq!(after[224..228], [0; 4]);
+                seen += 1;
+            }
+        });
+        assert!(seen > 100, "most changes decode: {seen}");
+    }
+}
