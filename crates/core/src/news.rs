@@ -24,7 +24,7 @@ impl FailReason {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Administrator => "by command",
+            Self::Administrator => "by administrator",
             Self::Replaced => "its replacement has taken its slot",
             Self::Gone => "it vanished",
             Self::Timeout => "it did not answer in time",
@@ -112,7 +112,7 @@ impl NoticeKind {
             Self::JournalMirrored => "this device of the journal is up to date: either of the two is enough again",
             Self::JournalUnreadable => {
                 "a part of the log cannot be read, so that the other device cannot be brought up to date; that is tried \
-                 again when the arrays have moved on. If it is told again and again, stop the arrays while all is well, \
+                 again when the arrays have moved on. If this is reported repeatedly, stop the arrays while all is well, \
                  and make a new journal"
             }
             Self::JournalLost => {
@@ -162,7 +162,8 @@ impl fmt::Display for NoticeKind {
             }
             Self::DirtyLost { sectors } => write!(
                 f,
-                "{sectors} sectors that had been acknowledged were still in the cache and could not be written"
+                "{} that had been acknowledged: still in the cache, could not be written",
+                openraid_units::Sectors(*sectors)
             ),
             Self::AdaptiveSwitched { from, to, load } => {
                 f.write_str("the adaptive policy changed ")?;

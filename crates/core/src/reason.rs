@@ -109,7 +109,7 @@ reasons! {
     /// A write waits for room in the ring of the journal.
     WaitedForJournal = "waited for room in the journal",
     /// A write waits until journal and members say that the journal promises writes of its array.
-    WaitedForJournalStart = "waited until the journal may promise writes of the array",
+    WaitedForJournalStart = "waited until the journal may acknowledge writes of the array",
     /// A write waits until nothing is promised any more to an array whose policy does not ask for it, or that cannot have it.
     WaitedForJournalEnd = "waited until the journal holds nothing for the array any more",
     /// A write waits because the group that collects is full, and the one before it is still being written.
@@ -123,7 +123,7 @@ reasons! {
     /// What is about to be written is in the partial parity log first; the figure is 1 where it is not of whole stripes.
     PartialParityLogged = "recorded in the partial parity log first",
     /// The journal promises this write.
-    WriteJournalled = "write promised by the journal",
+    WriteJournalled = "write acknowledged by the journal",
     /// The cache had what was asked for.
     ReadCached = "read from the cache",
     /// Reading ahead of a stream began; the figure is its window in KiB.
@@ -176,7 +176,7 @@ reasons! {
     /// A dirty unit is written because it keeps the oldest entries of the journal, whose room is needed.
     DestageForJournal = "destaged: the journal needs the room of its entries",
     /// A dirty unit is written because a flush, a stop or another request waits for it.
-    DestageUrgent = "destaged: somebody waited for it",
+    DestageUrgent = "destaged: a request waited for it",
 }
 
 /// How often each reason was given.

@@ -166,6 +166,7 @@ impl LocklessHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
 
     fn header() -> LocklessHeader {
         let (set_uuid, state) = (Uuid([7; 16]), BitmapState(0));

@@ -76,7 +76,10 @@ impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme(scheme) => {
-                write!(f, "{scheme:?} is no NBD address; use nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH")
+                write!(
+                    f,
+                    "{scheme:?} is not an NBD address; use nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH"
+                )
             }
             Self::Tls(scheme) => write!(
                 f,
@@ -86,11 +89,13 @@ impl fmt::Display for UriError {
                 "this is an old notation; write nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH instead",
             ),
             Self::NoHost => f.write_str("the address has no host; write nbd://HOST/EXPORT"),
-            Self::Port(port) => write!(f, "{port:?} is no port; it must be a number from 1 to 65535"),
-            Self::Brackets(host) => write!(f, "{host:?} is no host; an IPv6 address stands in brackets: nbd://[::1]/"),
+            Self::Port(port) => write!(f, "{port:?} is not a port; it must be a number from 1 to 65535"),
+            Self::Brackets(host) => {
+                write!(f, "{host:?} is not a host; an IPv6 address stands in brackets: nbd://[::1]/")
+            }
             Self::UserName => f.write_str("a user name is only of use with TLS; remove the part before @"),
             Self::HostWithUnix(host) => {
-                write!(f, "{host:?} stands where nothing may be; a unix socket needs nbd+unix:///EXPORT?socket=PATH")
+                write!(f, "{host:?} is not expected there; a unix socket needs nbd+unix:///EXPORT?socket=PATH")
             }
             Self::NoSocket => f.write_str("the path of the unix socket is missing; add ?socket=PATH"),
             Self::SocketWithTcp => f.write_str("socket= belongs to nbd+unix://, not to nbd://"),

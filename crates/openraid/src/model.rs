@@ -185,7 +185,7 @@ pub struct SettingsModel {
     pub sorting: bool,
     /// `adaptive`.
     pub adaptive: bool,
-    /// `drive.cache`: `on`, `off` or `as-found`.
+    /// `drive.cache`: `on`, `off` or `unchanged`.
     #[serde(default)]
     pub drive_cache: String,
 }

@@ -22,9 +22,9 @@ pub fn size(text: &str) -> Result<Bytes, String> {
         "M" | "m" | "MB" | "MiB" => 20,
         "G" | "g" | "GB" | "GiB" => 30,
         "T" | "t" | "TB" | "TiB" => 40,
-        _ => return Err(format!("{text:?} is no size; write a number with K, M, G or T, as in 64K or 1G")),
+        _ => return Err(format!("{text:?} is not a size; write a number with K, M, G or T, as in 64K or 1G")),
     };
-    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is no size; write a number, as in 64K or 1G"))?;
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a size; write a number, as in 64K or 1G"))?;
     let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is larger than any drive"))?;
     Ok(Bytes(bytes))
 }
@@ -57,6 +57,20 @@ pub fn rate(text: &str) -> Result<Sectors, String> {
 /// A size for people: `1.5 GiB`, `64 KiB`, `512 bytes`.
 pub fn human(bytes: Bytes) -> String {
     bytes.readable().to_string()
+}
+
+/// The size of a drive for people: as drives are sold, in powers of ten, and in powers of two: `18.0 TB (16.3 TiB)`.
+pub fn sold(bytes: Bytes) -> String {
+    const UNITS: [(u64, &str); 2] = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB")];
+    let unit = UNITS.into_iter().find(|(unit, _)| bytes.get() >= *unit);
+    match unit {
+        None => human(bytes),
+        Some((unit, name)) => {
+            let tenths = (bytes.get() / (unit / 10)).to_string();
+            let (whole, tenth) = tenths.split_at(tenths.len() - 1);
+            format!("{whole}.{tenth} {name} ({})", human(bytes))
+        }
+    }
 }
 
 /// A rate for people.
@@ -142,6 +156,14 @@ mod tests {
             assert_eq!(human(Bytes(bytes)), text);
         }
         assert_eq!(human(Bytes(u64::MAX)), "16777215.9 TiB");
+        for (bytes, text) in [
+            (18_000_207_937_536, "18.0 TB (16.3 TiB)"),
+            (480_103_981_056, "480.1 GB (447.1 GiB)"),
+            (16 << 20, "16 MiB"),
+            (u64::MAX, "18446744.0 TB (16777215.9 TiB)"),
+        ] {
+            assert_eq!(sold(Bytes(bytes)), text);
+        }
         for (seconds, text) in
             [(0, "0 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90_000, "1 day 1 h"), (180_000, "2 days 2 h")]
         {

@@ -187,7 +187,7 @@ impl Registry {
         };
         let size = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Err(refuse("is no regular file".into())),
+            Ok(_) => return Err(refuse("is not a regular file".into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
             Err(error) => return Err(refuse(format!("cannot be read: {error}"))),
         };

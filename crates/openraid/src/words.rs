@@ -128,7 +128,7 @@ pub fn array_name(text: &str) -> Result<String, String> {
     }
     if !text.chars().all(allowed) || text.starts_with(['-', '.']) {
         return Err(format!(
-            "{text:?} is no array name; use letters, digits, '.', '_' and '-', a letter or digit first"
+            "{text:?} is not an array name; use letters, digits, '.', '_' and '-', a letter or digit first"
         ));
     }
     Ok(text.into())

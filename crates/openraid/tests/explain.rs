@@ -184,7 +184,7 @@ fn the_first_write_with_a_journal_tells_how_long_it_waited_for_it() {
     let (server, _) = served(&lab, &["--journal", "j0", "--consistency-policy", "controller-journal"]);
     lab.line("explain data --record on").expect(0);
     ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
-    let words = "waited until the journal may promise writes of the array";
+    let words = "waited until the journal may acknowledge writes of the array";
     step_with_time(&story(&lab, "last"), "wait WaitedForJournalStart", words);
     server.stop();
 }

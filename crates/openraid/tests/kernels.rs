@@ -229,7 +229,7 @@ fn blocks_that_cannot_be_are_refused_in_words() {
     // A stripe may not end within a block: Linux refuses that as well.
     lab.line("create small --level 0 --chunk 1K --file-size 16M e0 e1").expect(0);
     set_block(&lab, &["e0", "e1"], 4096);
-    lab.line("serve e0 e1 --nbd-unix nbd.sock").refused(65, &["4096 bytes", "chunk of 1 KiB"]);
+    lab.line("serve e0 e1 --nbd-unix nbd.sock").refused(65, &["4096 bytes", "chunk of 1024 bytes"]);
 }
 
 #[test]

@@ -223,10 +223,10 @@ fn settings_are_changed_shown_and_refused_by_name() {
     // The caches of the drives: files have none, and nothing is half set.
     let before = lab.show("data")["settings"].clone();
     lab.line("set data sorting=on drive.cache=off").refused(65, &["d0: it is no block device", "nothing was changed"]);
-    lab.line("set data drive.cache=sometimes").refused(64, &["on, off, as-found"]);
+    lab.line("set data drive.cache=sometimes").refused(64, &["on, off, unchanged"]);
     assert_eq!(lab.show("data")["settings"], before);
-    assert_eq!(before["drive_cache"], "as-found");
-    assert!(lab.line("set data drive.cache=as-found").expect(0).text().contains("drive.cache=as-found"));
+    assert_eq!(before["drive_cache"], "unchanged");
+    assert!(lab.line("set data drive.cache=as-found").expect(0).text().contains("drive.cache=unchanged"));
     assert!(lab.line("set data adaptive=reset").expect(0).text().contains("adaptive=on"));
     assert!(lab.line("set data profile=balanced").expect(0).text().contains("adaptive=off"));
     // The same again changes nothing, and is no news.

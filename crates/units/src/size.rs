@@ -162,7 +162,7 @@ impl fmt::Debug for Sectors {
 }
 impl fmt::Display for Sectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sectors", self.0)
+        write!(f, "{} {}", self.0, if self.0 == 1 { "sector" } else { "sectors" })
     }
 }
 

@@ -136,12 +136,13 @@ impl CreateError {
         let least = *size + need.saturating_sub(*have);
         Some(format!(
             "too small: it has {} sectors, of which {} can hold data (data offset {}), and a member needs {}; use a drive \
-             of at least {} sectors ({least})",
+             of at least {} sectors ({})",
             size.get(),
             have.get(),
             offset.get(),
             need.get(),
-            least.get()
+            least.get(),
+            least.bytes().readable()
         ))
     }
 }

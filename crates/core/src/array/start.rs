@@ -397,10 +397,10 @@ impl Controller {
 fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
     if common.level.is_striped() && !(common.chunk % block.sectors()).is_zero() {
         return Err(AdminError::Refused(format!(
-            "the array's logical block is {} bytes, and its chunk of {} is not a multiple of it: Linux refuses such an \
+            "the array's logical block is {} bytes, and its chunk of {} bytes is not a multiple of it: Linux refuses such an \
              array too; copy its data to a new one with a larger chunk",
             block.bytes().get(),
-            common.chunk
+            common.chunk.bytes().get()
         )));
     }
     Ok(())

@@ -107,8 +107,8 @@ Settings:
                          --journal), or volatile (in the server's cache, which forgets what was not flushed when the
                          power goes; wants --yes, and serve --cache)
   read.cache=on          whether what was read is kept in the server's cache
-  drive.cache=as-found   the write caches inside the members' drives: on, off, or as-found; drives of SCSI, SAS, SATA and
-                         virtio only
+  drive.cache=unchanged  the write caches inside the members' drives: on, off, or unchanged (as they were found); drives of
+                         SCSI, SAS, SATA and virtio only
   background.depth=8     rows in work at once in the background
   read-ahead=adaptive    what is read before it is asked for: none, always, or what follows reads in order (adaptive);
                          wants serve --cache

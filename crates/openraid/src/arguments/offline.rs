@@ -81,7 +81,7 @@ pub struct DoctorArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Wiped are the places of superblocks 1.0, 1.1 and 1.2, and the areas of the bitmap and the bad-block log. Data stay \
-where they are, but nobody knows any more how they belong together.")]
+where they are, but nothing says any more how they belong together.")]
 pub struct EraseArguments {
     /// Members to wipe
     #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]

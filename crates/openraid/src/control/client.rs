@@ -85,7 +85,7 @@ impl Connection {
     pub fn show(&mut self, array: &str) -> Result<ArrayModel, Failure> {
         match self.ask(&Command::Show { array: array.into() })? {
             Answer::Array(array) => Ok(*array),
-            _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
+            _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
 
@@ -96,7 +96,7 @@ impl Connection {
     pub fn list(&mut self) -> Result<Vec<ArrayModel>, Failure> {
         match self.ask(&Command::List)? {
             Answer::Arrays(arrays) => Ok(arrays),
-            _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
+            _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
 }

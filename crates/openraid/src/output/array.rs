@@ -16,7 +16,7 @@ pub fn title(array: &ArrayModel) -> String {
         let plural = if array.slots == 1 { "" } else { "s" };
         parts.push(format!("{} slot{plural}", array.slots));
     } else {
-        parts.push(format!("{} slots in {} legs", array.slots, array.legs.len()));
+        parts.push(format!("{} slots in {}", array.slots, counted(array.legs.len() as u64, "leg", "legs")));
     }
     parts.extend(array.layout.clone());
     parts.extend(array.chunk_bytes.map(|chunk| format!("chunk {}", human(Bytes(chunk)))));
@@ -111,7 +111,7 @@ pub fn task_line(task: &TaskModel) -> String {
     );
     let found = match task.kind {
         TaskWord::Check | TaskWord::Repair if task.mismatches == 0 => ", no mismatches".into(),
-        TaskWord::Check | TaskWord::Repair => format!(", {} mismatches", task.mismatches),
+        TaskWord::Check | TaskWord::Repair => format!(", {}", counted(task.mismatches, "mismatch", "mismatches")),
         _ => String::new(),
     };
     if task.paused {
@@ -137,8 +137,8 @@ pub fn state_text(member: &MemberModel) -> String {
             let what = if member.replacement { "being copied to" } else { "rebuilding" };
             format!("{what}, {done} done")
         }
-        StateWord::Failing => format!("failing: {reason}"),
-        StateWord::Faulty => format!("faulty: {reason}{}", had_slot(member)),
+        StateWord::Failing => format!("failing ({reason})"),
+        StateWord::Faulty => format!("failed ({reason}){}", had_slot(member)),
         StateWord::Replaced => format!("replaced{}", had_slot(member)),
     }
 }

@@ -29,7 +29,9 @@ pub enum Wish {
     Off,
 }
 
-const WORDS: [(&str, Wish); 3] = [("on", Wish::On), ("off", Wish::Off), ("as-found", Wish::AsFound)];
+/// The first word of each is the one that is written; `as-found` was it before.
+const WORDS: [(&str, Wish); 4] =
+    [("on", Wish::On), ("off", Wish::Off), ("unchanged", Wish::AsFound), ("as-found", Wish::AsFound)];
 
 impl Wish {
     /// As it is written.
@@ -43,7 +45,7 @@ impl FromStr for Wish {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = WORDS.iter().find(|(word, _)| *word == text).map(|(_, wish)| *wish);
-        found.ok_or_else(|| format!("drive.cache={text}: use one of on, off, as-found"))
+        found.ok_or_else(|| format!("drive.cache={text}: use one of on, off, unchanged"))
     }
 }
 
@@ -218,10 +220,11 @@ mod tests {
 
     #[test]
     fn wishes_are_written_as_they_are_read() {
-        for (word, wish) in WORDS {
-            assert_eq!((word.parse(), wish.word()), (Ok(wish), word));
+        for (word, wish) in &WORDS[..3] {
+            assert_eq!((word.parse(), wish.word()), (Ok(*wish), *word));
         }
-        assert!("maybe".parse::<Wish>().unwrap_err().contains("as-found"));
+        assert_eq!("as-found".parse(), Ok(Wish::AsFound));
+        assert!("maybe".parse::<Wish>().unwrap_err().contains("unchanged"));
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl Server {
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
         let own = self.journal.get().ok_or_else(|| {
-            Failure::refused("this server has no journal; name the devices of one that nobody uses with --on")
+            Failure::refused("this server has no journal; name the devices of one that no server uses with --on")
         })?;
         let uuids = self.sets_of(&status, array)?;
         let runs = status.arrays.iter().map(|view| &view.status).any(|own| {

@@ -18,7 +18,7 @@ use super::view::Served;
 use super::Server;
 use crate::exit::Failure;
 use crate::model::{LimitModel, PartModel};
-use crate::quantity::human_rate;
+use crate::quantity::{counted, human_rate};
 
 /// What is looked at: the last so many nanoseconds.
 const WINDOW: Nanos = Nanos::from_secs(2);
@@ -287,7 +287,7 @@ fn part(kind: &str, drive: &DriveFigures) -> PartModel {
 fn verdict(figures: &Figures) -> Verdict {
     let share = |waits: u64, of: u64| waits * 100 / of.max(1);
     if figures.requests == 0 && figures.inside == 0 {
-        let knob = "nothing to move".into();
+        let knob = "none".into();
         return Verdict { part: "nothing", what: unasked(figures), knob };
     }
     if let Some(device) = figures.journal.iter().max_by_key(|device| device.busy) {
@@ -302,7 +302,7 @@ fn verdict(figures: &Figures) -> Verdict {
     if share(figures.memory, figures.requests) >= MEMORY_WAITS {
         return Verdict {
             part: "memory",
-            what: format!("memory for payload: requests and operations waited for it {} times", figures.memory),
+            what: format!("memory for payload: requests and operations waited for it {}", times(figures.memory)),
             knob: "serve with more --memory, or let clients have less under way".into(),
         };
     }
@@ -325,11 +325,15 @@ fn verdict(figures: &Figures) -> Verdict {
     if share(figures.locks, figures.requests) >= LOCK_WAITS {
         return Verdict {
             part: "locks",
-            what: format!("requests wait for others on the same rows: {} times", figures.locks),
+            what: format!("requests wait for others on the same rows: {}", times(figures.locks)),
             knob: "a smaller chunk, or clients that do not write side by side into one stripe".into(),
         };
     }
     by_depth(figures, member)
+}
+
+fn times(count: u64) -> String {
+    counted(count, "time", "times")
 }
 
 /// What writes wait for on their way into the cache and the journal: whatever it was most often, if it was often enough.
@@ -343,8 +347,9 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
         Verdict {
             part: "journal",
             what: format!(
-                "the journal has no room: writes waited for it {room} times; {} % of its ring is taken, and the rest is \
+                "the journal has no room: writes waited for it {}; {} % of its ring is taken, and the rest is \
                  kept for bringing what is dirty to the members",
+                times(room),
                 figures.fill
             ),
             knob:
@@ -355,15 +360,16 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     } else if most == device {
         Verdict {
             part: "journal",
-            what: format!("the journal's device: writes waited {device} times until it had the entry before theirs"),
+            what: format!("the journal's device: writes waited {} until it had the entry before theirs", times(device)),
             knob: "a faster device for the journal; a larger one does not help".into(),
         }
     } else if most == reload {
         Verdict {
             part: "cache",
             what: format!(
-                "the cache is small for a journal: writes waited {reload} times because it could not load more of the \
+                "the cache is small for a journal: writes waited {} because it could not load more of the \
                  log again after a crash; {} % of the journal's ring is taken",
+                times(reload),
                 figures.fill
             ),
             knob: "serve with a larger --cache; a larger journal does not help; otherwise more or faster members"
@@ -372,7 +378,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     } else {
         Verdict {
             part: "cache",
-            what: format!("the cache is full of dirty data: writes waited for room {most} times"),
+            what: format!("the cache is full of dirty data: writes waited for room {}", times(most)),
             knob: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members".into(),
         }
     })
@@ -443,7 +449,7 @@ impl LimitModel {
         Self {
             part: "unknown".into(),
             text: "what limits it is not known yet: ask again in a second".into(),
-            knob: "nothing to move".into(),
+            knob: "none".into(),
             ..Self::default()
         }
     }

@@ -137,7 +137,7 @@ fn finish(
             lines.push(text.clone());
             Ok(Some(text))
         }
-        _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
+        _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
     }
 }
 

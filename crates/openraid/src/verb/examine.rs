@@ -14,7 +14,7 @@ use crate::lockless::{self, Lockless};
 use crate::members::{open_some, options, spec};
 use crate::model::JournalModel;
 use crate::output::table::Table;
-use crate::quantity::{counted, human, utc};
+use crate::quantity::{counted, human, sold, utc};
 use crate::server::view::level_word;
 use crate::sets::no_member;
 use crate::words::layout_text;
@@ -324,7 +324,7 @@ fn member_text(probed: &ProbedMember) -> String {
     let look = &probed.look;
     let mut table = Table::plain().indented(2);
     let size = probed.info.capacity.bytes();
-    table.row(["size", &format!("{} ({size}), blocks of {}", human(size), probed.info.block.bytes().get())]);
+    table.row(["size", &format!("{}, {size}, blocks of {}", sold(size), probed.info.block.bytes().get())]);
     match &look.superblock {
         Some(own) => superblock_rows(own, &mut table),
         None => table.row(["array", &no_member(probed)]),

@@ -74,7 +74,7 @@ pub fn run(arguments: &ExplainArguments, context: &Context) -> Outcome {
 }
 
 fn strange() -> Failure {
-    Failure::cannot_tell("the server's answer does not fit the question")
+    Failure::cannot_tell("unexpected answer of the server: it may be of another version")
 }
 
 fn stories(server: &mut Connection, command: &Command) -> Result<StoriesModel, Failure> {
@@ -142,7 +142,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     let mut lines = vec![
         format!("{}:", array.name),
         format!("  {}", body.limit.text),
-        format!("  what moves it: {}", body.limit.knob),
+        format!("  suggestion: {}", body.limit.knob),
         parts(body.limit),
         format!("{}, since it was started:", array.name),
         format!(
@@ -222,9 +222,9 @@ fn adaptive(array: &ArrayModel) -> Vec<String> {
         )
     };
     let mut lines = vec![format!(
-        "  adaptive, {} changes after {} looks; now: {}",
-        adaptive.switches,
-        adaptive.windows,
+        "  adaptive, {} after {}; now: {}",
+        counted(adaptive.switches, "change", "changes"),
+        counted(adaptive.windows, "look", "looks"),
         words(&adaptive.now)
     )];
     for switch in &adaptive.last {

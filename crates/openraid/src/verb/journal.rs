@@ -288,7 +288,7 @@ pub fn text(journal: &JournalModel) -> String {
     }
     if let Some(damage) = &journal.damage {
         facts.row(["DAMAGED", damage]);
-        facts.row(["readable", "what follows: how many entries each array has behind the damage nobody can tell"]);
+        facts.row(["readable", "only up to the damage: the entries after it cannot be counted"]);
     }
     for device in &journal.devices {
         let joins = journal.joining.as_ref().filter(|join| join.device == device.device);
@@ -375,11 +375,11 @@ fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outc
         if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
             return match server.ask(&command)? {
                 Answer::Loss(loss) => Ok(tell_loss(context, &loss)),
-                _ => Err(Failure::cannot_tell("the server's answer does not fit the question")),
+                _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
             };
         }
     }
-    Err(Failure::cannot_tell("no running server has a journal; name the devices of one that nobody uses with --on"))
+    Err(Failure::cannot_tell("no running server has a journal; name the devices of one that no server uses with --on"))
 }
 
 /// The identities that the name of an array stands for: of the sets that its members say they belong to.
@@ -417,7 +417,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     }
     let loss = Loss::of(&found.journal, &uuids);
     let damage = found.damage.map(|error| error.to_string());
-    let behind = if damage.is_some() { " before the damage, and behind it what nobody can count" } else { "" };
+    let behind = if damage.is_some() { " before the damage, and an unknown number after it" } else { "" };
     let what = format!("{}{behind}", loss.text());
     let model = |given_up, text| LossModel { damage: damage.clone(), ..loss.model(given_up, text) };
     if !arguments.lost {

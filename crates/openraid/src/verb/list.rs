@@ -11,7 +11,7 @@ use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::array::{health_text, task_line, unsynced_text};
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 use crate::registry::Entry;
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let left: u64 = array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(CheckModel::left).sum();
         let state = std::iter::once(health_text(array.health).to_owned())
             .chain(unsynced)
-            .chain((left > 0).then(|| format!("{left} mismatches")))
+            .chain((left > 0).then(|| counted(left, "mismatch", "mismatches")))
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
         let members: usize = array.sets().iter().map(|set| set.members.len()).sum();

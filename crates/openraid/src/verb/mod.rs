@@ -125,7 +125,7 @@ pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
 /// It answered something else.
 pub fn tell_done(context: &Context, answer: &Answer) -> Outcome {
     let Answer::Done { text, array } = answer else {
-        return Err(Failure::cannot_tell("the server's answer does not fit the question"));
+        return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
     // It did what it was asked: what state that leaves the array in is for `show` to say.
     let body = DoneBody { done: text, array: array.as_deref() };

@@ -502,7 +502,7 @@ fn tell_ready(context: &Context, server: &Server, socket: &std::path::Path, take
 fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr]) {
     for address in addresses.iter().filter(|address| !address.ip().is_loopback()) {
         context.output.warn(&format!(
-            "{address} is open to the network: NBD has no password and no encryption, so whoever reaches it can read \
+            "{address} is open to the network: NBD has no password and no encryption, so anyone who can reach it can read \
              and write the arrays"
         ));
     }
