@@ -50,11 +50,11 @@ fn after_a_failure_no_order_for_the_slot_reaches_the_spare_that_has_it_now() {
     lab.wait_for("data", |array| state_of(array, "s0") == "in-sync");
     for order in ["remove data slot:0", "fail data slot:0", "replace data slot:0"] {
         lab.line(order)
-            .refused(65, &["s0 (slot 0, in sync)", "d0 (faulty: by command, had slot 0)", "name the member"]);
+            .refused(65, &["s0 (slot 0, in sync)", "d0 (failed (by administrator), had slot 0)", "name the member"]);
     }
     assert_eq!(state_of(&lab.show("data"), "s0"), "in-sync");
     let shown = lab.line("show data").expect(0).text();
-    assert!(shown.contains("faulty: by command, had slot 0"), "{shown}");
+    assert!(shown.contains("failed (by administrator), had slot 0"), "{shown}");
     // The failed one is told from one that somebody else uses.
     lab.line("add data d0").refused(65, &["still listed", "remove it first", &format!("`openraid remove data {d0}`")]);
     lab.line("add data d1").refused(65, &["a member of data already"]);

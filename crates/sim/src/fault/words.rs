@@ -24,7 +24,7 @@ impl fmt::Display for End {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Failed => "is failed by command",
+            Self::Failed => "is failed by the administrator",
             Self::Pulled => "is pulled",
             Self::ReadOnly => "takes no writes any more",
             Self::Hanging => "answers nothing any more",
