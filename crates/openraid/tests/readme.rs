@@ -128,6 +128,14 @@ fn may_end_with(step: &Step, code: &str) -> bool {
     code == "0" || (code == "1" && degraded)
 }
 
+/// End what a session leaves mounted and running if one of its commands fails.
+fn clear_up(lab: &Lab, tour: &Path) {
+    for mount in ["mnt", "disk"] {
+        let _ = Command::new("fusermount3").args(["-q", "-u", "-z", mount]).current_dir(tour).status();
+    }
+    let _ = lab.line("stop --all");
+}
+
 #[test]
 fn every_command_of_the_readme_prints_what_stands_there() {
     for program in ["nbdinfo", "nbdcopy", "qemu-io"] {
@@ -165,6 +173,7 @@ fn every_command_of_the_readme_prints_what_stands_there() {
     shell.env("XDG_STATE_HOME", lab.path("state")).env("XDG_RUNTIME_DIR", lab.path("run"));
     shell.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
     shell.status().expect("timeout");
+    clear_up(&lab, &tour);
     let varying = Varying { folder: tour.to_str().expect("UTF-8") };
     let (mut faults, mut digests) = (String::new(), Vec::new());
     for (nth, step) in steps.iter().enumerate() {
