@@ -25,6 +25,7 @@ pub fn ci() -> Outcome {
         ("clippy", &clippy),
         ("tests", &tests),
         ("determinism", &determinism),
+        ("planted bugs", &planted_bugs),
     ])
 }
 
@@ -67,6 +68,13 @@ fn clippy() -> Outcome {
 fn tests() -> Outcome {
     run_tests(&[REQUIRE_PEERS])?;
     cargo(&["test", "--workspace", "--doc"], &[])
+}
+
+/// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
+fn planted_bugs() -> Outcome {
+    let arguments = ["run", "--quiet", "-p", "openraid-sim", "--features", "planted", "--target-dir", "target/planted"];
+    let hunt = ["--example", "hunt", "--", "--slice"];
+    cargo(&arguments.into_iter().chain(hunt).collect::<Vec<_>>(), &[])
 }
 
 /// The same seeds give the same decisions in every profile.

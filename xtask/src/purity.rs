@@ -106,7 +106,12 @@ const UNSAFE_FOLDER: &str = "/benches/";
 
 /// All checks of purity.
 pub fn purity() -> Outcome {
-    run_all(&[("purity: imports", &imports), ("purity: words", &words), ("purity: no std", &no_std)])
+    run_all(&[
+        ("purity: imports", &imports),
+        ("purity: words", &words),
+        ("purity: no planted bugs", &no_planted_bugs),
+        ("purity: no std", &no_std),
+    ])
 }
 
 fn imports() -> Outcome {
@@ -176,6 +181,33 @@ fn words() -> Outcome {
         }
     }
     verdict(&complaints)
+}
+
+/// The feature that puts bugs into the engine.
+const PLANTED: &str = "planted";
+
+/// Without being asked for it by name, no build of the workspace has the feature that puts bugs into the engine: no crate turns
+/// it on for another one, and it is no default.
+fn no_planted_bugs() -> Outcome {
+    let arguments =
+        ["tree", "--workspace", "--edges", "all", "--target", "all", "--prefix", "none", "--format", "{p}|{f}"];
+    let output = cargo_output(&arguments)?;
+    verdict(&planted_packages(&String::from_utf8_lossy(&output)))
+}
+
+/// Packages with that feature, in the output of `cargo tree`: `package version|feature,feature`.
+fn planted_packages(tree: &str) -> Vec<String> {
+    let lines = tree.lines().filter_map(|line| line.split_once('|'));
+    let mut found: Vec<String> = lines
+        .filter(|(_, features)| features.split([',', ' ']).any(|feature| feature == PLANTED))
+        .map(|(package, _)| {
+            let name = package.split(' ').next().unwrap_or_default();
+            format!("{name} is built with the feature '{PLANTED}', which puts bugs into the engine; only the example 'hunt' may be")
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 fn has_line(text: &str, wanted: &str) -> bool {
@@ -305,6 +337,14 @@ mod tests {
         assert!(found[0].starts_with("a.rs:8: 'f64'"));
         assert_eq!(impure_words("a.rs", "#[cfg(test)]\nextern crate std;\nuse std::x;\n").len(), 1);
         assert_eq!(impure_words("a.rs", "#[cfg(test)]\nmod tests;\nuse std::x;\n").len(), 1);
+    }
+
+    #[test]
+    fn a_package_that_is_built_with_planted_bugs_is_found() {
+        let tree = "openraid v0.1.0 (x)|\nopenraid-core v0.1.0 (x)|planted\nserde v1.0.0|derive,planted-not (*)\n\n";
+        let found = planted_packages(tree);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("openraid-core is built with"));
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::io::op::Op;
 use crate::io::request::{Piece, Request, Walk};
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
+use crate::planted::Planted;
 use crate::reason::{Reason, TraceEntry};
 use crate::slab::{Queue, Slab};
 use crate::steps::Steps;
@@ -126,6 +127,7 @@ pub struct Controller {
     pub(crate) steps: Steps,
     pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
+    pub(crate) planted: Planted,
 }
 
 impl Controller {
@@ -179,6 +181,7 @@ impl Controller {
             steps: Steps::default(),
             asked: 0,
             more_to_do: false,
+            planted: Planted::default(),
             limits,
         })
     }
@@ -187,6 +190,14 @@ impl Controller {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Plant a bug, in what runs already too.
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, flaw: crate::planted::Flaw) {
+        self.planted = Planted::new(flaw);
+        let planted = self.planted;
+        self.sets.iter_mut().flatten().for_each(|set| set.plant(planted));
     }
 
     /// Say what time it is: seconds since 1970 at [`Instant::ZERO`]. It goes into superblocks only.

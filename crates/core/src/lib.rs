@@ -25,6 +25,7 @@ pub mod journal;
 pub mod limits;
 pub mod news;
 pub mod occupancy;
+pub mod planted;
 pub mod ppl;
 pub mod reason;
 pub mod scrub;

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use openraid_units::Sectors;
 
 use crate::admin::BitmapStatus;
+use crate::planted::{Flaw, Planted};
 
 /// Bytes of one page of the bitmap area; what is written at once.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -57,6 +58,7 @@ pub(crate) struct Bitmap {
     dirty_pages: bool,
     /// Member writes of the page that is on its way.
     writing: u16,
+    pub planted: Planted,
 }
 
 /// Index of a bit's entry.
@@ -85,6 +87,7 @@ impl Bitmap {
             stale_bits: 0,
             dirty_pages: false,
             writing: 0,
+            planted: Planted::default(),
         };
         this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
         this
@@ -174,7 +177,7 @@ impl Bitmap {
             let part = &mut self.parts[index(bit)];
             part.writers += 1;
             part.quiet = false;
-            part.clearing = false;
+            part.clearing &= self.planted.has(Flaw::BitClearedOverWrite);
         }
         self.is_durable(from, to)
     }

@@ -8,6 +8,7 @@ use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::op::{Op, Phase};
 use crate::journal::session::Session;
+use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 
 use super::set::{Intent, Life};
@@ -56,10 +57,12 @@ impl Controller {
         if !self.mark_active(set_id) {
             return self.wait_for_set(index, Reason::WaitedForActiveMark, !begun);
         }
-        let durable = self.set(set_id).bitmap.as_ref().is_none_or(|bitmap| {
-            let (from, to) = self.intent_range(&self.ops[index]);
-            bitmap.is_durable(from, to)
-        });
+        let late = self.planted.has(Flaw::BitmapLate);
+        let durable = late
+            || self.set(set_id).bitmap.as_ref().is_none_or(|bitmap| {
+                let (from, to) = self.intent_range(&self.ops[index]);
+                bitmap.is_durable(from, to)
+            });
         if !durable {
             self.set_changed |= !begun;
             return self.wait_for_set(index, Reason::WaitedForBitmap, !begun);
@@ -77,8 +80,10 @@ impl Controller {
 
     /// Is the active mark on disk? If not it is asked for.
     fn mark_active(&mut self, set_id: SetId) -> bool {
+        let late = self.planted.has(Flaw::ActiveMarkLate);
         let set = self.set_mut(set_id);
         match set.intent {
+            Intent::Marking(_) if late => true,
             Intent::Active => true,
             Intent::Flushing => {
                 set.intent = Intent::Active;
@@ -124,7 +129,7 @@ impl Controller {
     pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
         let set = self.set(self.ops[index].set);
         let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;
-        if !has_logs || set.is_failure_durable() {
+        if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
             return true;
         }
         if set.is_unrecorded() {
@@ -149,7 +154,7 @@ impl Controller {
             *error = error.or(Some(ReplyStatus::IoError));
             return true;
         }
-        let recorded = set.is_failure_durable();
+        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
         if !recorded {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
@@ -163,6 +168,13 @@ impl Controller {
 }
 
 impl super::set::Set {
+    /// What is planted in the engine is planted in its parts.
+    pub(crate) fn plant(&mut self, planted: Planted) {
+        self.metadata.iter_mut().for_each(|metadata| metadata.planted = planted);
+        self.bitmap.iter_mut().for_each(|bitmap| bitmap.planted = planted);
+        self.ppl.iter_mut().for_each(|ppl| ppl.planted = planted);
+    }
+
     /// The members were flushed since the bitmap was looked at: what was marked then and is still quiet is cleared.
     pub(crate) fn clear_marked(&mut self) {
         if let Some(bitmap) = &mut self.bitmap {

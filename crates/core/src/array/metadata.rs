@@ -12,6 +12,8 @@
 use alloc::boxed::Box;
 use openraid_format::Superblock;
 
+use crate::planted::{Flaw, Planted};
+
 /// Generations beyond the first that leave a member behind which has failed: it has seen what the others have, or less.
 const STEPS_FAILED: u8 = 1;
 /// As [`STEPS_FAILED`], for one that is not there. It may have seen one generation that nobody has who is: the power went
@@ -53,6 +55,7 @@ pub(crate) struct Metadata {
     steps: u8,
     /// The next generation is the one that brings up members that are one event behind.
     catch_up: bool,
+    pub planted: Planted,
 }
 
 impl Metadata {
@@ -69,6 +72,7 @@ impl Metadata {
             failure: 0,
             steps: 0,
             catch_up: false,
+            planted: Planted::default(),
         }
     }
 
@@ -91,7 +95,7 @@ impl Metadata {
         self.wave = Wave::Header;
         if core::mem::take(&mut self.catch_up) {
             self.writing += 1;
-            return 0;
+            return u64::from(self.planted.has(Flaw::CatchUpCounted));
         }
         if self.steps > 0 {
             self.steps -= 1;
@@ -106,7 +110,7 @@ impl Metadata {
     /// md takes members that are one behind as up to date. Two generations bring them there, one after the other, so
     /// that a cut in the middle leaves no good member two behind.
     pub(crate) fn request_failure(&mut self) -> u64 {
-        self.steps = self.steps.max(STEPS_FAILED);
+        self.steps = self.steps.max(STEPS_FAILED - u8::from(self.planted.has(Flaw::FailedOneBehind)));
         self.failure = self.request();
         self.failure
     }
@@ -114,7 +118,7 @@ impl Metadata {
     /// Somebody who is called a member is not there: whatever is recorded next leaves them two events behind at least,
     /// so that they are not taken for members when they are back.
     pub(crate) fn note_absence(&mut self) {
-        self.steps = self.steps.max(STEPS_ABSENT);
+        self.steps = self.steps.max(STEPS_ABSENT - u8::from(self.planted.has(Flaw::AbsentTwoBehind)));
     }
 
     /// Is an absence still to be recorded?

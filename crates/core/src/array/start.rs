@@ -146,6 +146,7 @@ impl Controller {
         // The bits do not say what members lack that were left behind before the others were whole again.
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
+        set.plant(self.planted);
         set.refresh();
         let newest = assembly.common.events;
         if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
@@ -154,6 +155,7 @@ impl Controller {
         note_absence(&mut set, assembly);
         record_start(&mut set, assembly);
         self.start_ppl(&mut set, assembly);
+        set.plant(self.planted);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
             self.arrays[array.index()] = None;

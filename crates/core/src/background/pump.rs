@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::io::op::{Op, OpKind};
 use crate::limits::WINDOW_ROWS_MAX;
+use crate::planted::Flaw;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
 
@@ -87,7 +88,8 @@ impl Controller {
             Intent::Active | Intent::Flushing if set.is_in_doubt() => return false,
             Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
                 set.intent = Intent::Flushing;
-                let issued = self.flush_members(id, Owner::CleanFlush, actions);
+                let unflushed = self.planted.has(Flaw::CleanUnflushed);
+                let issued = if unflushed { 0 } else { self.flush_members(id, Owner::CleanFlush, actions) };
                 self.set_mut(id).clean_flushes += issued;
             }
             // A write came in between that the journal has promised.
@@ -222,6 +224,7 @@ impl Controller {
     fn checkpoint_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let now = self.now;
         let interval = self.limits.checkpoint_interval;
+        let planted = self.planted;
         let set = self.set_mut(id);
         if set.checkpoint_flushes > 0 {
             return false;
@@ -232,7 +235,8 @@ impl Controller {
             self.task_finished(id);
             return true;
         }
-        let finished = task.position >= task.end && task.in_flight == 0;
+        let early = planted.has(Flaw::TaskEndsEarly) && task.next >= task.end;
+        let finished = early || task.position >= task.end && task.in_flight == 0;
         if task.finishing || !(finished || (now >= task.next_checkpoint && task.position > task.flushed)) {
             return false;
         }
@@ -241,7 +245,7 @@ impl Controller {
         task.next_checkpoint = now + interval;
         let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
         self.set_mut(id).checkpoint_flushes = issued;
-        if issued == 0 {
+        if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(id);
         }
         true
@@ -250,6 +254,7 @@ impl Controller {
     /// The members were flushed after the task had come as far as `flushed`: that is what can be recorded.
     pub(crate) fn store_checkpoint(&mut self, id: SetId) {
         self.set_changed = true;
+        let planted = self.planted;
         let set = self.set_mut(id);
         let Some(task) = &set.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
@@ -259,7 +264,7 @@ impl Controller {
         }
         if task.finishing {
             return match task.kind {
-                TaskKind::Replace => set.replacement_complete(),
+                TaskKind::Replace if !planted.has(Flaw::RebuiltBeforeRole) => set.replacement_complete(),
                 _ => self.task_finished(id),
             };
         }

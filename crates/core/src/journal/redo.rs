@@ -15,6 +15,7 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind};
 use crate::io::row::RowFrames;
+use crate::planted::Flaw;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -123,8 +124,9 @@ impl Controller {
     /// Do the members say that the journal does not know what is written from here on? If it is found again after a crash,
     /// it does not stand in for a resync.
     fn is_known_to_be_behind(&mut self, id: SetId) -> bool {
+        let unsaid = self.planted.has(Flaw::BehindUnsaid);
         let set = self.set_mut(id);
-        if !set.needs_mark() {
+        if unsaid || !set.needs_mark() {
             return true;
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
@@ -145,7 +147,7 @@ impl Controller {
             .map(|line| self.cache.lines.get(line).newest)
             .max()
             .unwrap_or(0);
-        if newest <= self.journal.durable {
+        if newest <= self.journal.durable || self.planted.has(Flaw::DestageBeforeEntry) {
             return true;
         }
         let journal = &mut self.journal;

@@ -24,6 +24,7 @@ use crate::array::set::{Intent, Life, Set};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
+use crate::planted::Flaw;
 
 /// How far the journal's protection of a set is; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -223,7 +224,7 @@ impl Controller {
             {
                 self.mark_session(id)
             }
-            Session::Marking(generation) if durable >= generation => {
+            Session::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Those who have waited for it come first: it must not be quiet already.
                 let now = self.now;
                 self.set_mut(id).last_write = now;

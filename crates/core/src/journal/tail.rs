@@ -10,6 +10,7 @@ use crate::actions::Actions;
 use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind};
+use crate::planted::Flaw;
 use crate::slab::NONE;
 
 /// After a flush has failed the next one is tried this much later.
@@ -191,10 +192,11 @@ impl Controller {
         let round = &mut self.journal.round;
         (round.state, round.target, round.pending, round.failed) = (RoundState::Flushing, target, 0, false);
         round.empties = empties;
+        let unflushed = self.planted.has(Flaw::TailUnflushed);
         for index in 0..self.sets.len() {
             let id = SetId(u16::try_from(index).expect("few sets"));
             let takes = |set: &crate::array::set::Set| {
-                set.journal.session != Session::Off && !set.is_lost() && !set.is_in_doubt()
+                set.journal.session != Session::Off && !set.is_lost() && !set.is_in_doubt() && !unflushed
             };
             if !self.sets[index].as_ref().is_some_and(takes) {
                 continue;

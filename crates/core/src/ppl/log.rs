@@ -13,6 +13,7 @@ use crate::io::command::{Hold, Owner};
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
+use crate::planted::Flaw;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -96,10 +97,11 @@ impl Controller {
         }
         let op = &self.ops[index];
         let (set, slot) = (op.set, self.parity_of(op).p_slot(op.stripe));
+        let reused = self.planted.has(Flaw::LogReusedUnflushed);
         let log = &mut self.set_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
         if log.covered == 0 {
-            log.state = LogState::Stale;
+            log.state = if reused { LogState::Free } else { LogState::Stale };
             self.ppl_due |= log.is_wanted();
         }
     }
@@ -330,7 +332,7 @@ impl Set {
     pub(super) fn next_log_generation(&mut self) -> u64 {
         let consistent = self.consistent_to == Sectors::MAX;
         let ppl = self.ppl.as_mut().expect("asked for a set with logs");
-        ppl.generation += u64::from(consistent);
+        ppl.generation += u64::from(consistent && !ppl.planted.has(Flaw::LogNeverArmed));
         if consistent {
             ppl.generation
         } else {

@@ -32,6 +32,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::Sectors;
 
+use crate::planted::Planted;
 use crate::slab::Queue;
 use plan::{PlannedPpl, PplRedo};
 
@@ -132,6 +133,7 @@ pub(crate) struct SetPpl {
     pub force: bool,
     /// Why it cannot be started.
     pub error: Option<&'static str>,
+    pub planted: Planted,
 }
 
 impl SetPpl {
@@ -157,6 +159,7 @@ impl SetPpl {
             dirty: planned.dirty,
             force: planned.force,
             error: None,
+            planted: Planted::default(),
         }
     }
 

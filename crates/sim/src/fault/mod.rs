@@ -11,6 +11,8 @@
 //! runs anything does: what is lost must be told. Bytes given as right must be right in both, except where no engine on
 //! that level can tell, and then the judge, who knows what the drives did, says so.
 
+pub mod aim;
+pub mod phase;
 pub mod planted;
 pub mod report;
 pub mod rows;
@@ -21,6 +23,7 @@ pub mod shrink;
 pub mod verdict;
 pub mod words;
 
+pub use phase::Phase;
 pub use planted::Bug;
 pub use report::report;
 pub use run::{run, Account};

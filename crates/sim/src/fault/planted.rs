@@ -1,13 +1,17 @@
 //! Bugs that are planted to see the swarm find them.
 //!
-//! An engine that forgets a flush and a driver that drops it look the same to drives and hosts. So the bugs are made
+//! An engine that forgets a flush and a driver that drops it look the same to drives and hosts. So most bugs are made
 //! in the simulation's driver loop, between the engine's actions and the machine that carries them out, and are
-//! chosen at run time: the engine under test is the one that serves, without a hook.
+//! chosen at run time: the engine under test is the one that serves, without a hook. Bugs in the order of what the engine
+//! does cannot be made there; they are in the engine itself ([`openraid_core::planted`]), in builds with the feature
+//! `planted` only.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
 use openraid_core::array::assemble::Candidate;
 use openraid_core::events::{DriveError, Verdict};
+#[cfg(feature = "planted")]
+use openraid_core::planted::Flaw;
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
     superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, BITMAP_HEADER_BYTES,
@@ -21,6 +25,9 @@ use crate::random::Random;
 
 /// Where the header of a journal's entry has the checksum of its payload: `docs/on-disk.md`.
 const HEADER_CHECKSUM_AT: usize = 84;
+#[cfg(feature = "planted")]
+mod engine;
+
 /// How the judges begin: see `run`.
 const WRONG_READ: &str = "a read found what no write explains";
 const MISFIT: &str = "redundancy does not fit";
@@ -39,24 +46,39 @@ macro_rules! bugs {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Bug {
             $($(#[$doc])* $name,)*
+            /// One in the engine itself.
+            #[cfg(feature = "planted")]
+            Engine(Flaw),
         }
         impl Bug {
-            /// All of them.
+            /// All of the driver loop.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
             /// The name by which it is asked for.
             #[must_use]
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $word,)* }
+                match self {
+                    $(Self::$name => $word,)*
+                    #[cfg(feature = "planted")]
+                    Self::Engine(flaw) => flaw.name(),
+                }
             }
             /// What it does.
             #[must_use]
             pub const fn text(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
+                match self {
+                    $(Self::$name => $text,)*
+                    #[cfg(feature = "planted")]
+                    Self::Engine(flaw) => flaw.text(),
+                }
             }
             /// In so many seeds at the most it is found.
             #[must_use]
             pub const fn found_within(self) -> u64 {
-                match self { $(Self::$name => $seeds,)* }
+                match self {
+                    $(Self::$name => $seeds,)*
+                    #[cfg(feature = "planted")]
+                    Self::Engine(flaw) => engine::found_within(flaw),
+                }
             }
         }
     };
@@ -132,6 +154,8 @@ impl Bug {
             Self::BlindPatrol => &[PATROL],
             Self::TornSuperblock => &[ARRAY_REFUSED, WRONG_READ, MISFIT],
             Self::JournalUnwritten => &[REFUSED, WRONG_READ, MISFIT],
+            #[cfg(feature = "planted")]
+            Self::Engine(flaw) => engine::evidence(flaw),
             _ => &[WRONG_READ, MISFIT, PATROL],
         }
     }

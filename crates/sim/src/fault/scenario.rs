@@ -11,6 +11,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
+use super::phase::Phase;
 use crate::drive::{DriveSpec, Fresh, Latency};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
@@ -123,6 +124,10 @@ pub enum Deed {
     /// The power goes, and a member with it for good, where that is promised to be survived. The power goes once more
     /// while the next controller assembles, as in [`Deed::End`].
     CutAndLose(Option<u64>),
+    /// The power goes, and all drives that were lost are back, as they are, when it comes again.
+    CutAndBack(Option<u64>),
+    /// Time passes until the engine comes into this phase; hosts ask on meanwhile, where it says so.
+    Until(Phase, bool),
     /// A device of the journal fails.
     JournalLose(Loss),
     /// The devices of the journal are good again.
@@ -208,6 +213,8 @@ pub struct Scenario {
     pub stable_reads: bool,
     /// What hosts ask for.
     pub load: Load,
+    /// Its cuts are aimed: see `aim`.
+    pub aimed: bool,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }
@@ -253,6 +260,7 @@ impl Scenario {
             journal,
             stable_reads: random.chance(1, 2),
             load: draw_load(&mut random),
+            aimed: false,
             steps: Vec::new(),
         };
         let count = random.between(STEPS_LEAST, STEPS_MOST);
@@ -304,7 +312,7 @@ impl Scenario {
     }
 }
 
-fn draw_shape(random: &mut Random) -> (Shape, u16) {
+pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
     let chunk = *random.pick(&[4, 4, 8, 16, 32, 64].map(Sectors::kib));
     let mut between = |least, most| u16::try_from(random.between(least, most)).expect("few members");
     let (mut shape, legs) = match between(0, 99) {
@@ -340,7 +348,7 @@ fn draw_shape(random: &mut Random) -> (Shape, u16) {
     (shape, legs)
 }
 
-fn draw_policy(random: &mut Random) -> Policy {
+pub(super) fn draw_policy(random: &mut Random) -> Policy {
     let rate = |random: &mut Random| *random.pick(&[Sectors::ZERO, Sectors::mib(1), Sectors::mib(20)]);
     Policy {
         partial_write: *random.pick(&[PartialWritePolicy::Fewest, PartialWritePolicy::ReadModifyWrite]),
@@ -373,7 +381,7 @@ fn draw_policy(random: &mut Random) -> Policy {
 }
 
 /// Small tables, and short times as often as long ones, so that marks come and go while hosts work.
-fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
+pub(super) fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
     let small = Limits::small();
     let cache = if cached { *random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]) } else { Bytes(0) };
     let brief = random.chance(1, 2);
@@ -424,7 +432,7 @@ fn draw_journal_deed(random: &mut Random) -> Deed {
     }
 }
 
-fn draw_load(random: &mut Random) -> Load {
+pub(super) fn draw_load(random: &mut Random) -> Load {
     Load {
         depth: random.index(16) + 1,
         len_max: *random.pick(&[512, 4 << 10, 16 << 10, 64 << 10]),

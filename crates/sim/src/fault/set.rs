@@ -62,6 +62,13 @@ pub struct Set {
     pub dirty: bool,
     /// It was started by force, and no resync makes its rows fit.
     pub unfit: bool,
+    /// It is whole, and no member has had a fault since: then a cut alone costs none.
+    pub whole: bool,
+    /// It has come to rest since it is consistent: its partial parity logs say so.
+    pub armed: bool,
+    /// Drives that say of themselves that they are members and are not, and how many writes had been answered when they were
+    /// first seen to be out.
+    pub left: BTreeMap<DriveId, u64>,
     /// When the last controller ended, the journal had all that was being written.
     pub journalled: bool,
     /// Who was where when it last ran.
@@ -107,6 +114,9 @@ impl Set {
             suspect: Rows::new(end),
             dirty: false,
             unfit: false,
+            whole: false,
+            armed: false,
+            left: BTreeMap::new(),
             journalled: false,
             places: Vec::new(),
             starts: BTreeMap::new(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::phase::Phase;
 use super::scenario::{Mode, Scenario};
 
 /// Letters by which failures are told apart.
@@ -182,6 +183,8 @@ pub struct Counts {
     pub switches: u64,
     /// What went wrong, how often.
     pub faults: BTreeMap<Fault, u64>,
+    /// In which phase of the engine it went wrong, how often.
+    pub pairs: BTreeMap<(Fault, Phase), u64>,
 }
 
 impl Counts {
@@ -261,6 +264,8 @@ pub struct Tally {
     pub switches: u64,
     /// By fault, policy and level: a run stands in the line of each fault that it had.
     pub lines: BTreeMap<Line, Ends>,
+    /// What went wrong in which phase of the engine, how often in all.
+    pub pairs: BTreeMap<(Fault, Phase), u64>,
     /// By policy and level: each run once.
     pub kinds: BTreeMap<Kind, Ends>,
     /// Why what was lost was not promised.
@@ -299,6 +304,9 @@ impl Tally {
         self.requests += report.counts.requests;
         self.events += report.counts.events;
         self.switches += report.counts.switches;
+        for (pair, count) in &report.counts.pairs {
+            *self.pairs.entry(*pair).or_default() += count;
+        }
         self.ends.count(&report.verdict);
         match &report.verdict {
             Verdict::NotPromised(excuse) => *self.excuses.entry(*excuse).or_default() += 1,
@@ -327,6 +335,9 @@ impl Tally {
         }
         for (line, ends) in &other.lines {
             self.lines.entry(line.clone()).or_default().add(*ends);
+        }
+        for (pair, count) in &other.pairs {
+            *self.pairs.entry(*pair).or_default() += count;
         }
         for (excuse, count) in &other.excuses {
             *self.excuses.entry(*excuse).or_default() += count;

@@ -59,6 +59,13 @@ impl fmt::Display for Deed {
                 f.write_str("the power of everything goes, and a member with it for good")?;
                 again(f, *events)
             }
+            Self::CutAndBack(events) => {
+                f.write_str("the power of everything goes, and every lost drive is there again with it")?;
+                again(f, *events)
+            }
+            Self::Until(phase, busy) => {
+                write!(f, "until {phase}{}", if *busy { ", while hosts go on" } else { "" })
+            }
             Self::Lose(how) => write!(f, "a member {how}"),
             Self::Vanish => f.write_str("a member loses its power, and does not come back"),
             Self::Return => f.write_str("a lost drive is there again, and nobody tells the server"),

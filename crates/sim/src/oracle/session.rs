@@ -66,6 +66,8 @@ pub struct Session {
     pub errors: u64,
     /// Requests that ended.
     pub answers: u64,
+    /// Writes that were answered well.
+    pub writes: u64,
     /// What was asked when.
     pub history: History,
     /// What a range may read as after a trim that was answered.
@@ -90,6 +92,7 @@ impl Session {
             wrong: None,
             errors: 0,
             answers: 0,
+            writes: 0,
             history: History::default(),
             trimmed: Content::Zeroes,
         }
@@ -180,6 +183,7 @@ impl Session {
             Asked::Flush { .. } => {}
             Asked::Write { id, range, fua, sure } => {
                 let sure = sure && ok;
+                self.writes += u64::from(sure);
                 self.versions.end_write(id, range, sure, sure && (fua || finished.promised));
             }
         }

@@ -136,6 +136,9 @@ pub struct World {
     events: u64,
     /// A bug in the driver loop.
     planted: Option<Planted>,
+    /// A bug in the engine.
+    #[cfg(feature = "planted")]
+    flaw: Option<openraid_core::planted::Flaw>,
     /// Hosts that a bug has answered before the engine did.
     answered_early: BTreeSet<Token>,
 }
@@ -182,6 +185,8 @@ impl World {
             stirred: false,
             events: 0,
             planted: None,
+            #[cfg(feature = "planted")]
+            flaw: None,
             answered_early: BTreeSet::new(),
             spec,
         };
@@ -226,8 +231,20 @@ impl World {
     }
     /// Let a bug into the driver loop.
     pub fn plant(&mut self, bug: Bug) {
+        #[cfg(feature = "planted")]
+        if let Bug::Engine(flaw) = bug {
+            self.flaw = Some(flaw);
+            return self.plant_in_engine();
+        }
         self.planted = Some(Planted::new(bug, self.spec.seed));
         self.drives.iter_mut().flatten().for_each(|drive| drive.make_room(PLANTED_COMMANDS_MAX));
+    }
+    /// The engine has its bug from its first moment on.
+    #[cfg(feature = "planted")]
+    fn plant_in_engine(&mut self) {
+        if let Some(flaw) = self.flaw {
+            self.controller.plant(flaw);
+        }
     }
     /// The hash of all decisions so far.
     #[must_use]

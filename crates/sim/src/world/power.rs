@@ -76,6 +76,8 @@ impl World {
         }
         self.in_flight.clear();
         self.controller = Controller::new(limits.clone()).unwrap_or_else(|error| panic!("{error}"));
+        #[cfg(feature = "planted")]
+        self.plant_in_engine();
         if limits == self.spec.limits {
             // The memory is what it was: nobody may rely on what stands there.
             self.claims.clear();

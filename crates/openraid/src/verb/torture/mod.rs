@@ -161,7 +161,7 @@ fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Fai
         while let Some(seed) = next.filter(|_| over.is_none() && swarm.running() < threads) {
             next = seed.checked_add(1).filter(|seed| *seed <= last);
             many.last = seed;
-            let scenario = Scenario::draw(seed);
+            let scenario = Scenario::of(seed);
             if !arguments.unbounded || scenario.mode == Mode::Unbounded {
                 swarm.begin(scenario).map_err(Failure::failed)?;
             }
@@ -268,7 +268,7 @@ impl Watch {
 /// One run; if it loses something, the shortest one that loses the same.
 fn replay(seed: u64, bug: Option<Bug>, full: bool, context: &Context) -> Outcome {
     let mut swarm = Swarm::new(bug);
-    let drawn = Scenario::draw(seed);
+    let drawn = Scenario::of(seed);
     let whole = swarm.one(drawn.clone()).map_err(Failure::failed)?;
     let (scenario, report) = match whole.verdict.kind() {
         None => (drawn.clone(), whole),

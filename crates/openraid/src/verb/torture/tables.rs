@@ -1,7 +1,7 @@
 //! What many runs came to, as tables for people and as a document.
 
 use openraid_sim::fault::verdict::{Ends, Kind, Line};
-use openraid_sim::fault::{Fault, Mode, Tally};
+use openraid_sim::fault::{Fault, Mode, Phase, Tally};
 use openraid_sim::words::count;
 use serde::Serialize;
 
@@ -49,6 +49,14 @@ impl LineBody {
     }
 }
 
+/// How often something went wrong while the engine was in a phase.
+#[derive(Serialize)]
+struct PairBody {
+    fault: String,
+    phase: String,
+    times: u64,
+}
+
 /// Why so many runs were not promised anything.
 #[derive(Serialize)]
 struct ReasonBody {
@@ -76,6 +84,7 @@ pub(super) struct Body {
     lost: Vec<LostBody>,
     table: Vec<LineBody>,
     kinds: Vec<LineBody>,
+    pairs: Vec<PairBody>,
 }
 
 pub(super) fn body(many: &Many, first: u64) -> Body {
@@ -83,6 +92,11 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
     let line =
         |(line, ends): (&Line, &Ends)| LineBody::new(line.mode, Some(line.fault), line.policy, &line.level, ends);
     let kind = |(kind, ends): (&Kind, &Ends)| LineBody::new(kind.mode, None, kind.policy, &kind.level, ends);
+    let pair = |((fault, phase), times): (&(Fault, Phase), &u64)| PairBody {
+        fault: fault.to_string(),
+        phase: phase.to_string(),
+        times: *times,
+    };
     let mut lost = many.lost.clone();
     lost.sort_by_key(|lost| lost.seed);
     Body {
@@ -108,6 +122,7 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
         lost,
         table: tally.lines.iter().map(line).collect(),
         kinds: tally.kinds.iter().map(kind).collect(),
+        pairs: tally.pairs.iter().map(pair).collect(),
     }
 }
 
@@ -130,6 +145,12 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
         lines.push(by_fault(tally).trim_end().into());
         lines.push(String::new());
         lines.push(by_level(tally).trim_end().into());
+        lines.push(String::new());
+        lines.push(
+            "how often it went wrong in each phase of the engine; several phases may hold at the same time.".into(),
+        );
+        lines.push(String::new());
+        lines.push(by_phase(tally).trim_end().into());
     }
     lines.push(String::new());
     lines.push(format!("survived: {}, not promised: {}, lost: {}", body.survived, body.not_promised, tally.ends.lost));
@@ -273,6 +294,34 @@ fn by_level(tally: &Tally) -> String {
     table.table.text()
 }
 
+/// Faults of the table of phases, and the heads of their columns. All others are in the last one.
+const ENDS: [(&str, &[Fault]); 5] = [
+    ("CUT", &[Fault::Cut]),
+    ("IN PART", &[Fault::CutInPart]),
+    ("AND LOSS", &[Fault::CutAndLoss]),
+    ("KILL", &[Fault::Kill]),
+    ("MEMBER", &[Fault::Failed, Fault::Pulled, Fault::Vanished, Fault::ReadOnly, Fault::Hanging, Fault::FlushFailed]),
+];
+
+/// Phases by what went wrong in them.
+fn by_phase(tally: &Tally) -> String {
+    let mut heads = vec!["PHASE"];
+    heads.extend(ENDS.iter().map(|(head, _)| *head));
+    heads.push("OTHER");
+    let mut table = Table::new(&heads);
+    let named = |fault: Fault| ENDS.iter().any(|(_, faults)| faults.contains(&fault));
+    for phase in Phase::ALL {
+        let times = |wanted: &dyn Fn(Fault) -> bool| -> u64 {
+            tally.pairs.iter().filter(|((fault, own), _)| own == phase && wanted(*fault)).map(|(_, times)| times).sum()
+        };
+        let mut cells = vec![phase.to_string()];
+        cells.extend(ENDS.iter().map(|(_, faults)| times(&|fault| faults.contains(&fault)).to_string()));
+        cells.push(times(&|fault| !named(fault)).to_string());
+        table.row(cells);
+    }
+    table.text()
+}
+
 /// Fault by policy by level, a line each.
 fn cross(tally: &Tally) -> String {
     let mut table = Table::new(&["RUNS", "FAULT", "POLICY", "LEVEL", "SURVIVED", "NOT PROMISED", "LOST"]);
@@ -335,6 +384,20 @@ RAID 5    -        -        8/2/1    8/2/1
 all runs  2        -        8/2/1    10/2/1
 ";
         assert_eq!(by_level(&tally()), expected);
+    }
+
+    #[test]
+    fn every_phase_has_a_row_and_what_went_wrong_in_it_is_counted_once() {
+        let mut tally = tally();
+        tally.pairs.insert((Fault::Cut, Phase::BetweenWaves), 3);
+        tally.pairs.insert((Fault::Pulled, Phase::BetweenWaves), 2);
+        tally.pairs.insert((Fault::ReadOnly, Phase::BetweenWaves), 1);
+        tally.pairs.insert((Fault::Late, Phase::BetweenWaves), 5);
+        let text = by_phase(&tally);
+        assert_eq!(text.lines().count(), 1 + Phase::ALL.len(), "{text}");
+        let row = text.lines().find(|line| line.starts_with("some members have a newer")).expect("its row");
+        let figures: Vec<&str> = row.split_whitespace().rev().take(6).collect();
+        assert_eq!(figures, ["5", "3", "0", "0", "0", "3"], "{text}");
     }
 
     #[test]

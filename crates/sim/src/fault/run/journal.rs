@@ -1,6 +1,6 @@
 //! The journal of a run: taken into use, lost, back, damaged.
 
-use openraid_core::admin::{AdminCommand, FoundJournal, JournalState, Session};
+use openraid_core::admin::{AdminCommand, FoundJournal, Health, JournalState, Session};
 use openraid_core::array::assemble::Candidate;
 use openraid_core::events::DriveError;
 use openraid_core::ppl::plan::PplArea;
@@ -109,7 +109,21 @@ impl Run<'_> {
             let own = Some(candidate.superblock.set_uuid) == set.uuid;
             own && matches!(&candidate.ppl, Some(PplArea::Log(log)) if log.header.generation > 0)
         };
-        self.world.candidates().into_iter().any(armed)
+        set.armed || self.world.candidates().into_iter().any(armed)
+    }
+
+    /// All is at rest: the logs of a set that is consistent and whole say so from now on.
+    pub(super) fn note_armed(&mut self) {
+        for set in &mut self.sets {
+            let Some(status) = self.world.status(set.array) else { continue };
+            let consistent = status.consistent_to == Sectors::MAX && !set.dirty;
+            set.armed |= self.scenario.ppl && consistent && status.health == Health::Optimal;
+        }
+    }
+
+    /// Its devices.
+    pub(super) fn journal_devices(&self) -> &[DriveId] {
+        &self.journal.devices
     }
 
     /// In bounded runs the power does not go while promises are nowhere but in memory.

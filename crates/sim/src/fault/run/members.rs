@@ -26,7 +26,11 @@ impl Run<'_> {
         if present.is_empty() {
             return None;
         }
-        let slot = *self.random.pick(&present);
+        let mut slot = *self.random.pick(&present);
+        if self.scenario.aimed {
+            let ahead = |slot: &Slot| drive_of(&status, *slot).is_some_and(|drive| self.is_ahead(set, drive));
+            slot = present.iter().copied().find(ahead).unwrap_or(slot);
+        }
         let drive = drive_of(&status, slot)?;
         self.may_lose(set, slot, absent).then_some((set, slot, drive))
     }
@@ -85,7 +89,7 @@ impl Run<'_> {
     }
 
     /// A drive is good again, with what it holds.
-    fn heal(&mut self, drive: DriveId) {
+    pub(super) fn heal(&mut self, drive: DriveId) {
         self.world.release(drive);
         let drive = self.world.drive_mut(drive);
         drive.put_back();

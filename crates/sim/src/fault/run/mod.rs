@@ -4,8 +4,10 @@ mod finish;
 mod journal;
 mod media;
 mod members;
+mod phase;
 mod power;
 mod read_again;
+mod stale;
 mod tell;
 
 use std::cell::RefCell;
@@ -22,6 +24,7 @@ use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use journal::Journal;
 
+use super::phase::Phase;
 use super::planted::Bug;
 use super::scenario::{Deed, Mode, Scenario, Step};
 use super::set::{Outer, Set};
@@ -46,6 +49,8 @@ const EVENTS_MAX: u64 = 1_000_000;
 const REST_MOST: Nanos = Nanos::from_secs(40);
 /// Notices that a story keeps of each step.
 const NOTICES_TOLD_MAX: usize = 12;
+/// After so many events a phase that was waited for still counts as the one that holds.
+const HAPPENS_AIMED: u64 = 3;
 
 /// What happened so far; it outlives a run that panics.
 #[derive(Clone, Debug, Default)]
@@ -105,6 +110,8 @@ struct Run<'a> {
     /// Drives that were lost.
     lost: Vec<DriveId>,
     excuses: BTreeSet<Excuse>,
+    /// The phase that was waited for last, as long as nothing else has been done since.
+    hit: Option<Phase>,
     journal: Journal,
     random: Random,
     account: Rc<RefCell<Account>>,
@@ -160,6 +167,7 @@ impl<'a> Run<'a> {
             errors_seen: 0,
             lost: Vec::new(),
             excuses: BTreeSet::new(),
+            hit: None,
             journal,
             random,
             account,
@@ -181,7 +189,12 @@ impl<'a> Run<'a> {
     }
 
     fn count(&self, fault: Fault) {
-        *self.account.borrow_mut().counts.faults.entry(fault).or_default() += 1;
+        let phases = self.phases();
+        let counts = &mut self.account.borrow_mut().counts;
+        *counts.faults.entry(fault).or_default() += 1;
+        for phase in phases.iter() {
+            *counts.pairs.entry((fault, phase)).or_default() += 1;
+        }
     }
 
     fn note_counts(&self) {
@@ -228,11 +241,16 @@ impl<'a> Run<'a> {
             Deed::FlipSuperblock => self.flip_superblock(),
             Deed::Policy => self.change_policy(),
             Deed::CutAndLose(again) => self.cut_and_lose(again)?,
+            Deed::CutAndBack(again) => self.cut_and_back(again)?,
+            Deed::Until(phase, busy) => self.until(phase, busy, step.seed)?,
             Deed::JournalLose(how) => self.lose_journal_device(how),
             Deed::JournalReturn => self.return_journal()?,
             Deed::JournalHurt { silent } => self.hurt_journal(silent)?,
         }
-        if matches!(step.deed, Deed::Ask(_)) {
+        if !matches!(step.deed, Deed::Until(..) | Deed::Happen(..=HAPPENS_AIMED)) {
+            self.hit = None;
+        }
+        if matches!(step.deed, Deed::Ask(_) | Deed::Until(..)) {
             self.tell_asked(asked);
         }
         self.after()?;
@@ -250,6 +268,7 @@ impl<'a> Run<'a> {
         self.hear_notices()?;
         self.note_journal();
         self.settle();
+        self.note_members()?;
         self.note_counts();
         Ok(())
     }
@@ -448,6 +467,7 @@ impl<'a> Run<'a> {
         self.drain()?;
         if self.bounded() {
             self.world.run_until_idle();
+            self.note_armed();
             return self.after();
         }
         // What no member takes is tried again and again: there is no rest then.

@@ -46,7 +46,27 @@ impl Run<'_> {
         self.count_end(End::Cut);
         self.lost.push(drive);
         self.go_down(End::Cut);
+        self.sets[set].whole = false;
         self.world.drive_mut(drive).faults.gone = true;
+        self.boot(again)
+    }
+
+    /// The power goes, and what was lost is there again when it comes back: a cable was loose.
+    pub(super) fn cut_and_back(&mut self, again: Option<u64>) -> Done {
+        for set in &mut self.sets {
+            set.suspect_what_went_wrong(&self.world);
+        }
+        if !self.may_end()? {
+            self.tell(|| "  passed over: the level does not promise to survive that now".into());
+            return Ok(());
+        }
+        self.count_end(End::Cut);
+        self.go_down(End::Cut);
+        for drive in std::mem::take(&mut self.lost) {
+            self.tell(|| format!("  {} is back", self.name(drive)));
+            self.count(Fault::Stale);
+            self.heal(drive);
+        }
         self.boot(again)
     }
 
@@ -98,20 +118,10 @@ impl Run<'_> {
         if !self.fragile() {
             return Ok(true);
         }
-        self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
-        self.drain()?;
-        for _ in 0..CLEAN_STEPS {
-            self.wait(CLEAN_STEP)?;
-            if self.is_clean() {
-                break;
-            }
+        // One that is clean already can lose its power at the moment that was aimed at.
+        if !self.scenario.aimed || !self.is_clean() {
+            self.come_to_be_clean()?;
         }
-        if !self.is_clean() {
-            self.rest()?;
-        }
-        // Somewhere in the middle of what goes on without hosts.
-        let events = self.random.below(4);
-        self.happen(events)?;
         for number in 0..self.sets.len() {
             let journalled = self.is_journalled(number) || self.is_recorded(number);
             let set = &mut self.sets[number];
@@ -125,6 +135,24 @@ impl Run<'_> {
         let writes = |set| self.is_fragile(set) && !self.is_recorded(set) && self.is_active(set);
         let marked = (0..self.sets.len()).any(writes);
         Ok(!marked && (!open || !self.fragile()))
+    }
+
+    /// A host flushes, and the arrays become clean if they can.
+    fn come_to_be_clean(&mut self) -> Done {
+        self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
+        self.drain()?;
+        for _ in 0..CLEAN_STEPS {
+            self.wait(CLEAN_STEP)?;
+            if self.is_clean() {
+                break;
+            }
+        }
+        if !self.is_clean() {
+            self.rest()?;
+        }
+        // Somewhere in the middle of what goes on without hosts.
+        let events = self.random.below(4);
+        self.happen(events)
     }
 
     /// Is a set with parity not whole?
@@ -207,6 +235,7 @@ impl Run<'_> {
     fn go_down(&mut self, end: End) {
         self.session.hear(&mut self.world);
         self.note_journal();
+        (0..self.sets.len()).for_each(|set| self.note_whole(set));
         for number in 0..self.sets.len() {
             let journalled = self.is_journalled(number) || self.is_recorded(number);
             if self.scenario.journal.is_some() {
@@ -279,6 +308,7 @@ impl Run<'_> {
             self.go_down(End::Cut);
         }
         self.judge_replay()?;
+        self.judge_whole()?;
         for set in 0..self.sets.len() {
             self.open_holes(set)?;
         }

@@ -79,7 +79,14 @@ impl Run<'_> {
     pub(super) fn tell_passed_over(&self, deed: Deed, lines: usize) {
         let plain = matches!(
             deed,
-            Deed::Ask(_) | Deed::Happen(_) | Deed::Wait(_) | Deed::Rest | Deed::Flush | Deed::Look | Deed::Late
+            Deed::Ask(_)
+                | Deed::Until(..)
+                | Deed::Happen(_)
+                | Deed::Wait(_)
+                | Deed::Rest
+                | Deed::Flush
+                | Deed::Look
+                | Deed::Late
         );
         if !plain && self.account.borrow().story.len() == lines {
             self.tell(|| "  passed over: it cannot be, or changes nothing".into());

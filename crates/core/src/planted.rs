@@ -1,0 +1,95 @@
+//! Bugs that are planted in the engine to see the torture find them.
+//!
+//! Each breaks one promise of the engine in one place. A build without the feature `planted` has none of them:
+//! [`Planted::has`] is a constant there, and the check disappears. The service is never built with the feature
+//! (`cargo xtask purity` sees to that).
+
+macro_rules! flaws {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal;)*) => {
+        /// A bug in the engine.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Flaw {
+            $($(#[$doc])* $name,)*
+        }
+        impl Flaw {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+            /// The name by which it is asked for.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+            /// What it does.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+flaws! {
+    /// Rule 11 of the write path, for mirrors.
+    DestageBeforeEntry = "destage-before-entry", "a mirror's destage goes out before its journal entry is durable";
+    /// Rule 5.
+    BitClearedOverWrite = "bit-cleared-over-write", "a bitmap bit is cleared although a write came after the second look";
+    /// Rule 4.
+    FailedOneBehind = "failed-one-behind", "a member that failed is recorded one event behind instead of two";
+    /// Rule 4, at a start.
+    AbsentTwoBehind = "absent-two-behind", "a member that is absent at a start is recorded two events behind instead of three";
+    /// Rule 10.
+    LogNeverArmed = "log-never-armed", "the generation of partial parity logs stays as it is when the array becomes consistent";
+    /// Rule 8.
+    CheckpointUnflushed = "checkpoint-unflushed", "the checkpoint of a rebuild is stored before the members are flushed";
+    /// Rule 4, the answer.
+    AnswerBesideFailure = "answer-beside-failure", "a write is answered before the failure of a member is durable on the others";
+    /// Rule 9, the last units.
+    TaskEndsEarly = "task-ends-early", "a background task completes while its last units are still being written";
+    /// Rule 9, the role.
+    RebuiltBeforeRole = "rebuilt-before-role", "a replacement takes over before its superblock says that it is complete";
+    /// Rule 11, the tail.
+    TailUnflushed = "tail-unflushed", "the journal's tail moves on without a flush of the members";
+    /// Rule 11, the mark.
+    SessionMarkLate = "session-mark-late", "the journal promises writes before the members' superblocks name it";
+    /// Rule 6.
+    CleanUnflushed = "clean-unflushed", "an array is marked clean without a flush of its members";
+    /// Rule 10, the log's next use.
+    LogReusedUnflushed = "log-reused-unflushed", "a partial parity log is written over without a flush of the members";
+    /// Rule 3, after a cut.
+    CatchUpCounted = "catch-up-counted", "bringing up members that are one event behind raises the event count";
+    /// Rule 12.
+    WriteGateOpen = "write-gate-open", "with a log or a bitmap a write begins although the failure of a member is not durable";
+    /// Rule 11, the journal that lacks rows.
+    BehindUnsaid = "behind-unsaid", "rows are written without a lost journal, and no superblock says that it lacks them";
+    /// Rule 2.
+    BitmapLate = "bitmap-late", "members are written before the bitmap's bit is durable";
+    /// Rule 1.
+    ActiveMarkLate = "active-mark-late", "members are written before their superblocks say that the array is active";
+}
+
+/// The bug that is planted, if one is.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Planted {
+    #[cfg(feature = "planted")]
+    flaw: Option<Flaw>,
+}
+
+#[cfg(feature = "planted")]
+impl Planted {
+    pub(crate) const fn new(flaw: Flaw) -> Self {
+        Self { flaw: Some(flaw) }
+    }
+
+    /// Is this bug planted?
+    pub(crate) fn has(self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+}
+
+#[cfg(not(feature = "planted"))]
+impl Planted {
+    /// Is this bug planted?
+    pub(crate) const fn has(self, _: Flaw) -> bool {
+        false
+    }
+}

@@ -1,0 +1,161 @@
+//! Hunts planted bugs, and prints what each took: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged] [NAME...]`.
+//!
+//! Bugs in the engine are hunted by aimed runs, those of the driver loop by the runs in which tests find them. A bug that is
+//! not found within so many seconds of processor time is named, and the exit code is 1. `--slice` gives each bug in the engine
+//! the runs in which it is known to be found, and no more. `--unchanged` hunts nothing: aimed runs of the engine without a
+//! bug, of which none may lose anything.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use openraid_core::planted::Flaw;
+use openraid_sim::fault::{report, Bug, Scenario, Tally, Verdict};
+
+/// Processor time for a bug: ten minutes on two processors.
+const CPU_MOST: u64 = 1200;
+/// Runs at the same time.
+const THREADS: usize = 2;
+
+struct Options {
+    cpu: Duration,
+    first: u64,
+    slice: bool,
+    unchanged: bool,
+    names: Vec<String>,
+}
+
+fn options() -> Options {
+    let mut options =
+        Options { cpu: Duration::from_secs(CPU_MOST), first: 1, slice: false, unchanged: false, names: Vec::new() };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number follows");
+        match word.as_str() {
+            "--cpu" => options.cpu = Duration::from_secs(number()),
+            "--first" => options.first = number(),
+            "--slice" => options.slice = true,
+            "--unchanged" => options.unchanged = true,
+            _ => options.names.push(word),
+        }
+    }
+    options
+}
+
+/// What a hunt came to.
+#[derive(Default)]
+struct Hunt {
+    tally: Tally,
+    cpu: Duration,
+    /// The first seed that shows it, and the judge.
+    found: Option<(u64, String)>,
+    /// How runs were lost in another way, and a seed of each.
+    otherwise: BTreeMap<String, u64>,
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    Duration::from_nanos(nanos)
+}
+
+fn scenario(bug: Option<Bug>, seed: u64) -> Scenario {
+    match bug {
+        None | Some(Bug::Engine(_)) => Scenario::aimed(seed),
+        Some(_) => Scenario::draw(seed),
+    }
+}
+
+fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
+    let hunt = Mutex::new(Hunt::default());
+    let next = AtomicU64::new(options.first);
+    let last = match (bug, options.slice) {
+        (Some(bug), true) => options.first + bug.found_within() - 1,
+        _ => u64::MAX,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                let before = cpu_time();
+                {
+                    let hunt = hunt.lock().expect("no run panics here");
+                    if seed > last || hunt.found.is_some() || hunt.cpu >= options.cpu {
+                        break;
+                    }
+                }
+                let scenario = scenario(bug, seed);
+                let report = report(&scenario, bug);
+                let mut hunt = hunt.lock().expect("no run panics here");
+                hunt.cpu += cpu_time().saturating_sub(before);
+                hunt.tally.count(&scenario, &report);
+                let Verdict::Lost(text) = &report.verdict else { continue };
+                let head: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+                match bug {
+                    Some(bug) if bug.is_shown_by(&report.verdict) => hunt.found = Some((seed, head)),
+                    Some(_) => {
+                        hunt.otherwise.entry(head).or_insert(seed);
+                    }
+                    None => println!("LOST, aimed seed {seed}: {}", text.lines().next().unwrap_or_default()),
+                }
+            });
+        }
+    });
+    hunt.into_inner().expect("no run panics here")
+}
+
+fn line(name: &str, hunt: &Hunt) -> String {
+    let Hunt { tally, cpu, found, otherwise } = hunt;
+    let judge = match found {
+        Some((seed, judge)) => format!("seed {seed}: {judge}"),
+        None => "-".into(),
+    };
+    let otherwise = match otherwise.first_key_value() {
+        Some((kind, seed)) => format!("; {} in another way, as seed {seed}: {kind}", otherwise.len()),
+        None => String::new(),
+    };
+    let seconds = cpu.as_secs_f64();
+    let (runs, cuts, requests) = (tally.runs, tally.cuts, tally.requests);
+    format!("{name:<24} {runs:>7} {cuts:>8} {requests:>10} {seconds:>8.1}  {judge}{otherwise}")
+}
+
+fn main() -> ExitCode {
+    let options = options();
+    // Panics are what is looked for: their words are in the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    println!("{:<24} {:>7} {:>8} {:>10} {:>8}  FOUND BY", "BUG", "RUNS", "CUTS", "REQUESTS", "CPU S");
+    if options.unchanged {
+        let begun = Instant::now();
+        let hunt = hunt(None, &options);
+        println!("{}", line("none", &hunt));
+        println!(
+            "{} lost, {} not promised, {:.0} s",
+            hunt.tally.ends.lost,
+            hunt.tally.ends.not_promised,
+            begun.elapsed().as_secs_f64()
+        );
+        for ((fault, phase), count) in &hunt.tally.pairs {
+            println!("{count:>8}  {fault} / {phase}");
+        }
+        return if hunt.tally.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let engine = Flaw::ALL.iter().copied().map(Bug::Engine);
+    let driver = Bug::ALL.iter().copied().filter(|_| !options.slice);
+    let mut missed = Vec::new();
+    let wanted = |bug: &Bug| options.names.is_empty() || options.names.iter().any(|name| name == bug.name());
+    for bug in engine.chain(driver).filter(wanted) {
+        let hunt = hunt(Some(bug), &options);
+        println!("{}", line(bug.name(), &hunt));
+        if hunt.found.is_none() {
+            missed.push(bug.name());
+        }
+    }
+    if missed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("NOT found: {}", missed.join(", "));
+    ExitCode::FAILURE
+}

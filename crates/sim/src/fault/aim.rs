@@ -1,0 +1,284 @@
+//! Aimed runs: few members, little data, short times, and cuts at the narrow moments between a step and its consequence.
+//!
+//! What a seed draws here comes from chance of its own: [`Scenario::draw`] of the same seed stays what it is.
+
+use openraid_core::admin::{Policy, WriteCache};
+use openraid_core::geometry::Level;
+use openraid_units::{Nanos, Sectors};
+
+use super::phase::Phase;
+use super::scenario::{
+    draw_limits, draw_load, draw_policy, draw_shape, Deed, End, JournalSpec, Load, Mode, Scenario, Step,
+};
+use crate::random::Random;
+use crate::rig::Loss;
+
+/// Where the chance of an aimed run comes from.
+const AIMED: u64 = 16;
+/// Plays of a run.
+const PLAYS: (u64, u64) = (3, 8);
+
+/// What a run is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Theme {
+    /// Copies and a journal.
+    MirrorJournal,
+    /// Anything redundant and a journal.
+    Journal,
+    /// A bitmap.
+    Bitmap,
+    /// Partial parity logs.
+    PartialLog,
+    /// Members that are filled, replaced, resynced.
+    Filling,
+    /// Members that fail and come back.
+    Members,
+}
+
+const THEMES: [Theme; 6] =
+    [Theme::MirrorJournal, Theme::Journal, Theme::Bitmap, Theme::PartialLog, Theme::Filling, Theme::Members];
+
+impl Scenario {
+    /// The run that the torture has for a seed: an aimed one for every second.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        match seed.is_multiple_of(2) {
+            true => Self::aimed(seed),
+            false => Self::draw(seed),
+        }
+    }
+
+    /// The aimed run of a seed.
+    #[must_use]
+    pub fn aimed(seed: u64) -> Self {
+        let mut random = Random::derived(seed, AIMED);
+        let random = &mut random;
+        let theme = *random.pick(&THEMES);
+        let base = Self::draw(seed);
+        let (shape, legs) = loop {
+            let (shape, legs) = draw_shape(random);
+            if theme.takes(shape.level, shape.is_redundant()) {
+                break (shape, legs);
+            }
+        };
+        let write_cache = match theme {
+            Theme::MirrorJournal | Theme::Journal => WriteCache::Journal,
+            Theme::Bitmap | Theme::PartialLog | Theme::Members => WriteCache::Through,
+            Theme::Filling => *random.pick(&[WriteCache::Through, WriteCache::Through, WriteCache::Volatile]),
+        };
+        let policy = Policy { write_cache, ..draw_policy(random) };
+        let journal = (write_cache == WriteCache::Journal).then(|| JournalSpec {
+            mirrors: *random.pick(&[1, 2]),
+            ring: Sectors::mib(4),
+            spins: random.chance(1, 2),
+            block: *random.pick(&[openraid_units::BlockSize::B512, openraid_units::BlockSize::B4096]),
+            volatile: true,
+        });
+        let mut limits = draw_limits(random, write_cache != WriteCache::Through, journal.is_some());
+        if random.chance(4, 5) {
+            limits.clean_delay = Nanos::from_millis(5);
+            limits.bitmap_clear_delay = Nanos::from_millis(10);
+            limits.checkpoint_interval = Nanos::from_millis(*random.pick(&[1, 5, 20]));
+            limits.destage_delay = Nanos::from_millis(*random.pick(&[1, 5, 20]));
+        }
+        let ppl = theme == Theme::PartialLog;
+        let steps = plays(theme, random);
+        Self {
+            mode: if random.chance(5, 6) { Mode::Bounded } else { Mode::Unbounded },
+            legs,
+            bitmap: !ppl && shape.is_redundant() && (theme == Theme::Bitmap || random.chance(1, 4)),
+            ppl,
+            bitmap_chunk: Some(*random.pick(&[4096, 4096, 16 << 10])),
+            junk: random.chance(1, 3),
+            spares: u16::from(legs == 1 && random.chance(1, 6)),
+            metadata: if shape.level == Level::Raid1 { openraid_format::MinorVersion::V1_2 } else { base.metadata },
+            shape,
+            limits,
+            policy,
+            journal,
+            load: aimed_load(random),
+            aimed: true,
+            steps,
+            ..base
+        }
+    }
+}
+
+impl Theme {
+    fn takes(self, level: Level, is_redundant: bool) -> bool {
+        match self {
+            Self::MirrorJournal => is_redundant && matches!(level, Level::Raid1 | Level::Raid10),
+            Self::PartialLog => level == Level::Raid5,
+            Self::Journal | Self::Bitmap | Self::Filling | Self::Members => is_redundant,
+        }
+    }
+
+    /// The moments that matter to it.
+    const fn moments(self) -> &'static [Phase] {
+        match self {
+            Self::MirrorJournal | Self::Journal => &[
+                Phase::EntryBesideDestage,
+                Phase::EntryBesideDestage,
+                Phase::EntryOut,
+                Phase::DestageOut,
+                Phase::SessionMoves,
+                Phase::JournalSuperblockOut,
+                Phase::BetweenWaves,
+                Phase::Answered,
+            ],
+            Self::Bitmap => &[Phase::BitCleared, Phase::BitCleared, Phase::BitmapOut, Phase::FlushOut, Phase::Answered],
+            Self::PartialLog => {
+                &[Phase::PartialLogOut, Phase::WriteOut, Phase::FlushOut, Phase::BetweenWaves, Phase::Answered]
+            }
+            Self::Filling => &[
+                Phase::Checkpointed,
+                Phase::Checkpointed,
+                Phase::TaskEnded,
+                Phase::TaskEnded,
+                Phase::FillOut,
+                Phase::BetweenWaves,
+            ],
+            Self::Members => &[
+                Phase::BetweenWaves,
+                Phase::BetweenWaves,
+                Phase::SuperblockOut,
+                Phase::FlushOut,
+                Phase::WriteOut,
+                Phase::Answered,
+            ],
+        }
+    }
+}
+
+/// Writes above all, small, and over each other.
+fn aimed_load(random: &mut Random) -> Load {
+    let load = draw_load(random);
+    Load {
+        mix: *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]),
+        len_max: *random.pick(&[512, 4 << 10, 16 << 10]),
+        span: *random.pick(&[32 << 10, 96 << 10, u64::MAX]),
+        ..load
+    }
+}
+
+fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
+    let mut deeds = Vec::new();
+    if random.chance(2, 3) {
+        // The first sync is through.
+        deeds.push(Deed::Rest);
+    }
+    for _ in 0..random.between(PLAYS.0, PLAYS.1) {
+        match (theme, random.below(12)) {
+            (Theme::Filling, 0..=4) => play_filling(theme, random, &mut deeds),
+            (Theme::Filling, 5..=7) => play_replacement(theme, random, &mut deeds),
+            (Theme::Members, 0..=5) | (_, 6..=7) => play_member(random, &mut deeds),
+            (_, 8) => play_ahead(random, &mut deeds),
+            (_, 9) => play_filling(theme, random, &mut deeds),
+            (Theme::Journal | Theme::MirrorJournal, 10) => play_device(theme, random, &mut deeds),
+            _ => play_cut(theme, random, &mut deeds),
+        }
+        match random.below(12) {
+            0..=1 => deeds.push(Deed::Rest),
+            2 => deeds.push(Deed::Look),
+            3 => deeds.push(Deed::Flush),
+            4 => deeds.push(Deed::Policy),
+            5 => deeds.push(Deed::Late),
+            6..=7 => deeds.push(Deed::Add),
+            8 => deeds.push(Deed::Readd),
+            _ => {}
+        }
+    }
+    deeds.into_iter().map(|deed| Step { seed: random.bits(), deed }).collect()
+}
+
+fn again(random: &mut Random) -> Option<u64> {
+    random.chance(1, 4).then(|| random.below(40))
+}
+
+/// The end of the controller, here and now, and maybe the next one soon after.
+fn ends(random: &mut Random, deeds: &mut Vec<Deed>) {
+    if random.chance(1, 2) {
+        deeds.push(Deed::Happen(random.between(1, 3)));
+    }
+    let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill]);
+    deeds.push(Deed::End(end, again(random)));
+    if random.chance(1, 3) {
+        deeds.push(Deed::Happen(random.between(1, 60)));
+        deeds.push(Deed::End(End::Cut, again(random)));
+    }
+}
+
+/// Hosts write, the moment comes, the power goes.
+fn play_cut(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Ask(random.between(1, 60)));
+    deeds.push(Deed::Until(*random.pick(theme.moments()), random.chance(3, 4)));
+    ends(random, deeds);
+}
+
+/// A member fails, the power goes soon, and with it the member comes back.
+fn play_member(random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Ask(random.between(1, 40)));
+    deeds.push(Deed::Lose(*random.pick(&Loss::ALL)));
+    let moments = [Phase::Failing, Phase::Answered, Phase::Answered, Phase::SuperblockOut, Phase::BetweenWaves];
+    deeds.push(Deed::Until(*random.pick(&moments), true));
+    if random.chance(1, 3) {
+        deeds.push(Deed::Until(Phase::Answered, true));
+    }
+    deeds.push(Deed::CutAndBack(again(random)));
+}
+
+/// The power goes between two waves of superblocks, and a member with it that has seen the newer one.
+fn play_ahead(random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Ask(random.between(1, 30)));
+    deeds.push(Deed::Until(Phase::BetweenWaves, true));
+    deeds.push(Deed::CutAndLose(again(random)));
+    deeds.push(Deed::Ask(random.between(1, 30)));
+    match random.chance(1, 2) {
+        true => deeds.push(Deed::Until(Phase::Answered, true)),
+        false => deeds.push(Deed::Flush),
+    }
+    deeds.push(Deed::CutAndBack(again(random)));
+}
+
+/// A slot is filled, and the power goes at a checkpoint or at the end; or everything is read then.
+fn play_filling(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+    match random.below(4) {
+        0 => deeds.push(Deed::End(End::Cut, None)),
+        _ => {
+            deeds.push(Deed::Lose(*random.pick(&[Loss::Failed, Loss::Pulled])));
+            deeds.push(Deed::Happen(random.between(20, 60)));
+            deeds.push(*random.pick(&[Deed::Add, Deed::Add, Deed::Readd]));
+        }
+    }
+    fills(theme, random, deeds);
+}
+
+/// A member is replaced.
+fn play_replacement(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Rest);
+    deeds.push(Deed::Replace);
+    fills(theme, random, deeds);
+}
+
+fn fills(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+    let moment = match theme {
+        Theme::Filling => *random.pick(theme.moments()),
+        _ => *random.pick(&[Phase::Checkpointed, Phase::TaskEnded, Phase::FillOut]),
+    };
+    deeds.push(Deed::Until(moment, random.chance(1, 3)));
+    if random.chance(1, 3) {
+        deeds.push(Deed::Look);
+    } else {
+        ends(random, deeds);
+    }
+}
+
+/// A device of the journal fails, the power goes, the device is back.
+fn play_device(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Ask(random.between(1, 60)));
+    deeds.push(Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
+    deeds.push(Deed::Ask(random.between(1, 60)));
+    deeds.push(Deed::Until(*random.pick(theme.moments()), true));
+    ends(random, deeds);
+    deeds.push(Deed::JournalReturn);
+}

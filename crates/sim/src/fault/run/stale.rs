@@ -1,0 +1,91 @@
+//! Two judges of superblocks: no cut alone costs a member, and no member that lacks a write can be taken for a good one.
+
+use openraid_core::admin::{Health, MemberState, WriteCache};
+use openraid_format::{FeatureMap, Role};
+use openraid_units::DriveId;
+
+use super::{Done, Run};
+use crate::oracle::members::superblock_on;
+
+impl Run<'_> {
+    /// Note which sets are whole, and which drives are out of them.
+    pub(super) fn note_members(&mut self) -> Done {
+        if !self.bounded() {
+            return Ok(());
+        }
+        for set in 0..self.sets.len() {
+            self.note_whole(set);
+            self.judge_left(set)?;
+        }
+        Ok(())
+    }
+
+    /// From the moment in which the drives say so until a member has a fault, a set is whole.
+    pub(super) fn note_whole(&mut self, number: usize) {
+        let set = &self.sets[number];
+        let Some(status) = self.world.status(set.array) else { return };
+        let sound = status.health == Health::Optimal && !set.is_losing(&self.world) && !self.has_scars(set);
+        self.sets[number].whole = sound && (set.whole || set.is_whole_on_disk(&self.world));
+    }
+
+    /// A set was whole when the power went, and no drive has stayed away: it is whole after the start.
+    pub(super) fn judge_whole(&mut self) -> Done {
+        for set in 0..self.sets.len() {
+            let whole = std::mem::take(&mut self.sets[set].whole);
+            let losing = self.sets[set].is_losing(&self.world);
+            if self.bounded() && whole && !losing && self.health(set) != Health::Optimal {
+                return Err(self.lost("a cut alone has cost the array a member"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A member that is out of a set when a write is answered may lack it, and must be two events behind all that work: md
+    /// takes one that is one event behind for up to date. Judged where an answer says that members have the write.
+    fn judge_left(&mut self, number: usize) -> Done {
+        let writes = self.session.writes;
+        let out = self.out(number);
+        let left = &mut self.sets[number].left;
+        left.retain(|drive, _| out.contains(drive));
+        for drive in &out {
+            left.entry(*drive).or_insert(writes);
+        }
+        let through = self.policy.write_cache == WriteCache::Through && !self.cached;
+        if !through || self.scenario.journal.is_some() || self.sets.len() > 1 {
+            return Ok(());
+        }
+        let Some(status) = self.world.status(self.sets[number].array) else { return Ok(()) };
+        let working = status.members.iter().filter(|member| member.state == MemberState::InSync && !member.replacement);
+        let drives = working.filter_map(|member| superblock_on(&self.world, member.drive?));
+        let Some(oldest) = drives.map(|own| own.events).min() else { return Ok(()) };
+        let lacks = |drive: &&DriveId| self.sets[number].left[drive] < writes;
+        let near = |drive: &&DriveId| superblock_on(&self.world, **drive).is_some_and(|own| own.events + 1 >= oldest);
+        match out.iter().filter(lacks).find(near) {
+            Some(drive) => Err(self.lost(format!(
+                "a member that lacks a write could be taken: {} is less than two events behind the others",
+                self.name(*drive)
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Drives that say of themselves that they are full members of a set, and are out of it.
+    fn out(&self, number: usize) -> Vec<DriveId> {
+        let set = &self.sets[number];
+        let Some(status) = self.world.status(set.array) else { return Vec::new() };
+        let inside = |drive: DriveId| {
+            let counts = |state| !matches!(state, MemberState::Faulty(_) | MemberState::Missing);
+            status.members.iter().any(|member| member.drive == Some(drive) && counts(member.state))
+        };
+        let claims = |drive: DriveId| {
+            superblock_on(&self.world, drive).is_some_and(|own| {
+                Some(own.set_uuid) == set.uuid
+                    && own.recovery_offset().is_none()
+                    && !own.features.contains(FeatureMap::REPLACEMENT)
+                    && matches!(own.role(), Role::Active(_))
+            })
+        };
+        let drives = (0..self.world.drives_len()).map(super::drive_id);
+        drives.filter(|drive| !inside(*drive) && claims(*drive)).collect()
+    }
+}

@@ -1,0 +1,46 @@
+//! A slice of the aimed runs: cuts between a step of the engine and its consequence lose nothing, and reach every such moment.
+
+mod support;
+
+use std::sync::Mutex;
+
+use openraid_sim::fault::{report, Fault, Phase, Scenario, Tally, Verdict};
+use support::{seeds, two_at_a_time};
+
+/// Runs of the slice, and of the long run.
+const SLICE: u64 = 160;
+const WHOLE: u64 = 10_000;
+
+#[test]
+fn no_aimed_run_loses_anything_and_the_power_goes_in_every_phase() {
+    let tally = Mutex::new(Tally::default());
+    let stories = Mutex::new(Vec::new());
+    two_at_a_time(seeds(SLICE, WHOLE), |seed| {
+        let scenario = Scenario::aimed(seed);
+        let report = report(&scenario, None);
+        if let Verdict::Lost(text) = &report.verdict {
+            stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
+        }
+        tally.lock().unwrap().count(&scenario, &report);
+    });
+    let stories = stories.into_inner().unwrap();
+    assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);
+    let tally = tally.into_inner().unwrap();
+    let cuts = [Fault::Cut, Fault::CutInPart, Fault::CutAndLoss, Fault::Kill];
+    let times = |phase| cuts.iter().filter_map(|cut| tally.pairs.get(&(*cut, phase))).sum::<u64>();
+    let missed: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| times(*phase) == 0).collect();
+    // A bad-block log is written when parity cannot be made, which bounded runs seldom come to.
+    let rare = [Phase::BadBlocksOut];
+    assert!(missed.iter().all(|phase| rare.contains(phase)), "no cut while {missed:?}");
+}
+
+#[test]
+fn an_aimed_seed_is_a_run_and_every_second_run_of_the_torture_is_aimed() {
+    for seed in seeds(4, 40) {
+        let once = report(&Scenario::aimed(seed), None);
+        let twice = report(&Scenario::aimed(seed), None);
+        assert_eq!((once.verdict, once.story), (twice.verdict, twice.story), "seed {seed}");
+        assert_eq!(Scenario::of(seed).aimed, seed.is_multiple_of(2));
+        assert!(!Scenario::draw(seed).aimed);
+    }
+}
