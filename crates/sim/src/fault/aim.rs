@@ -57,7 +57,9 @@ impl Scenario {
         let base = Self::draw(seed);
         let (shape, legs) = loop {
             let (shape, legs) = draw_shape(random);
-            if theme.takes(shape.level, shape.is_redundant()) {
+            // Only copies may lose their power at any moment while one of them is away.
+            let seldom = matches!(theme, Theme::Members | Theme::Filling) && !is_mirror(shape.level);
+            if theme.takes(shape.level, shape.is_redundant()) && !(seldom && random.chance(2, 3)) {
                 break (shape, legs);
             }
         };
@@ -66,7 +68,11 @@ impl Scenario {
             Theme::Bitmap | Theme::PartialLog | Theme::Members => WriteCache::Through,
             Theme::Filling => *random.pick(&[WriteCache::Through, WriteCache::Through, WriteCache::Volatile]),
         };
-        let policy = Policy { write_cache, ..draw_policy(random) };
+        let mut policy = Policy { write_cache, ..draw_policy(random) };
+        if theme == Theme::Filling {
+            // Slow enough for some checkpoints.
+            policy.rebuild_rate = *random.pick(&[1, 1, 20].map(Sectors::mib));
+        }
         let journal = (write_cache == WriteCache::Journal).then(|| JournalSpec {
             mirrors: *random.pick(&[1, 2]),
             ring: Sectors::mib(4),
@@ -89,14 +95,14 @@ impl Scenario {
             bitmap: !ppl && shape.is_redundant() && (theme == Theme::Bitmap || random.chance(1, 4)),
             ppl,
             bitmap_chunk: Some(*random.pick(&[4096, 4096, 16 << 10])),
-            junk: random.chance(1, 3),
+            junk: random.chance(if ppl { 2 } else { 1 }, 3),
             spares: u16::from(legs == 1 && random.chance(1, 6)),
             metadata: if shape.level == Level::Raid1 { openraid_format::MinorVersion::V1_2 } else { base.metadata },
             shape,
             limits,
             policy,
             journal,
-            load: aimed_load(random),
+            load: aimed_load(theme, random),
             aimed: true,
             steps,
             ..base
@@ -104,10 +110,14 @@ impl Scenario {
     }
 }
 
+const fn is_mirror(level: Level) -> bool {
+    matches!(level, Level::Raid1 | Level::Raid10)
+}
+
 impl Theme {
     fn takes(self, level: Level, is_redundant: bool) -> bool {
         match self {
-            Self::MirrorJournal => is_redundant && matches!(level, Level::Raid1 | Level::Raid10),
+            Self::MirrorJournal => is_redundant && is_mirror(level),
             Self::PartialLog => level == Level::Raid5,
             Self::Journal | Self::Bitmap | Self::Filling | Self::Members => is_redundant,
         }
@@ -151,10 +161,12 @@ impl Theme {
 }
 
 /// Writes above all, small, and over each other.
-fn aimed_load(random: &mut Random) -> Load {
+fn aimed_load(theme: Theme, random: &mut Random) -> Load {
     let load = draw_load(random);
+    let mix = *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]);
     Load {
-        mix: *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]),
+        // What was flushed is promised while a member fails.
+        mix: if theme == Theme::Members { [5, 60, 35, 0, 0] } else { mix },
         len_max: *random.pick(&[512, 4 << 10, 16 << 10]),
         span: *random.pick(&[32 << 10, 96 << 10, u64::MAX]),
         ..load
@@ -171,10 +183,12 @@ fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
         match (theme, random.below(12)) {
             (Theme::Filling, 0..=4) => play_filling(theme, random, &mut deeds),
             (Theme::Filling, 5..=7) => play_replacement(theme, random, &mut deeds),
-            (Theme::Members, 0..=5) | (_, 6..=7) => play_member(random, &mut deeds),
+            (Theme::Members, 0..=5) | (Theme::Bitmap | Theme::PartialLog, 4..=5) | (_, 6..=7) => {
+                play_member(random, &mut deeds)
+            }
             (_, 8) => play_ahead(random, &mut deeds),
             (_, 9) => play_filling(theme, random, &mut deeds),
-            (Theme::Journal | Theme::MirrorJournal, 10) => play_device(theme, random, &mut deeds),
+            (Theme::Journal | Theme::MirrorJournal, 10) => play_device(random, &mut deeds),
             _ => play_cut(theme, random, &mut deeds),
         }
         match random.below(12) {
@@ -221,8 +235,10 @@ fn play_member(random: &mut Random, deeds: &mut Vec<Deed>) {
     deeds.push(Deed::Lose(*random.pick(&Loss::ALL)));
     let moments = [Phase::Failing, Phase::Answered, Phase::Answered, Phase::SuperblockOut, Phase::BetweenWaves];
     deeds.push(Deed::Until(*random.pick(&moments), true));
-    if random.chance(1, 3) {
-        deeds.push(Deed::Until(Phase::Answered, true));
+    match random.below(3) {
+        0 => deeds.push(Deed::Until(Phase::Answered, true)),
+        1 => deeds.push(Deed::Happen(random.between(1, 6))),
+        _ => {}
     }
     deeds.push(Deed::CutAndBack(again(random)));
 }
@@ -245,7 +261,11 @@ fn play_filling(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
     match random.below(4) {
         0 => deeds.push(Deed::End(End::Cut, None)),
         _ => {
-            deeds.push(Deed::Lose(*random.pick(&[Loss::Failed, Loss::Pulled])));
+            // An array that is clean can lose its power at any time while it is being filled.
+            if random.chance(2, 3) {
+                deeds.push(Deed::Rest);
+            }
+            deeds.push(Deed::Lose(Loss::Failed));
             deeds.push(Deed::Happen(random.between(20, 60)));
             deeds.push(*random.pick(&[Deed::Add, Deed::Add, Deed::Readd]));
         }
@@ -274,11 +294,18 @@ fn fills(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
 }
 
 /// A device of the journal fails, the power goes, the device is back.
-fn play_device(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+fn play_device(random: &mut Random, deeds: &mut Vec<Deed>) {
     deeds.push(Deed::Ask(random.between(1, 60)));
     deeds.push(Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
     deeds.push(Deed::Ask(random.between(1, 60)));
-    deeds.push(Deed::Until(*random.pick(theme.moments()), true));
-    ends(random, deeds);
-    deeds.push(Deed::JournalReturn);
+    deeds.push(Deed::Until(
+        *random.pick(&[Phase::WriteOut, Phase::DestageOut, Phase::SessionMoves, Phase::Answered]),
+        true,
+    ));
+    if random.chance(1, 2) {
+        deeds.push(Deed::CutAndBack(again(random)));
+    } else {
+        ends(random, deeds);
+        deeds.push(Deed::JournalReturn);
+    }
 }

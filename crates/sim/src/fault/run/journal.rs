@@ -288,14 +288,18 @@ impl Run<'_> {
         !self.world.drive(drive).faults.is_failing()
     }
 
-    /// The devices are good again. A journal that was lost is taken into use anew, where nobody waits for the old one.
-    pub(super) fn return_journal(&mut self) -> Done {
+    pub(super) fn heal_journal(&mut self) {
         for drive in self.journal.devices.clone() {
             self.world.release(drive);
             let drive = self.world.drive_mut(drive);
             drive.put_back();
             drive.faults.writes = None;
         }
+    }
+
+    /// The devices are good again. A journal that was lost is taken into use anew, where nobody waits for the old one.
+    pub(super) fn return_journal(&mut self) -> Done {
+        self.heal_journal();
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {
             return Ok(());

@@ -467,8 +467,9 @@ impl<'a> Run<'a> {
         self.drain()?;
         if self.bounded() {
             self.world.run_until_idle();
+            self.after()?;
             self.note_armed();
-            return self.after();
+            return Ok(());
         }
         // What no member takes is tried again and again: there is no rest then.
         let end = self.world.now() + REST_MOST;

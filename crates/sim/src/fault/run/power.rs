@@ -67,6 +67,7 @@ impl Run<'_> {
             self.count(Fault::Stale);
             self.heal(drive);
         }
+        self.heal_journal();
         self.boot(again)
     }
 
