@@ -1,9 +1,10 @@
-//! Hunts planted bugs, and prints what each took: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged] [NAME...]`.
+//! Hunts planted bugs, and prints what each took: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged]
+//! [--story SEED] [NAME...]`.
 //!
 //! Bugs in the engine are hunted by aimed runs, those of the driver loop by the runs in which tests find them. A bug that is
-//! not found within so many seconds of processor time is named, and the exit code is 1. `--slice` gives each bug in the engine
-//! the runs in which it is known to be found, and no more. `--unchanged` hunts nothing: aimed runs of the engine without a
-//! bug, of which none may lose anything.
+//! not found within so many seconds of processor time is named, and the exit code is 1. `--slice` hunts the bugs
+//! of which a run is known that finds them, from that run on. `--unchanged` hunts nothing: aimed runs of the engine without a
+//! bug, of which none may lose anything. `--story` tells what happened in one aimed run.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -24,18 +25,26 @@ struct Options {
     first: u64,
     slice: bool,
     unchanged: bool,
+    story: Option<u64>,
     names: Vec<String>,
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { cpu: Duration::from_secs(CPU_MOST), first: 1, slice: false, unchanged: false, names: Vec::new() };
+    let mut options = Options {
+        cpu: Duration::from_secs(CPU_MOST),
+        first: 1,
+        slice: false,
+        unchanged: false,
+        story: None,
+        names: Vec::new(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number follows");
         match word.as_str() {
             "--cpu" => options.cpu = Duration::from_secs(number()),
             "--first" => options.first = number(),
+            "--story" => options.story = Some(number()),
             "--slice" => options.slice = true,
             "--unchanged" => options.unchanged = true,
             _ => options.names.push(word),
@@ -71,9 +80,11 @@ fn scenario(bug: Option<Bug>, seed: u64) -> Scenario {
 
 fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
     let hunt = Mutex::new(Hunt::default());
-    let next = AtomicU64::new(options.first);
+    let known = bug.filter(|_| options.slice).and_then(Bug::known_run);
+    let first = known.unwrap_or(options.first);
+    let next = AtomicU64::new(first);
     let last = match (bug, options.slice) {
-        (Some(bug), true) => options.first + bug.found_within() - 1,
+        (Some(bug), true) => first + bug.found_within() - 1,
         _ => u64::MAX,
     };
     std::thread::scope(|scope| {
@@ -126,6 +137,14 @@ fn main() -> ExitCode {
     let options = options();
     // Panics are what is looked for: their words are in the report.
     std::panic::set_hook(Box::new(|_| {}));
+    let engine = || Flaw::ALL.iter().copied().map(Bug::Engine);
+    if let Some(seed) = options.story {
+        let bug = engine().find(|bug| options.names.iter().any(|name| name == bug.name()));
+        let scenario = Scenario::aimed(seed);
+        let report = report(&scenario, bug);
+        println!("{scenario}\n\n{}\n\n{:?}", report.story.join("\n"), report.verdict);
+        return ExitCode::SUCCESS;
+    }
     println!("{:<24} {:>7} {:>8} {:>10} {:>8}  FOUND BY", "BUG", "RUNS", "CUTS", "REQUESTS", "CPU S");
     if options.unchanged {
         let begun = Instant::now();
@@ -142,11 +161,13 @@ fn main() -> ExitCode {
         }
         return if hunt.tally.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let engine = Flaw::ALL.iter().copied().map(Bug::Engine);
     let driver = Bug::ALL.iter().copied().filter(|_| !options.slice);
     let mut missed = Vec::new();
-    let wanted = |bug: &Bug| options.names.is_empty() || options.names.iter().any(|name| name == bug.name());
-    for bug in engine.chain(driver).filter(wanted) {
+    let wanted = |bug: &Bug| {
+        let named = options.names.is_empty() || options.names.iter().any(|name| name == bug.name());
+        named && (!options.slice || bug.known_run().is_some())
+    };
+    for bug in engine().chain(driver).filter(wanted) {
         let hunt = hunt(Some(bug), &options);
         println!("{}", line(bug.name(), &hunt));
         if hunt.found.is_none() {

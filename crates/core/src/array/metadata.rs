@@ -10,7 +10,8 @@
 //! they missed writes.
 
 use alloc::boxed::Box;
-use openraid_format::Superblock;
+use alloc::vec::Vec;
+use openraid_format::{Role, Superblock};
 
 use crate::planted::{Flaw, Planted};
 
@@ -55,6 +56,8 @@ pub(crate) struct Metadata {
     steps: u8,
     /// The next generation is the one that brings up members that are one event behind.
     catch_up: bool,
+    /// Numbers of devices that are not there and are to be called faulty.
+    absent: Vec<u32>,
     pub planted: Planted,
 }
 
@@ -72,6 +75,7 @@ impl Metadata {
             failure: 0,
             steps: 0,
             catch_up: false,
+            absent: Vec::new(),
             planted: Planted::default(),
         }
     }
@@ -115,10 +119,22 @@ impl Metadata {
         self.failure
     }
 
-    /// Somebody who is called a member is not there: whatever is recorded next leaves them two events behind at least,
-    /// so that they are not taken for members when they are back.
-    pub(crate) fn note_absence(&mut self) {
+    /// Devices that are called members are not there: what is recorded next leaves them two events behind at least, so that
+    /// they are not taken for members when they are back. Only the last generation calls them faulty. If the power goes before
+    /// that one, the next start sees that they are absent and begins to count again.
+    pub(crate) fn note_absence(&mut self, absent: Vec<u32>) {
+        self.absent = absent;
         self.steps = self.steps.max(STEPS_ABSENT - u8::from(self.planted.has(Flaw::AbsentTwoBehind)));
+    }
+
+    /// If the generation that has begun is the last one that an absence needs, its roles say so.
+    pub(crate) fn record_absence(&mut self) {
+        if self.steps > 0 || self.writing < self.wanted {
+            return;
+        }
+        for number in self.absent.drain(..) {
+            self.common.roles.set(number as usize, Role::Faulty);
+        }
     }
 
     /// Is an absence still to be recorded?

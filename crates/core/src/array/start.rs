@@ -426,11 +426,8 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
         return;
     }
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
-    metadata.note_absence();
-    // As md has it: who is not there is faulty.
-    for number in absent {
-        metadata.common.roles.set(number as usize, Role::Faulty);
-    }
+    // As md has it: a member that is not there is faulty.
+    metadata.note_absence(absent);
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // It is marked as active already: nothing else would be recorded before the first write is answered.
         metadata.request_failure();

@@ -52,6 +52,7 @@ impl Set {
         let (journal, behind) = self.journal_mark();
         let optimal = self.health() == Health::Optimal;
         let Some(metadata) = &mut self.metadata else { return };
+        metadata.record_absence();
         let common = &mut metadata.common;
         common.events += events_step;
         common.resync_offset = resync;

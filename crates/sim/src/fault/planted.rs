@@ -160,6 +160,16 @@ impl Bug {
         }
     }
 
+    /// An aimed run that is known to find it, if it is in the engine.
+    #[cfg(feature = "planted")]
+    #[must_use]
+    pub const fn known_run(self) -> Option<u64> {
+        match self {
+            Self::Engine(flaw) => engine::known_run(flaw),
+            _ => None,
+        }
+    }
+
     /// The bug of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! What is known of the bugs in the engine: how many aimed runs they take, and which judge has to find them.
+//! What is known of the bugs in the engine: which aimed runs find them, and which judge has to find them.
 
 use openraid_core::planted::Flaw;
 
@@ -13,9 +13,23 @@ const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or what it is for, is not what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
-/// In so many aimed runs at the most it is found.
+/// From the aimed run that is known to find it on, in so many it is found at the most.
 pub(super) const fn found_within(_: Flaw) -> u64 {
-    1000
+    20
+}
+
+/// An aimed run that finds it, where one is known.
+pub(super) const fn known_run(flaw: Flaw) -> Option<u64> {
+    Some(match flaw {
+        Flaw::TailUnflushed => 1,
+        Flaw::TaskEndsEarly => 2,
+        Flaw::LogNeverArmed => 6,
+        Flaw::CleanUnflushed => 15,
+        Flaw::FailedOneBehind => 21,
+        Flaw::LogReusedUnflushed => 28,
+        Flaw::ActiveMarkLate => 228,
+        _ => return None,
+    })
 }
 
 /// With which words a run ends that shows it.

@@ -117,7 +117,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             let Some(status) = self.world.status(set.array) else { continue };
             let consistent = status.consistent_to == Sectors::MAX && !set.dirty;
-            set.armed |= self.scenario.ppl && consistent && status.health == Health::Optimal;
+            set.armed |= self.scenario.aimed && self.scenario.ppl && consistent && status.health == Health::Optimal;
         }
     }
 

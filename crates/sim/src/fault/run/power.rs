@@ -236,7 +236,9 @@ impl Run<'_> {
     fn go_down(&mut self, end: End) {
         self.session.hear(&mut self.world);
         self.note_journal();
-        (0..self.sets.len()).for_each(|set| self.note_whole(set));
+        if self.scenario.aimed {
+            (0..self.sets.len()).for_each(|set| self.note_whole(set));
+        }
         for number in 0..self.sets.len() {
             let journalled = self.is_journalled(number) || self.is_recorded(number);
             if self.scenario.journal.is_some() {

@@ -10,7 +10,7 @@ use crate::oracle::members::superblock_on;
 impl Run<'_> {
     /// Note which sets are whole, and which drives are out of them.
     pub(super) fn note_members(&mut self) -> Done {
-        if !self.bounded() {
+        if !self.bounded() || !self.scenario.aimed {
             return Ok(());
         }
         for set in 0..self.sets.len() {
