@@ -24,10 +24,16 @@ pub(super) const fn known_run(flaw: Flaw) -> Option<u64> {
         Flaw::TailUnflushed => 1,
         Flaw::TaskEndsEarly => 2,
         Flaw::LogNeverArmed => 6,
+        Flaw::CatchUpCounted => 10,
         Flaw::CleanUnflushed => 15,
         Flaw::FailedOneBehind => 21,
         Flaw::LogReusedUnflushed => 28,
+        Flaw::BitmapLate => 35,
+        Flaw::RebuiltBeforeRole => 39,
+        Flaw::SessionMarkLate => 157,
+        Flaw::AbsentTwoBehind => 167,
         Flaw::ActiveMarkLate => 228,
+        Flaw::DestageBeforeEntry => 392,
         _ => return None,
     })
 }
