@@ -60,7 +60,7 @@ fn a_bad_block_log_can_be_written_on_a_full_file_system_and_the_array_starts_aga
     let Some(small) = Small::mount(&lab.folder, "12M") else { return };
     lab.drives(&["a", "b", "c"], 64);
     lab.line("create data --level 5 --assume-clean a b c").expect(0);
-    fs::remove_file(lab.path("c")).expect("it is there");
+    fs::remove_file(lab.path("a")).expect("it is there");
     small.fill();
     let server = lab.serve(&["data"]);
     let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
@@ -81,7 +81,7 @@ fn a_bad_block_log_can_be_written_on_a_full_file_system_and_the_array_starts_aga
 
 fn bad_blocks(lab: &Lab) -> u64 {
     let members = lab.show("data")["members"].as_array().expect("members").clone();
-    members.iter().map(|member| member["bad_blocks"].as_u64().unwrap_or(0)).sum()
+    members.iter().map(|member| member["bad_ranges"].as_u64().unwrap_or(0)).sum()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use support::{noise, Lab};
 
 /// Longer than the 30 s that a command may take.
 const STOP: Duration = Duration::from_secs(36);
-const IMAGE: usize = 192 << 20;
+const IMAGE: usize = 448 << 20;
 
 /// Copies the image into the array.
 fn copy(lab: &Lab, uri: &str) -> Child {
@@ -25,14 +25,14 @@ fn copy(lab: &Lab, uri: &str) -> Child {
 fn a_server_that_is_stopped_under_load_has_all_members_when_it_goes_on() {
     for (level, name) in [("5", "five"), ("10", "ten")] {
         let lab = Lab::new(name);
-        lab.drives(&["a", "b", "c", "d"], 128);
+        lab.drives(&["a", "b", "c", "d"], 256);
         fs::write(lab.path("image"), noise(3, IMAGE)).expect("room");
         lab.run(&["create", "data", "--level", level, "--assume-clean", "a", "b", "c", "d"]).expect(0);
         let server = lab.serve(&["data"]);
         let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
         for stop in 0..3 {
             let mut load = copy(&lab, &uri);
-            thread::sleep(Duration::from_millis(100 + 150 * stop));
+            thread::sleep(Duration::from_millis(100 + 50 * stop));
             server.signal("-STOP");
             assert!(load.try_wait().expect("it is ours").is_none(), "the load ended before the stop");
             thread::sleep(STOP);
