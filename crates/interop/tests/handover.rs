@@ -265,3 +265,37 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     assert_eq!(output.text("ours.mismatch_cnt"), "0");
     assert!(["clean", "active"].contains(&output.text("ours.after")), "{}", output.text("ours.after"));
 }
+
+#[test]
+fn halves_that_md_ran_alone_are_split_and_what_one_missed_is_not_left_to_the_bitmap() {
+    let folder = Folder::new("halves");
+    let files = folder.empties("theirs", 2, MEMBER_BYTES);
+    let mut guest = Guest::new();
+    let theirs = guest.images(&files);
+    guest.script(&format!(
+        "create theirs --level=1 --bitmap=internal --bitmap-chunk=64K --assume-clean --raid-devices=2 {}\n\
+         stamp theirs write {SEED}\nstop theirs",
+        theirs.join(" ")
+    ));
+    for (half, seek) in theirs.iter().zip([8, 24]) {
+        guest.script(&format!(
+            "mdadm --assemble --run /dev/md77 {half}\n\
+             dd if=/dev/urandom of=/dev/md77 bs=64K count=2 seek={seek} oflag=direct status=none\n\
+             sleep 0.5\nmdadm --stop /dev/md77"
+        ));
+    }
+    let Some(_output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    let mut world = machine(&files, SEED);
+    let candidates = world.candidates();
+    let events: Vec<u64> = candidates.iter().map(|own| own.superblock.events).collect();
+    assert_eq!(events[0], events[1], "both halves did the same");
+    let plan = assemble::plan(&candidates, AssembleOptions::default()).expect("it can be planned");
+    let split = Verdict::Split { events: events[1], newest: events[0] };
+    assert_eq!([plan.verdicts[0].1, plan.verdicts[1].1], [Verdict::Member(Slot(0)), split]);
+    let array = world.assemble(false).expect("one half starts");
+    world.re_add_member(array, DriveId(1)).expect("it is taken back");
+    world.run_until_idle();
+    assert_eq!(world.status(array).expect("it runs").health, Health::Optimal, "{}", world.dump());
+    let complaints = Members::of(&world, array).complaints();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
