@@ -503,7 +503,7 @@ fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_i
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
     let said = lab.line("assemble data").expect(0).text();
-    let words = "data: write journal not active for it: write.cache=through";
+    let words = "data: write journal not active: write.cache=through";
     assert!(said.contains(words) && said.contains("openraid set data write.cache=journal"), "{said}");
     lab.line("set data write.cache=journal").expect(0);
     lab.line("stop data").expect(0);

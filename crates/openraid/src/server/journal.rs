@@ -223,9 +223,9 @@ impl Server {
         let served = Served::of(started.clone(), Vec::new());
         let remedy = match never_protected(&self.status().ok()?, &served) {
             Some(why) => unprotected(why).to_owned(),
-            None => format!("write.cache=through; if they are to be: openraid set {name} write.cache=journal"),
+            None => format!("write.cache=through; to use it: openraid set {name} write.cache=journal"),
         };
-        Some(format!("{name}: write journal not active for it: {remedy}"))
+        Some(format!("{name}: write journal not active: {remedy}"))
     }
 
     /// Let a device join the journal: this one, or the one that was dropped.

@@ -205,8 +205,8 @@ fn risk_note(body: &Body) -> Vec<String> {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     let estimated = if loss.estimated { " (estimated: no data sheet at hand)" } else { "" };
     vec![
-        "the engine's rebuild, simulated at the begin, in the middle and near the end of the drive; at most 200 MiB/s \
-         (rebuild.rate), with no least rate under load"
+        "the engine's rebuild, simulated at the beginning, in the middle and near the end of the drive; at most 200 MiB/s \
+         (rebuild.rate), with no minimum rate under load"
             .into(),
         format!(
             "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \

@@ -54,7 +54,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     }
     let uncertain: Vec<String> = uncertain(library, cell)?.iter().map(ToString::to_string).collect();
     if !uncertain.is_empty() {
-        facts.push(Fact::new("values without a sheet", uncertain.join(", ")));
+        facts.push(Fact::new("estimated parameters", uncertain.join(", ")));
     }
     Ok(facts)
 }

@@ -71,7 +71,7 @@ fn the_test_bed_is_that_of_the_controller_which_the_cell_is_run_on() {
     assert!(fact("controller").starts_with(&told.head.title), "{}", fact("controller"));
     assert!(fact("target").ends_with("profile lsi-8708em2"));
     assert_eq!(fact("bus").split(':').next(), Some(library.bus(&told.bus).unwrap().title.as_str()));
-    let uncertain = fact("values without a sheet");
+    let uncertain = fact("estimated parameters");
     assert!(uncertain.contains("lsi-8708em2: ") && !uncertain.contains("lsi-9260-8i: "), "{uncertain}");
     // The drives stay those of the system.
     assert!(fact("drives").contains("MBA3073RC"), "{}", fact("drives"));
