@@ -4,6 +4,7 @@ mod support;
 
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
+use openraid_format::Role;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
@@ -297,4 +298,39 @@ fn who_joins_while_superblocks_are_on_their_way_is_no_member_yet() {
         rig.judge_redundancy();
     }
     assert!(joined > 0);
+}
+
+/// A spare is taken out, and another drive joins in its stead and is filled. It has the spare's number, and its own place among the
+/// members: what is left of the spare does not make it a faulty one, and it is a member after the next start.
+#[test]
+fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
+    for shape in [Shape::raid1(2), Shape::raid5(4, Sectors(128)), Shape::raid6(5, Sectors(128))] {
+        let _case = Case::new(1, shape);
+        let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(1) });
+        let load = load(&rig);
+        let spare = rig.new_drive();
+        rig.world.add_member(rig.array, spare).unwrap();
+        rig.rest();
+        rig.world.admin(AdminCommand::Remove { array: rig.array, drive: spare }).unwrap();
+        rig.rest();
+        let lost = rig.lose(Slot(1), Loss::Failed);
+        rig.rest();
+        rig.world.admin(AdminCommand::Remove { array: rig.array, drive: lost }).unwrap();
+        let new = rig.new_drive();
+        rig.world.add_member(rig.array, new).unwrap();
+        rig.session.run(&mut rig.world, &load, 20);
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal);
+        let number = superblock_on(&rig.world, new).unwrap().dev_number;
+        for drive in rig.status().members.iter().filter_map(|member| member.drive) {
+            let role = superblock_on(&rig.world, drive).unwrap().roles.get(number);
+            assert_eq!(role, Role::Active(Slot(1)), "{shape}: as {drive:?} has it");
+        }
+        rig.session.cut_power(&mut rig.world);
+        rig.boot();
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal, "{shape}");
+        rig.session.look_at_all(&mut rig.world);
+        rig.judge_redundancy();
+    }
 }

@@ -58,7 +58,13 @@ impl Set {
         common.resync_offset = resync;
         common.set_journal(journal, behind);
         common.updated = Timestamp::new(wall_clock, 0);
-        for member in &mut self.members {
+        // A number can be given again after its drive was removed: the member that has it now has the last word.
+        for number in self.members.iter().filter(|member| member.removed).filter_map(Member::number) {
+            if (number as usize) < common.roles.len() {
+                common.roles.set(number as usize, Role::Faulty);
+            }
+        }
+        for member in self.members.iter_mut().filter(|member| !member.removed) {
             let Some(own) = member.superblock.as_mut() else { continue };
             let number = own.dev_number as usize;
             let role = match member.state {
