@@ -226,7 +226,7 @@ fn what_cannot_be_created_is_refused_before_the_first_write() {
     refused("--level 5 --file-size 8M new1 a", 65, &["a: it is there already"]);
     assert!(!lab.path("new1").exists(), "a file that was made for a command that failed is removed");
     refused("--level 5", 64, &["MEMBER"]);
-    lab.run(&["create", "a/b", "--level", "5", "a", "b", "c"]).refused(64, &["no array name"]);
+    lab.run(&["create", "a/b", "--level", "5", "a", "b", "c"]).refused(64, &["not an array name"]);
     lab.run(&["create", "x", "--level", "5", "a", "b", ""]).refused(64, &["no name"]);
 }
 

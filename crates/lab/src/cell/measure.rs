@@ -259,7 +259,8 @@ fn owed<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Optio
     }
     let begun = target.now();
     let (mut done, end) = (Vec::new(), begun + Nanos::from_secs(FLUSH_SECONDS_MAX));
-    target.submit(HostIo { id: u64::MAX, kind: IoKind::Flush, offset: 0, len: 0, worker: 0 });
+    // All requests of the load have ended, so the first number is free.
+    target.submit(HostIo { id: 0, kind: IoKind::Flush, offset: 0, len: 0, worker: 0 });
     while done.is_empty() && target.now() < end {
         target.wait(end, &mut done)?;
     }

@@ -117,9 +117,12 @@ mod tests {
         assert_eq!(Choice::parse("null:2G"), Ok(Choice::Null(Bytes::gib(2))));
         assert!(matches!(Choice::parse("nbd://host/x"), Ok(Choice::Nbd(_))));
         assert!(matches!(Choice::parse("/dev/sdz"), Ok(Choice::Path(_))));
-        for (word, text) in
-            [("sim:", "name a controller"), ("null:x", "in GiB"), ("", "name a file"), ("http://a/b", "no NBD")]
-        {
+        for (word, text) in [
+            ("sim:", "name a controller"),
+            ("null:x", "in GiB"),
+            ("", "name a file"),
+            ("http://a/b", "not an NBD address"),
+        ] {
             let error = Choice::parse(word).unwrap_err().to_string();
             assert!(error.contains(text), "{word}: {error}");
         }
