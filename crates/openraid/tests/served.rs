@@ -46,7 +46,7 @@ fn a_member_fails_leaves_and_a_new_one_takes_its_place() {
     lab.line("list").expect(1);
     // Another one must not go.
     lab.line("fail data d2").refused(65, &["needs this member"]);
-    lab.line("add data --file-size 4M small").refused(65, &["small", "room"]);
+    lab.line("add data --file-size 4M small").refused(65, &["small", "too small", "15 MiB"]);
     assert!(!lab.path("small").exists());
     lab.line("remove data d2").refused(65, &["fail it first"]);
     let removed = lab.line("remove data d1").expect(0);
