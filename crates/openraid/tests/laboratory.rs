@@ -61,7 +61,10 @@ fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
     // A WD740GD has 74 GB.
     fs::write(lab.path("far.csv"), "0,0,4096,R,0.0\n0,163840000000,4096,R,0.1\n").expect("written");
     for (line, words) in [
-        ("simulate single --load nowhere", &["neither a load nor a file", "a fio job, an Iometer .icf, the output of iostat -x, a trace"][..]),
+        (
+            "simulate single --load nowhere",
+            &["neither a load nor a file", "a fio job, an Iometer .icf, the output of iostat -x, a trace"][..],
+        ),
         (
             "simulate single --load notes",
             &["line 1: \"buy drives\" stands before any [section]", "known are a fio job"],
