@@ -73,8 +73,8 @@ fn a_working_member_is_not_taken_out_and_an_empty_slot_stands_for_the_one_that_l
         .refused(65, &["slot:1 of data holds", "d1 (slot 1, in sync)", "no member of data is faulty"]);
     lab.line("remove data d1").refused(65, &["d1 (slot 1, in sync) is a working member", "`openraid fail data"]);
     lab.line("fail data slot:1").expect(0);
-    lab.line("remove data slot:2").refused(65, &["faulty in data:", "d1"]);
     lab.wait_for("data", |array| state_of(array, "d1") == "faulty");
+    lab.line("remove data slot:2").refused(65, &["faulty in data:", "d1"]);
     lab.line("remove data slot:1").expect(0);
     assert_eq!(state_of(&lab.show("data"), "d1"), &Value::Null);
     server.stop();

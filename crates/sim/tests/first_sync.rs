@@ -1,7 +1,7 @@
 //! How long a first sync takes on models of drives: members that agree, and members that differ everywhere.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
-use openraid_core::admin::AdminCommand;
+use openraid_core::admin::{AdminCommand, Policy};
 use openraid_core::array::create::{plan, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::limits::Limits;
@@ -172,6 +172,14 @@ fn a_first_sync_of_members_that_agree_reads_all_of_them_once_and_writes_nothing(
             assert!(read == whole && written < Sectors::mib(1), "{read:?} read, {written:?} written");
             let (differ, read_too, written_too) = Bench::new(profile, level, Verdict::Unknown).sync();
             let once = reading(profile);
+            // Reads come in the order in which they lie on the drives, so either the drives or the limit of the rate set the
+            // pace. That limit counts data of a mirror, sectors of each member of a parity set.
+            let counted = if level == MdLevel::Raid10 { SIZE * 2 } else { SIZE };
+            let limited = Nanos(counted.get() * 1_000_000_000 / Policy::default().rebuild_rate.get());
+            assert!(
+                agree.get() < once.max(limited).get() * 11 / 10,
+                "{profile} {level}: {agree} for {once} of reading"
+            );
             println!(
                 "{profile} {level}: reading {once}, agree {agree}, differ {differ}; then {} of {} MiB are read, {} written",
                 read_too.bytes().get() >> 20,

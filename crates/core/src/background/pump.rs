@@ -349,7 +349,12 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let from = unit * task.unit;
     let mut len = task.unit.min(task.total - from);
     match &set.geometry {
-        Geometry::Parity(_) => op.stripe = StripeIndex(unit),
+        Geometry::Parity(parity) => {
+            let chunk = parity.chunk().get();
+            op.stripe = StripeIndex(from / chunk);
+            op.lo = u32::try_from(from % chunk).expect("a chunk is small");
+            op.cursor = op.lo;
+        }
         Geometry::Mirror(mirror) => {
             op.at = SetLba(from);
             if let (OpKind::Rebuild, Some(slot)) = (kind, task.slot) {
@@ -361,7 +366,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         }
         _ => return None,
     }
-    op.hi = u32::try_from(len).expect("a unit is small");
-    op.cursor_end = op.hi.min(set.rows_max);
+    op.hi = op.lo + u32::try_from(len).expect("a unit is small");
+    op.cursor_end = op.hi.min(op.lo + set.rows_max);
     Some(op)
 }

@@ -15,6 +15,9 @@ use crate::slab::NONE;
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk where that is smaller. Powers of two, so that no
 /// unit crosses a region.
 const MIRROR_UNIT_SECTORS: u64 = 512;
+/// Sectors of a unit of a parity set at least, chunk permitting: 64 KiB. A smaller unit costs more commands than the order of
+/// its reads saves.
+const PARITY_UNIT_SECTORS_MIN: u64 = 128;
 
 impl Controller {
     /// Begin what is due on a set that has no task: a rebuild before a resync, and in its place.
@@ -193,7 +196,7 @@ impl Set {
     /// Sectors of a unit and of the whole for a task of this kind.
     fn task_space(&self, kind: TaskKind) -> (u64, u64) {
         match &self.geometry {
-            Geometry::Parity(parity) => (parity.chunk().get(), parity.member_extent().get()),
+            Geometry::Parity(parity) => (self.parity_unit(parity.chunk()), parity.member_extent().get()),
             Geometry::Mirror(mirror) => {
                 let unit = mirror.chunk().map_or(MIRROR_UNIT_SECTORS, |c| c.get().min(MIRROR_UNIT_SECTORS));
                 let of_member = matches!(kind, TaskKind::Rebuild | TaskKind::Replace);
@@ -201,6 +204,14 @@ impl Set {
             }
             _ => unreachable!("tasks are of redundant sets"),
         }
+    }
+
+    /// Sectors of a unit of a parity set: a chunk, or the part of it that one operation reads at once. An operation that took
+    /// a chunk in parts would let the drive jump: several are in work, each at its first part, then each at its second.
+    /// Chunks are powers of two, and so are units.
+    fn parity_unit(&self, chunk: Sectors) -> u64 {
+        let at_once = 1 << u64::from(self.rows_max).ilog2();
+        chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
     }
 
     /// The member in this slot is complete.
