@@ -30,10 +30,12 @@ pub(super) const fn known_run(flaw: Flaw) -> Option<u64> {
         Flaw::LogReusedUnflushed => 28,
         Flaw::BitmapLate => 35,
         Flaw::RebuiltBeforeRole => 39,
+        Flaw::AnswerBesideFailure => 134,
         Flaw::SessionMarkLate => 157,
         Flaw::AbsentTwoBehind => 167,
         Flaw::ActiveMarkLate => 228,
         Flaw::DestageBeforeEntry => 392,
+        Flaw::CheckpointUnflushed => 564,
         _ => return None,
     })
 }
