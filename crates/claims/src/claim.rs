@@ -109,7 +109,7 @@ impl fmt::Display for ReadError {
             Self::TooLong(bytes) => {
                 write!(f, "a claim file of {bytes} bytes is too long; at most {FILE_BYTES_MAX} are read, split it")
             }
-            Self::Json(text) => write!(f, "this is no JSON: {text}; a claim file is a JSON list of objects"),
+            Self::Json(text) => write!(f, "this is not JSON: {text}; a claim file is a JSON list of objects"),
             Self::NoList(found) => write!(f, "a claim file is a JSON list of objects, and this is {found}"),
             Self::TooMany(count) => {
                 write!(f, "{count} claims are too many; at most {CLAIMS_MAX} are taken, split the file")
@@ -280,7 +280,7 @@ impl Reader {
     fn tolerance(&mut self, fields: &Map<String, Value>) -> f64 {
         let found = self.take(fields, "tolerance", "a number", Value::as_f64).unwrap_or(0.0);
         if !(0.0..=1e12).contains(&found) {
-            self.complain(format!("field 'tolerance': {found} is no tolerance; take a number from 0 up"));
+            self.complain(format!("field 'tolerance': {found} is not a tolerance; take a number from 0 up"));
         }
         found
     }

@@ -257,7 +257,7 @@ mod tests {
     fn a_store_that_cannot_be_written_says_so() {
         let folder = folder("refused");
         fs::create_dir_all(&folder).expect("a folder");
-        let error = Store::open(&folder, "a").err().expect("a folder is no file");
+        let error = Store::open(&folder, "a").err().expect("a folder is not a file");
         assert!(error.to_string().contains("name another folder"), "{error}");
         let _ = fs::remove_dir_all(&folder);
     }

@@ -184,7 +184,7 @@ impl fmt::Display for SubjectError {
         match self {
             Self::Unknown(text) => write!(
                 f,
-                "'{text}' is no array or drive; write single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60), jbodxN, \
+                "'{text}' is not an array or drive; write single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60), jbodxN, \
                  slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
             ),
             Self::TooWide(text) => write!(f, "'{text}' has more members than {MEMBERS_MAX}; take fewer"),

@@ -117,7 +117,7 @@ fn wrong_files_are_refused_with_claim_and_field() {
         ("check", serde_json::json!(" "), "claim 1 (a): field 'check': it is missing or empty"),
         ("check", serde_json::json!(5), "field 'check': expected a text, found a number"),
         ("tolerance", serde_json::json!("much"), "field 'tolerance': expected a number, found a text"),
-        ("tolerance", serde_json::json!(-1), "field 'tolerance': -1 is no tolerance"),
+        ("tolerance", serde_json::json!(-1), "field 'tolerance': -1 is not a tolerance"),
         ("workload", serde_json::json!([]), "field 'workload': expected an object, found a list"),
         ("expected", serde_json::json!("no"), "field 'expected': expected true or false"),
     ] {

@@ -319,7 +319,7 @@ fn wrong_checks_are_told_apart_from_false_ones() {
     broken("x = 1", "one expression");
     broken("1 < 2; 2 < 3", "one expression");
     broken("iosp(single) > 0", "is 'iops' meant?");
-    broken("iops(raid5) > 0", "'raid5' is no array");
+    broken("iops(raid5) > 0", "'raid5' is not an array");
     broken("iops(single, n=4) > 0", "no axis 'n'");
     broken("iops(single, p=99) > 0", "no axis 'p'");
     broken("iops(single, s=single) > 0", "without names");

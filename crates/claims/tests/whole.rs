@@ -226,7 +226,7 @@ fn no_name_of_the_documentation_is_left_out() {
         assert!(axes.contains(&axis.name()), "docs/claims.md does not name {}", axis.name());
     }
     for axis in axes {
-        assert!(Axis::of(axis).is_some(), "{axis} of docs/claims.md is no axis");
+        assert!(Axis::of(axis).is_some(), "{axis} of docs/claims.md is not an axis");
     }
     for pattern in words_of("Patterns") {
         assert!(pattern == "wk" || has(pattern), "no check has the pattern {pattern}");

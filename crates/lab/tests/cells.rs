@@ -209,7 +209,7 @@ fn kept_cells_are_found_again_and_others_are_not() {
     for entry in std::fs::read_dir(&folder).unwrap() {
         std::fs::write(entry.unwrap().path(), "{\"schema\":").unwrap();
     }
-    assert_eq!(store.get(&cell), None, "half a file is no result");
+    assert_eq!(store.get(&cell), None, "half a file is not a result");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

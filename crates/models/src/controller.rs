@@ -265,7 +265,7 @@ impl ControllerProfile {
             );
         }
         if !self.chunk.value.0.is_power_of_two() {
-            layout.complain("chunk", "is no power of two", "write 64, 128, 256 ... KiB");
+            layout.complain("chunk", "is not a power of two", "write 64, 128, 256 ... KiB");
         }
         if !self.chunk_choices.is_empty() && !self.chunk_choices.contains(&self.chunk.value) {
             layout.complain("chunk", "is not among the choices", "add it to choices_kib");

@@ -272,7 +272,7 @@ fn read_table(seek: &Section<'_>) -> Option<SeekTable> {
     let fits = |&(percent, ms): &(f64, f64)| (0.0..=100.0).contains(&percent) && (0.01..=200.0).contains(&ms);
     let ends = rows.first().is_some_and(|row| row.0 == 0.0) && rows.last().is_some_and(|row| row.0 == 100.0);
     if !(rising && ends && rows.iter().all(fits)) {
-        let reason = "is no seek curve";
+        let reason = "is not a seek curve";
         let remedy = "give [percent of the full stroke, ms] from 0 to 100, distances rising, times not falling";
         seek.complain("read_table_percent_ms", reason, remedy);
         return None;

@@ -69,7 +69,7 @@ pub(crate) fn read_file<T>(
         uncertain: RefCell::default(),
     };
     if text.len() > FILE_BYTES_MAX {
-        reader.complain(0, "", "a profile of more than 1 MiB is no profile", "name the right file");
+        reader.complain(0, "", "a profile of more than 1 MiB is not a profile", "name the right file");
         return Err(ModelErrors(reader.errors.into_inner()));
     }
     let root = match DeTable::parse(text) {
@@ -119,7 +119,7 @@ impl Reader<'_> {
         let mut sources = BTreeMap::new();
         if let Some(table) = root.get("sources") {
             let Some(entries) = table.get_ref().as_table() else {
-                return self.complain(table.span().start, "sources", "is no table", "write [sources.NAME] tables");
+                return self.complain(table.span().start, "sources", "is not a table", "write [sources.NAME] tables");
             };
             for (key, entry) in entries {
                 let field = format!("sources.{}", key.get_ref());
@@ -212,7 +212,7 @@ impl<'r> Section<'r> {
     pub(crate) fn optional_section(&self, key: &str) -> Option<Section<'r>> {
         let found = self.get(key)?;
         let Some(table) = found.get_ref().as_table() else {
-            self.complain(key, "is no table", &format!("write [{}] and its fields below", self.field(key)));
+            self.complain(key, "is not a table", &format!("write [{}] and its fields below", self.field(key)));
             return None;
         };
         Some(Section::new(self.reader, Some(table), self.field(key), found.span().start))
@@ -279,7 +279,7 @@ impl<'r> Section<'r> {
                 exact.is_finite() && exact >= 0.0 && exact.round() <= most as f64 && exact.round() >= least as f64;
             if !fits {
                 let (low, high) = (least as f64 / worth, most as f64 / worth);
-                let reason = format!("{number} is no {} that can be", dimension.name());
+                let reason = format!("{number} is not a possible {}", dimension.name());
                 self.complain(key, &reason, &format!("give a number from {low} to {high}"));
             }
             // Within the bounds that were just checked.
@@ -336,7 +336,7 @@ impl<'r> Section<'r> {
             return self.with_range(key, plain, None, source);
         }
         let Some(table) = found.get_ref().as_table() else {
-            self.complain(key, "is no number", "write a number, or { value = ..., from = \"...\" }");
+            self.complain(key, "is not a number", "write a number, or { value = ..., from = \"...\" }");
             return None;
         };
         let known = ["value", "range", "from", "note"];
@@ -404,7 +404,11 @@ impl<'r> Section<'r> {
         };
         let source = self.reader.sources.get(name).cloned();
         if source.is_none() {
-            self.complain(key, &format!("comes from '{name}', which is no source of this file"), "add it to [sources]");
+            self.complain(
+                key,
+                &format!("comes from '{name}', which is not a source of this file"),
+                "add it to [sources]",
+            );
         }
         source
     }
@@ -426,7 +430,7 @@ impl<'r> Section<'r> {
         }
         let table = found.get_ref().as_table();
         let Some(text) = table.and_then(|table| table.get("value")).and_then(|value| value.get_ref().as_str()) else {
-            self.complain(key, "is no text", "write it in quotes");
+            self.complain(key, "is not text", "write it in quotes");
             return None;
         };
         let from = table.and_then(|table| table.get("from")).and_then(|from| from.get_ref().as_str());
@@ -444,7 +448,7 @@ impl<'r> Section<'r> {
         match texts {
             Some(texts) if texts.len() <= most => texts,
             _ => {
-                self.complain(key, "is no list of texts, or too long", &format!("write at most {most} texts in []"));
+                self.complain(key, "is not a list of texts, or too long", &format!("write at most {most} texts in []"));
                 Vec::new()
             }
         }
@@ -487,7 +491,7 @@ impl<'r> Section<'r> {
         };
         let count = found.get_ref().as_integer().and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
         if count.is_none() {
-            self.complain(key, "is no whole number", "write digits only");
+            self.complain(key, "is not a whole number", "write digits only");
         }
         count
     }
@@ -514,7 +518,7 @@ impl<'r> Section<'r> {
         if rows.as_ref().is_none_or(|rows| rows.len() > most) {
             self.complain(
                 key,
-                "is no list of pairs, or too long",
+                "is not a list of pairs, or too long",
                 &format!("write at most {most} pairs: [[0, 0.5], ...]"),
             );
             return None;
@@ -532,7 +536,7 @@ impl<'r> Section<'r> {
             _ => {
                 self.complain(
                     key,
-                    "is no list of numbers, or too long",
+                    "is not a list of numbers, or too long",
                     &format!("write at most {most} numbers in []"),
                 );
                 Vec::new()

@@ -169,7 +169,7 @@ impl SsdProfile {
             flash.complain("dies", "the channels do not have equally many dies", "give a multiple of the channels");
         }
         if !self.page.value.0.is_multiple_of(4096) {
-            flash.complain("page", "is no multiple of 4096 bytes", "flash pages are 4, 8 or 16 KiB");
+            flash.complain("page", "is not a multiple of 4096 bytes", "flash pages are 4, 8 or 16 KiB");
         }
         if self.buffer.value < self.page.value {
             controller.complain("buffer", "is smaller than a page of flash", "check the units");

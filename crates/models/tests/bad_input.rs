@@ -171,7 +171,7 @@ fn quirks_have_values_sources_and_ranges_as_all_values_have() {
         (window, "[32, 512]", "[32, inf]", "quirks.ra_window_kib", "endless", "from 0 on"),
         (window, "value = 64", "value = true", "quirks.ra_window_kib", "has no number", "add value"),
         (window, "value = 64, ", "", "quirks.ra_window_kib", "has no number", "add value"),
-        (window, "\"class\"", "\"nosuch\"", "quirks.ra_window_kib", "'nosuch', which is no source", "[sources]"),
+        (window, "\"class\"", "\"nosuch\"", "quirks.ra_window_kib", "'nosuch', which is not a source", "[sources]"),
         (window, "from = \"class\", ", "", "quirks.ra_window_kib", "has no source", "from = "),
         (window, ", explains = \"x\"", "", "quirks.ra_window_kib.explains", "is missing", "add explains"),
         (
@@ -219,7 +219,7 @@ fn a_truth_with_a_source_names_one_of_the_file() {
         ControllerProfile::parse("c.toml", &good.replacen("write_back = false", &to, 1))
     };
     assert!(good.contains("write_back = false") && told("rule").is_ok());
-    assert!(told("nosuch").unwrap_err().to_string().contains("'nosuch', which is no source"));
+    assert!(told("nosuch").unwrap_err().to_string().contains("'nosuch', which is not a source"));
 }
 
 #[test]

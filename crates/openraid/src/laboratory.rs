@@ -65,7 +65,7 @@ pub fn asked(arguments: &LoadArguments) -> Result<Load, Failure> {
 pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failure> {
     if let Some((pattern, way)) = named(word) {
         if job.is_some() {
-            return Err(Failure::usage(format!("--job: {word} is no file with jobs; leave it out")));
+            return Err(Failure::usage(format!("--job: {word} is not a file with jobs; leave it out")));
         }
         if way.is_some() && (axes.op.is_some() || axes.rd.is_some()) {
             let text = format!("{word} says the direction already; leave --way and --reads out, or name {} instead", {
@@ -198,7 +198,7 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
     let wrong = |cell: &CellSpec| match machine_spec(library, cell) {
         Ok(spec) if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) => None,
         Ok(spec) => Some(Failure::usage(format!(
-            "--drive-state: {} is no SSD, and is never fresh; leave it out",
+            "--drive-state: {} is not an SSD, and is never fresh; leave it out",
             spec.drives[0].head.name
         ))),
         Err(error) => Some(refused(error)),
@@ -340,7 +340,7 @@ pub fn may_be_written(path: &Path) -> Result<(), Failure> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Failure::failed(format!("{}: it cannot be looked at: {error}", path.display()))),
-        Ok(metadata) if !metadata.is_file() => refused("it is no regular file"),
+        Ok(metadata) if !metadata.is_file() => refused("it is not a regular file"),
         Ok(_) => {
             let mut begin = Vec::new();
             let limit = u64::try_from(MARK_BYTES_MAX).unwrap_or(u64::MAX);
@@ -348,7 +348,7 @@ pub fn may_be_written(path: &Path) -> Result<(), Failure> {
             if read.is_ok() && is_report(&begin) {
                 Ok(())
             } else {
-                refused("it is no report of this program")
+                refused("it is not a report of this program")
             }
         }
     }

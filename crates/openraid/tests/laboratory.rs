@@ -122,9 +122,9 @@ fn options_that_contradict_or_do_nothing_are_refused() {
         (&format!("{real} --cache-mib 64"), "--cache-mib is for simulated targets"),
         (&review.replace("single", "single,best15k --drive s3700_400"), "--drive: best15k is a drive itself"),
         (&format!("{real} --drive-state fresh"), "--drive-state is for simulated targets"),
-        ("simulate single --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is no SSD"),
-        ("plan --drives 4 --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is no SSD"),
-        (&format!("{review} --drive-state fresh"), "--drive-state: wd740gd is no SSD"),
+        ("simulate single --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is not an SSD"),
+        ("plan --drives 4 --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is not an SSD"),
+        (&format!("{review} --drive-state fresh"), "--drive-state: wd740gd is not an SSD"),
         ("review --methods all,nonsense", "no method \"nonsense\""),
     ] {
         lab.line(line).refused(64, &[words]);
@@ -197,7 +197,7 @@ fn nothing_is_overwritten_by_accident() {
     lab.line(&format!("{review} --target sim:3ware-9650se --out one")).expect(0);
     assert!(fs::read(lab.path("one/results.json")).expect("results") == results);
     fs::write(lab.path("disk.img"), vec![7; 8192]).expect("written");
-    lab.line("compare one one --out disk.img").refused(65, &["disk.img: it is no report", "another file"]);
+    lab.line("compare one one --out disk.img").refused(65, &["disk.img: it is not a report", "another file"]);
     assert_eq!(fs::read(lab.path("disk.img")).expect("it is there"), vec![7; 8192]);
     lab.line("compare one one --out /dev/null").refused(65, &["no regular file"]);
     for _ in 0..2 {

@@ -128,7 +128,7 @@ fn members_of_one_name_are_told_apart_by_their_numbers() {
     };
     lab.wait_for("b", |array| state(array, 2) == "faulty");
     lab.line("remove b drive:1").refused(65, &["drive:1", "is a working member", "`openraid fail b drive:1`"]);
-    lab.line("remove b drive:9").refused(65, &["drive:9 is no member of array b", "drive:0, drive:1"]);
+    lab.line("remove b drive:9").refused(65, &["drive:9 is not a member of array b", "drive:0, drive:1"]);
     lab.line("remove b drive:2").expect(0);
     let array = lab.show("b");
     assert_eq!(
@@ -138,7 +138,7 @@ fn members_of_one_name_are_told_apart_by_their_numbers() {
     // A number that was seen a moment ago is not given to another drive at once.
     lab.drives(&["new"], 64);
     lab.line("add b new").expect(0);
-    lab.line("remove b drive:2").refused(65, &["drive:2 is no member"]);
+    lab.line("remove b drive:2").refused(65, &["drive:2 is not a member"]);
     server.kill();
 }
 

@@ -97,7 +97,7 @@ fn a_working_member_is_replaced_without_a_moment_of_less_redundancy() {
     let state = lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
     assert_ne!(state_of(&state, "d2"), "in-sync");
     lab.line("replace data slot:0").refused(65, &["no spare"]);
-    lab.line("replace data nothing").refused(65, &["is no member"]);
+    lab.line("replace data nothing").refused(65, &["is not a member"]);
     server.stop();
     content_is(&lab, &image);
     let out = lab.line("copy-out d0 d1 new").expect(1).out;
@@ -222,7 +222,8 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert!(set.contains("note: mirror-read=primary has no effect: data has no copies"), "{set}");
     // The caches of the drives: files have none, and nothing is half set.
     let before = lab.show("data")["settings"].clone();
-    lab.line("set data sorting=on drive.cache=off").refused(65, &["d0: it is no block device", "nothing was changed"]);
+    lab.line("set data sorting=on drive.cache=off")
+        .refused(65, &["d0: it is not a block device", "nothing was changed"]);
     lab.line("set data drive.cache=sometimes").refused(64, &["on, off, unchanged"]);
     assert_eq!(lab.show("data")["settings"], before);
     assert_eq!(before["drive_cache"], "unchanged");

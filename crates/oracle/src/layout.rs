@@ -95,7 +95,7 @@ fn read_row(blocks: &[Option<&[u8]>]) -> Result<Vec<Option<Cell>>, String> {
         .collect();
     for member in 0..blocks.len() {
         let (None, Some(block)) = (&cells[member], blocks[member]) else { continue };
-        let factors = solve(&data, block).ok_or_else(|| format!("member {member} is no sum of the row's data"))?;
+        let factors = solve(&data, block).ok_or_else(|| format!("member {member} is not a sum of the row's data"))?;
         cells[member] = Some(if factors.values().all(|exponent| *exponent == 0) { Cell::P } else { Cell::Q(factors) });
     }
     for redundant in [|cell: &Cell| *cell == Cell::P, |cell: &Cell| matches!(cell, Cell::Q(_))] {

@@ -184,7 +184,8 @@ fn describe(spec: &Spec, n: usize, output: &GuestOutput, images: &[PathBuf]) -> 
         areas.push((image.as_path(), start * 512, length / SECTORS_PER_BLOCK * BLOCK_BYTES as u64));
     }
     let columns = read_columns(&areas)?;
-    let bytes: u64 = output.value(&format!("a{n}.size"))?.parse().map_err(|_| complain(spec, "size is no number"))?;
+    let bytes: u64 =
+        output.value(&format!("a{n}.size"))?.parse().map_err(|_| complain(spec, "size is not a number"))?;
     let chunks = chunk_map(spec, &columns, bytes)?;
     let lengths: Vec<String> = areas.iter().map(|(_, _, length)| (length / 512).to_string()).collect();
     let mut text = format!(

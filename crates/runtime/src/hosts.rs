@@ -87,7 +87,7 @@ impl Hosts {
     #[inline]
     pub fn get(&mut self, token: Token) -> &mut HostRequest {
         let Some(host) = self.table.get_mut(Key::from_token(token)) else {
-            panic!("bug: {token:?} is no request of a host")
+            panic!("bug: {token:?} is not a request of a host")
         };
         host
     }
@@ -99,7 +99,7 @@ impl Hosts {
     #[inline]
     pub fn remove(&mut self, token: Token) -> HostRequest {
         let Some(host) = self.table.remove(Key::from_token(token)) else {
-            panic!("bug: {token:?} is no request of a host")
+            panic!("bug: {token:?} is not a request of a host")
         };
         if let Payload::Stash(bytes) = &host.payload {
             self.stashed -= bytes.len();

@@ -38,7 +38,7 @@ pub enum DriveCacheError {
 impl std::fmt::Display for DriveCacheError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotADrive => f.write_str("it is no block device, and has no cache of its own"),
+            Self::NotADrive => f.write_str("it is not a block device, and has no cache of its own"),
             Self::NoSwitch => f.write_str(
                 "the kernel has no switch for the cache of this kind of drive (SCSI, SAS, SATA and virtio have one; for \
                  NVMe use nvme-cli: nvme set-feature DEVICE -f 6 -V 0 or 1)",

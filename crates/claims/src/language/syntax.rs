@@ -59,7 +59,7 @@ impl fmt::Display for CheckError {
                 f,
                 "the check is nested too deeply; at most {BRACKETS_MAX} brackets in each other and {LOOPS_MAX} loops"
             ),
-            Self::Syntax(text) => write!(f, "this is no Starlark expression: {text}"),
+            Self::Syntax(text) => write!(f, "this is not a Starlark expression: {text}"),
             Self::NoExpression => write!(f, "a check is one expression, without statements or assignments"),
             Self::Name { name, near: Some(near) } => write!(f, "nothing is called '{name}'; is '{near}' meant?"),
             Self::Name { name, near: None } => write!(f, "nothing is called '{name}'"),

@@ -108,7 +108,8 @@ pub fn all_of_it(capacity: u64) -> String {
 fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -> Result<Zone, CellError> {
     let start = manner.start.unwrap_or(0);
     if !start.is_multiple_of(block) {
-        let reason = format!("the load begins at byte {start}, which is no multiple of the target's blocks of {block}");
+        let reason =
+            format!("the load begins at byte {start}, which is not a multiple of the target's blocks of {block}");
         return Err(CellError::NotApplicable(reason));
     }
     let end = manner.len.map_or(capacity, |len| start.saturating_add(len));
@@ -154,7 +155,7 @@ fn access(pattern: &Pattern, axes: &Axes) -> Result<AccessSpec, CellError> {
         Pattern::Workstation => mix(load::workstation()),
         Pattern::Custom(spec) => mix(spec.clone()),
         Pattern::FcTest | Pattern::TransferGraph | Pattern::Application | Pattern::Trace(_) => {
-            Err(CellError::NotApplicable(format!("{} is no access pattern", pattern.name())))
+            Err(CellError::NotApplicable(format!("{} is not an access pattern", pattern.name())))
         }
     }
 }

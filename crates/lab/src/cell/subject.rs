@@ -69,7 +69,7 @@ impl fmt::Display for SubjectError {
                  60, N the number of drives), jbodxN, linearxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
             ),
             Self::Array(word) => {
-                write!(f, "{word:?} is no array; write the level, an x and the number of drives, as in raid5x4")
+                write!(f, "{word:?} is not an array; write the level, an x and the number of drives, as in raid5x4")
             }
             Self::Members { word, level } => {
                 let (least, most) = (level.members_min(), members_max(*level));
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn impossible_subjects_are_refused_with_a_remedy() {
         for (word, words) in [
-            ("raid7x4", "is no array"),
-            ("raid5", "is no array"),
-            ("raid5x", "is no array"),
+            ("raid7x4", "is not an array"),
+            ("raid5", "is not an array"),
+            ("raid5x", "is not an array"),
             ("raid6x3", "takes 4 to 128"),
             ("raid6x129", "takes 4 to 128"),
             ("raid60x257", "takes 8 to 256"),

@@ -39,7 +39,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             break;
         }
         if !is_event(text) {
-            return Err(ReadError::at(line, format!("{} is no event of blkparse; {FORM}", shown(text.trim()))));
+            return Err(ReadError::at(line, format!("{} is not an event of blkparse; {FORM}", shown(text.trim()))));
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         let trace = match words[5] {
@@ -53,7 +53,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         }
         device.get_or_insert_with(|| words[0].to_owned());
         let time = seconds(words[3])
-            .ok_or_else(|| ReadError::at(line, format!("{} is no time in seconds; {FORM}", shown(words[3]))))?;
+            .ok_or_else(|| ReadError::at(line, format!("{} is not a time in seconds; {FORM}", shown(words[3]))))?;
         let at = time.checked_sub(*zero.get_or_insert(time)).ok_or_else(|| ReadError::at(line, BEFORE_THE_FIRST))?;
         let flags = words.get(6).copied().unwrap_or_default();
         let place = match words.get(7..10) {
@@ -127,12 +127,12 @@ CPU3 (sda):
     fn a_bad_line_is_named_with_its_number_and_what_to_do() {
         let first = "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\n";
         for (line, words) in [
-            ("8,0 3 nonsense", "line 2: \"8,0 3 nonsense\" is no event of blkparse"),
+            ("8,0 3 nonsense", "line 2: \"8,0 3 nonsense\" is not an event of blkparse"),
             ("8,16 3 1 0.1 697 Q W 8 + 8 [x]", "line 2: \"8,16\" is a second device"),
             ("8,0 3 1 0.1 697 Q W 8 - 8 [x]", "has no sector and length"),
             ("8,0 3 1 0.1 697 Q D 8 + 8 [x]", "line 2: discards are not understood"),
             ("8,0 3 1 0.1 697 Q N 8 + 8 [x]", "is neither a read (R), a write (W) nor a flush (F)"),
-            ("8,0 3 1 0.x 697 Q W 8 + 8 [x]", "is no time in seconds"),
+            ("8,0 3 1 0.x 697 Q W 8 + 8 [x]", "is not a time in seconds"),
         ] {
             let error = read_trace(TraceFormat::Blkparse, format!("{first}{line}\n").as_bytes()).unwrap_err();
             assert!(error.to_string().starts_with("line 2: ") && error.to_string().contains(words), "{line}: {error}");

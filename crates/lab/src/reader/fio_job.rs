@@ -87,8 +87,8 @@ const PASSED_OVER: &[&str] = &[
 
 /// Options that change the load unless they have this value, and what to do about them.
 const PLAIN_ONLY: &[(&str, &str, &str)] = &[
-    ("direct", "1", "the page cache is no part of the target"),
-    ("buffered", "0", "the page cache is no part of the target"),
+    ("direct", "1", "the page cache is not a part of the target"),
+    ("buffered", "0", "the page cache is not a part of the target"),
     ("nrfiles", "1", "the target is one file or device"),
     ("openfiles", "1", "the target is one file or device"),
     ("iodepth_batch", "1", "requests are asked one by one"),
@@ -169,7 +169,7 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
 /// A file that begins with something else than a section is most likely none of fio's job files at all.
 fn unknown_kind(line: &str) -> String {
     format!(
-        "{} stands before any [section], so this is no fio job; known are a fio job ([job1] and options), an Iometer .icf \
+        "{} stands before any [section], so this is not a fio job; known are a fio job ([job1] and options), an Iometer .icf \
          (Version ...), iostat -x (Linux ...), a fio iolog (fio version 2 or 3 iolog), the text of blkparse, MSR CSV and SPC \
          traces (numbers with commas)",
         shown(line)
@@ -195,7 +195,7 @@ fn number<T: TryFrom<u64>>(line: u64, key: &str, value: &str, least: u64, most: 
 
 impl Options {
     fn take(&mut self, line: u64, key: &str, value: &str) -> Result<(), ReadError> {
-        let bad_time = || ReadError::at(line, format!("{key}={} is no time; write it as 30s or 5m", shown(value)));
+        let bad_time = || ReadError::at(line, format!("{key}={} is not a time; write it as 30s or 5m", shown(value)));
         match key {
             "rw" | "readwrite" => self.rw = Some((line, value.to_ascii_lowercase())),
             "bs" | "blocksize" => {
@@ -328,7 +328,7 @@ fn split(line: u64, value: &str) -> Result<Vec<(u32, u8)>, ReadError> {
         return Err(ReadError::at(line, "bssplit apart for reads and writes is not understood; make two jobs of it"));
     }
     let wrong =
-        |part: &str| ReadError::at(line, format!("bssplit: {} is no size/percent; write 4k/60:64k/40", shown(part)));
+        |part: &str| ReadError::at(line, format!("bssplit: {} is not a size/percent; write 4k/60:64k/40", shown(part)));
     let mut sizes: Vec<(u32, Option<u8>)> = Vec::new();
     for part in value.split(':') {
         let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
@@ -441,7 +441,7 @@ size=2g
             ("[a]\nioengine=psync\niodepth=8\n", "line 2: ioengine=\"psync\" keeps one request"),
             ("[a]\nrate_iops=10\nnumjobs=4\n", "line 2: rate_iops=10 for each of 4 jobs"),
             ("[a]\n[b]\n[a]\nbs=4k\n", "line 3: a second job \"a\"; rename one"),
-            ("[a]\nruntime=soon\n", "line 2: runtime=\"soon\" is no time"),
+            ("[a]\nruntime=soon\n", "line 2: runtime=\"soon\" is not a time"),
         ] {
             let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");

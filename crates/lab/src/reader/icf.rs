@@ -57,7 +57,7 @@ pub fn read_icf(from: impl BufRead) -> Result<IometerFile, ReadError> {
             if !text.starts_with("Version") {
                 return Err(ReadError::at(
                     number,
-                    format!("{} is no beginning of an Iometer file (Version ...)", shown(text)),
+                    format!("{} is not the first line of an Iometer file (Version ...)", shown(text)),
                 ));
             }
             any = true;
@@ -279,7 +279,10 @@ Version 1.1.0
         assert!(
             with("Two sizes,ALL", "Database, 8K,ALL").starts_with("line 19: a second access specification \"Database")
         );
-        assert!(read_icf(&b"hello\n"[..]).unwrap_err().to_string().starts_with("line 1: \"hello\" is no beginning"));
+        assert!(read_icf(&b"hello\n"[..])
+            .unwrap_err()
+            .to_string()
+            .starts_with("line 1: \"hello\" is not the first line"));
         assert!(read_icf(&b"Version 1\n"[..]).unwrap_err().to_string().contains("no access specification"));
     }
 }

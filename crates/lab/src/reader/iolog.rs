@@ -19,7 +19,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         Some((line, text)) => {
             return Err(ReadError::at(
                 line,
-                format!("{} is no iolog of version 2 or 3; convert it to one", shown(text)),
+                format!("{} is not an iolog of version 2 or 3; convert it to one", shown(text)),
             ));
         }
     };
@@ -33,8 +33,8 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         if with_time {
             let word = words.next().unwrap_or_default();
             let time = word.parse::<u64>().ok().and_then(|ms| ms.checked_mul(1_000_000));
-            now =
-                time.ok_or_else(|| ReadError::at(line, format!("{} is no time in milliseconds; {FORM}", shown(word))))?;
+            now = time
+                .ok_or_else(|| ReadError::at(line, format!("{} is not a time in milliseconds; {FORM}", shown(word))))?;
         }
         let (name, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let rest: Vec<&str> = words.collect();
@@ -45,7 +45,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             "sync" | "datasync" => Some(IoKind::Flush),
             "trim" => return Err(ReadError::at(line, "trims are not understood; remove them")),
             "" => return Err(ReadError::at(line, format!("{} has no action of an iolog; {FORM}", shown(text)))),
-            other => return Err(ReadError::at(line, format!("{} is no action of an iolog; {FORM}", shown(other)))),
+            other => return Err(ReadError::at(line, format!("{} is not an action of an iolog; {FORM}", shown(other)))),
         };
         // Only now: what is no line of an iolog names no file.
         if file.as_deref().is_some_and(|known| known != name) {

@@ -159,7 +159,7 @@ fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, 
         }
         let value = |name: &str| names.iter().position(|known| known == name).and_then(|at| values[at]);
         let sample = sample(value)
-            .map_err(|name| ReadError::at(number, format!("{}: {name} is no number, or not there", shown(first))))?;
+            .map_err(|name| ReadError::at(number, format!("{}: {name} is not a number, or not there", shown(first))))?;
         note(&mut seen, number, first, sample)?;
     }
     Ok(seen)
@@ -197,7 +197,7 @@ fn from_json(from: impl BufRead) -> Result<BTreeMap<String, Seen>, ReadError> {
         let name = name.ok_or_else(|| ReadError::at(0, "a disk without its name (disk_device)"))?;
         let value = |key: &str| disk.get(key).and_then(serde_json::Value::as_f64);
         let sample = sample(value).map_err(|key| {
-            ReadError::at(0, format!("{}: {key} is no number, or not there; record it with iostat -x", shown(name)))
+            ReadError::at(0, format!("{}: {key} is not a number, or not there; record it with iostat -x", shown(name)))
         })?;
         note(&mut seen, 0, name, sample)?;
     }
@@ -231,7 +231,7 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
     #[test]
     fn means_become_a_load_and_the_report_since_the_start_does_not_count() {
         let devices = read_iostat(TEXT.as_bytes()).unwrap();
-        assert_eq!(devices.len(), 1, "one that did nothing is no load");
+        assert_eq!(devices.len(), 1, "one that did nothing is not a load");
         assert_eq!((devices[0].name.as_str(), devices[0].depth), ("sda", 3));
         assert_eq!(devices[0].spec.lines(), [line(8192, 70, 100), line(16_384, 30, 0)]);
         // The words of sysstat 10, with commas as some languages have them.
@@ -262,8 +262,8 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
         let head = "Device r/s rkB/s w/s wkB/s aqu-sz\n";
         for (text, line, words) in [
             (format!("{head}sda 1 2 3\n"), 2, "has 3 values, and the table 5 columns"),
-            (format!("{head}sda 1 x 3 4 5\n"), 2, "rkB/s is no number"),
-            (format!("{head}sda 1 -2 3 4 5\n"), 2, "rkB/s is no number"),
+            (format!("{head}sda 1 x 3 4 5\n"), 2, "rkB/s is not a number"),
+            (format!("{head}sda 1 -2 3 4 5\n"), 2, "rkB/s is not a number"),
             ("Device tps kB_read/s kB_wrtn/s\nsda 1 2 3\n".into(), 1, "record it with iostat -x"),
             (format!("{head}sda 0 0 0 0 0\n"), 0, "no device in it has done anything"),
         ] {

@@ -77,12 +77,12 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         if self.buffer.len() > LINE_BYTES_MAX {
-            let reason = format!("longer than {LINE_BYTES_MAX} bytes; this is no such file");
+            let reason = format!("longer than {LINE_BYTES_MAX} bytes; the file is not of that format");
             return Err(ReadError::at(number, reason));
         }
         match std::str::from_utf8(&self.buffer) {
             Ok(text) => Ok(Some((number, text.trim_end_matches(['\n', '\r'])))),
-            Err(_) => Err(ReadError::at(number, "not text in UTF-8; this is no such file")),
+            Err(_) => Err(ReadError::at(number, "not text in UTF-8; the file is not of that format")),
         }
     }
 }

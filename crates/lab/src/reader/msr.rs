@@ -23,14 +23,15 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             let reason = format!("{} has {} fields, 7 are expected: {FORM}", shown(text), fields.len());
             return Err(ReadError::at(line, reason));
         };
-        let bad = |text: &str, what: &str| ReadError::at(line, format!("{} is no {what}; {FORM}", shown(text)));
+        let bad =
+            |text: &str, what: &str| ReadError::at(line, format!("{} is not a valid {what}; {FORM}", shown(text)));
         let steps: u64 = time.parse().map_err(|_| bad(time, "time"))?;
         let kind = match kind {
             "Read" | "read" => IoKind::Read,
             "Write" | "write" => IoKind::Write,
             other => return Err(ReadError::at(line, format!("{} is neither Read nor Write; {FORM}", shown(other)))),
         };
-        let offset: u64 = offset.parse().map_err(|_| bad(offset, "place"))?;
+        let offset: u64 = offset.parse().map_err(|_| bad(offset, "position"))?;
         let size: u64 = size.parse().map_err(|_| bad(size, "size"))?;
         let name = format!("{host},{number}");
         if disk.as_ref().is_some_and(|known| *known != name) {

@@ -26,10 +26,11 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             let reason = format!("{} has {} fields, at least 5 are expected: {FORM}", shown(text), fields.len());
             return Err(ReadError::at(line, reason));
         };
-        let bad = |text: &str, what: &str| ReadError::at(line, format!("{} is no {what}; {FORM}", shown(text)));
-        let unit: u16 = unit.parse().map_err(|_| bad(unit, "unit (ASU)"))?;
+        let bad =
+            |text: &str, what: &str| ReadError::at(line, format!("{} is not a valid {what}; {FORM}", shown(text)));
+        let unit: u16 = unit.parse().map_err(|_| bad(unit, "unit (ASU) number"))?;
         let offset = lba.parse::<u64>().ok().and_then(|lba| lba.checked_mul(512)).filter(|offset| *offset < 1 << 60);
-        let offset = offset.ok_or_else(|| bad(lba, "place"))?;
+        let offset = offset.ok_or_else(|| bad(lba, "position"))?;
         let size: u64 = size.parse().map_err(|_| bad(size, "size"))?;
         let kind = match kind {
             "R" | "r" => IoKind::Read,

@@ -20,7 +20,7 @@ impl Element {
 
     pub fn number(&self, name: &str) -> f64 {
         let Some(value) = self.get(name) else { panic!("{} has no {name}", self.tag) };
-        value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number"))
+        value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number"))
     }
 
     pub fn has_class(&self, class: &str) -> bool {

@@ -158,7 +158,7 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadOptions(what) => write!(f, "cannot ask an NBD server for this: {what}"),
-            Self::NotNbd => f.write_str("this is no NBD server; check address and port"),
+            Self::NotNbd => f.write_str("this is not an NBD server; check address and port"),
             Self::OldStyle => f.write_str("this NBD server speaks only the oldstyle protocol; use a newer server"),
             Self::NoOptions => f.write_str("this NBD server cannot list its exports; name the export"),
             Self::Refused(refusal, words) if words.is_empty() => write!(f, "{refusal}"),

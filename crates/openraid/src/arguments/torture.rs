@@ -56,11 +56,11 @@ const MINUTES_MAX: u64 = 100_000;
 
 fn minutes(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|minutes| (1..=MINUTES_MAX).contains(minutes));
-    number.ok_or_else(|| format!("'{text}' is no number of minutes: say a whole one from 1 to {MINUTES_MAX}"))
+    number.ok_or_else(|| format!("'{text}' is not a number of minutes: say a whole one from 1 to {MINUTES_MAX}"))
 }
 
 fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is no seed: seeds are whole numbers, as the runs are named by them"))
+    text.parse().map_err(|_| format!("'{text}' is not a seed: seeds are whole numbers, as the runs are named by them"))
 }
 
 fn seeds(text: &str) -> Result<Seeds, String> {
@@ -98,6 +98,6 @@ mod tests {
             let error = minutes(wrong).expect_err(wrong);
             assert!(error.contains(&format!("'{wrong}'")) && error.contains("from 1 to 100000"), "{error}");
         }
-        assert!(seed("abc").expect_err("no number").contains("'abc' is no seed"));
+        assert!(seed("abc").expect_err("no number").contains("'abc' is not a seed"));
     }
 }

@@ -274,7 +274,7 @@ fn check_version(line: &str, other: &str) -> Result<(), Failure> {
 
 fn line_of<T: Serialize>(value: &T) -> String {
     let mut line =
-        serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a message that is no JSON: {error}"));
+        serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a message that is not JSON: {error}"));
     line.push('\n');
     line
 }

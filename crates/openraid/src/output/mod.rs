@@ -119,7 +119,7 @@ fn print_json<T: Serialize>(value: &T) {
 }
 
 fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is no JSON: {error}"))
+    serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is not JSON: {error}"))
 }
 
 /// A text on standard output, with a line end. Who does not read any more does not stop the work.

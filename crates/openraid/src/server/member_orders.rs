@@ -122,7 +122,7 @@ impl Server {
         };
         let state = wait_while(state_now, |state| matches!(state, Some(MemberState::Failing(_))))?;
         if spare_only && state != Some(MemberState::Spare) {
-            return Err(Failure::refused(format!("{described} is no spare of {name}; see `openraid show {name}`")));
+            return Err(Failure::refused(format!("{described} is not a spare of {name}; see `openraid show {name}`")));
         }
         if matches!(state, Some(MemberState::InSync | MemberState::Rebuilding { .. })) {
             return Err(self.works(&served, &found, member)?);
@@ -178,7 +178,7 @@ impl Server {
         let (found, described, _) = self.member(&served, member, device)?;
         let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
             Failure::refused(format!(
-                "{described} is no working member of {name}; a failed one is replaced by `openraid add {name} NEW`"
+                "{described} is not a working member of {name}; a failed one is replaced by `openraid add {name} NEW`"
             ))
         })?;
         let (drive, joined) = match with {

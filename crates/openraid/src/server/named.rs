@@ -142,7 +142,7 @@ impl<'a> Members<'a> {
     fn unknown(self, text: &str, all: &[Found]) -> Failure {
         let known: Vec<String> = all.iter().map(|found| self.order_name(found)).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        Failure::refused(format!("{text} is no member of array {}; its members are: {known}", self.served.name))
+        Failure::refused(format!("{text} is not a member of array {}; its members are: {known}", self.served.name))
     }
 
     /// One line for each: number, name, slot, state.
@@ -194,7 +194,7 @@ impl<'a> Members<'a> {
         let name = &self.served.name;
         let wrong = || {
             let form = if sets.len() > 1 { "slot:LEG.SLOT" } else { "slot:SLOT" };
-            Failure::refused(format!("slot:{place} is no slot of array {name}; write {form}, as `show` counts them"))
+            Failure::refused(format!("slot:{place} is not a slot of array {name}; write {form}, as `show` counts them"))
         };
         let (leg, slot) = match place.split_once('.') {
             Some((leg, slot)) => (leg.parse::<usize>().map_err(|_| wrong())?, slot),

@@ -98,7 +98,7 @@ impl Record {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut input = Input::new(bytes);
         if <[u8; 8]>::take(&mut input)? != MAGIC {
-            return Err(DecodeError { at: 0, what: "this is no record" });
+            return Err(DecodeError { at: 0, what: "this is not a record" });
         }
         let limits = Limits::take(&mut input)?;
         let entries = Vec::take(&mut input)?;
