@@ -15,16 +15,16 @@ Examples:
   openraid create data --level 60 --spans 2 d1 d2 d3 d4 d5 d6 d7 d8
   openraid create raw --level jbod /dev/sdb
 
-The word `missing` leaves a slot empty. Without --bitmap, arrays whose members use 100 GiB or more get an internal \
-write-intent bitmap, as with mdadm; smaller ones resync quickly enough without. A new redundant array is made \
-consistent in the background when it is served for the first time.";
+The word `missing` leaves a slot empty. Without --bitmap, an array gets an internal write-intent bitmap if it uses 100 GiB \
+or more of each member, as with mdadm; smaller arrays resync quickly without one. The initial sync of a redundant array \
+runs in the background when the array is first served.";
 
 /// Keep a write-intent bitmap?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BitmapWord {
     /// No.
     None,
-    /// On the members, beside the superblock.
+    /// On the members, next to the superblock.
     Internal,
 }
 
@@ -47,37 +47,37 @@ pub struct CreateArguments {
     /// Layout, in mdadm's words: left-symmetric, ls, ddf-N-restart, n2, f2, o3, ...
     #[arg(long, value_name = "WORD")]
     pub layout: Option<String>,
-    /// Arrays that the stripe of 50 and 60 lies over; each gets the same number of members, in order [default: 2]
+    /// Number of spans of a nested array (50, 60); each gets the same number of members, in order [default: 2]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub spans: Option<u16>,
     /// A hot spare; may be given several times
     #[arg(long, value_name = "MEMBER")]
     pub spare: Vec<String>,
-    /// Keep a write-intent bitmap [default: internal from 100 GiB of each member on]
+    /// Write-intent bitmap [default: internal if 100 GiB or more of each member are used]
     #[arg(long, value_enum)]
     pub bitmap: Option<BitmapWord>,
-    /// How it becomes consistent again after a crash [default: as --bitmap says]
+    /// How the array becomes consistent after a crash [default: follows --bitmap]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub consistency_policy: Option<ConsistencyWord>,
-    /// Use no more than this of each member
+    /// Use at most this much of each member
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::sectors)]
     pub size: Option<Sectors>,
-    /// The members are known to be consistent (all zero, or copied): no first sync
+    /// The members are known to be consistent (all zero, or copied): no initial sync
     #[arg(long)]
     pub assume_clean: bool,
-    /// Where the superblock stands: 1.2 (4 KiB from the start), 1.1 (at the start), 1.0 (at the end)
+    /// Place of the superblock: 1.2 (4 KiB from the start), 1.1 (at the start), 1.0 (at the end)
     #[arg(long, value_name = "VERSION", default_value = "1.2", value_parser = metadata)]
     pub metadata: MinorVersion,
-    /// Make the members as sparse files of this size first; they must not exist
+    /// Create the members as sparse files of this size; they must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Together with --yes: use members that hold a file system, a partition table or another array, and lose it
+    /// With --yes: use members that hold a file system, a partition table or another array; their content is lost
     #[arg(long)]
     pub overwrite: bool,
 }
@@ -87,6 +87,6 @@ fn metadata(text: &str) -> Result<MinorVersion, String> {
     match (found, text) {
         (Some(version), _) => Ok(version),
         (None, "1" | "default") => Ok(MinorVersion::V1_2),
-        (None, _) => Err(format!("{text:?} is not served; use 1.2, 1.1 or 1.0")),
+        (None, _) => Err(format!("unknown metadata version {text:?}; use 1.2, 1.1 or 1.0")),
     }
 }

@@ -5,18 +5,18 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Verbs of other tools, or of none.
 const VERBS: &[(&[&str], &str)] = &[
-    (&["rename"], "the name stands on the members; Linux changes it: mdadm --assemble --update=name --name=NEW"),
+    (&["rename"], "the name is in the members' superblocks; change it on Linux with mdadm --assemble --update=name --name=NEW"),
     (&["status", "stat", "detail", "info", "query", "health"], "`openraid show ARRAY`, or `openraid list`"),
     (
         &["events", "monitor", "watch", "log"],
-        "a server tells events as they come (`openraid serve`); `openraid show ARRAY --follow`",
+        "`openraid serve` prints events as they happen; `openraid show ARRAY --follow` shows progress",
     ),
     (&["start", "run", "up", "mount", "export", "attach"], "`openraid serve ARRAY`"),
     (&["down", "shutdown", "unmount", "umount", "detach", "kill"], "`openraid stop ARRAY`"),
     (&["new", "make", "build", "init"], "`openraid create NAME --level LEVEL MEMBER...`"),
     (
         &["delete", "destroy"],
-        "`openraid forget ARRAY` forgets it, `openraid wipe-metadata MEMBER...` takes its members apart",
+        "`openraid forget ARRAY` removes it from the record, `openraid wipe-metadata MEMBER...` clears its members' metadata",
     ),
     (&["wipe", "clear", "zero", "zero-superblock", "clean"], "`openraid wipe-metadata MEMBER...`"),
     (
@@ -46,7 +46,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["-N"], "the name is the first word: openraid create NAME --level LEVEL MEMBER..."),
     (&["-e"], "write --metadata 1.2"),
     (&["-b"], "write --bitmap internal"),
-    (&["-R", "--run"], "not needed: what may be lost is asked for with --yes --overwrite"),
+    (&["-R", "--run"], "not needed: --yes --overwrite confirm that data may be lost"),
 ];
 
 /// What to say in place of the parser's own tip; nothing if that is good.

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum EffortWord {
-    /// A look: thousands of requests a cell
+    /// Thousands of requests per cell
     Quick,
-    /// Means within about one percent
+    /// Means within about 1 %
     Normal,
-    /// For tails: hundreds of thousands of requests a cell
+    /// For tail latencies: hundreds of thousands of requests per cell
     Full,
 }
 
@@ -25,12 +25,12 @@ pub enum CacheWord {
     Wt,
 }
 
-/// How full SSDs have been.
+/// What was written to SSDs before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DriveStateWord {
-    /// Never written full, as from the box: nothing has to be collected until they are
+    /// As from the factory: no garbage collection until the drive has been written full
     Fresh,
-    /// Written over at least once: collecting is at work
+    /// Written full at least once: garbage collection is active
     Steady,
 }
 
@@ -46,24 +46,24 @@ pub enum WayWord {
 /// What a simulated machine is besides its controller, for all verbs that have one.
 #[derive(Args, Debug, Clone)]
 pub struct MachineArguments {
-    /// The drives: a profile's name [default: those that the controller's profile names]
+    /// Drive profile [default: the drive that the controller's profile names]
     #[arg(long, value_name = "PROFILE")]
     pub drive: Option<String>,
-    /// How full SSDs have been before [default: steady]
+    /// State of SSDs before the run [default: steady]
     #[arg(long, value_name = "STATE")]
     pub drive_state: Option<DriveStateWord>,
-    /// Write cache of the controller, for cards with one switch also of the drives [default: what the profile has;
+    /// Write cache of the controller; on cards with one switch for both, also of the drives [default: as in the profile;
     /// openraid writes through without a cache, as `serve` does without --cache]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<CacheWord>,
-    /// Size of the controller's cache, MiB; it writes back unless --cache wt is given [default: what the profile has;
+    /// Size of the controller's cache in MiB; write-back unless --cache wt is given [default: as in the profile;
     /// openraid with --cache wb: 256]
     #[arg(long, value_name = "MIB")]
     pub cache_mib: Option<u32>,
-    /// Another host bus: a profile's name
+    /// Host bus profile, in place of the controller's
     #[arg(long, value_name = "BUS")]
     pub bus: Option<String>,
-    /// Chunk
+    /// Chunk size
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub chunk: Option<Bytes>,
 }
@@ -76,22 +76,22 @@ pub struct LoadArguments {
     /// fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
-    /// The job, the access specification or the device, of a file that holds several
+    /// Job, access specification or device to use, if the file holds several
     #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
-    /// Percent of reads
+    /// Share of reads, in percent
     #[arg(long, value_name = "PERCENT", conflicts_with = "way", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub reads: Option<u8>,
-    /// Requests that each worker keeps outstanding
+    /// Queue depth of each worker
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
-    /// Workers
+    /// Number of workers
     #[arg(long, value_name = "N")]
     pub workers: Option<u16>,
-    /// Bytes of a request
+    /// Request size
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub block: Option<Bytes>,
-    /// Only read, or only write
+    /// Read only, or write only
     #[arg(long, value_name = "WAY")]
     pub way: Option<WayWord>,
     /// Use the first 32 GB only
@@ -103,10 +103,10 @@ pub struct LoadArguments {
     /// How much is measured
     #[arg(long, value_name = "HOW", default_value = "normal")]
     pub effort: EffortWord,
-    /// The same seed gives the same figures, byte by byte
+    /// Seed; the same seed gives exactly the same figures
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A folder with profiles of your own: drives/, buses/, controllers/, hosts/
+    /// Directory with own profiles: drives/, buses/, controllers/, hosts/
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
 }
@@ -115,8 +115,7 @@ pub struct LoadArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The engine that serves arrays runs unchanged, in virtual time, on models of drives, buses, controller and host. \
-Nothing is read or written. `--list` shows the profiles there are; a file NAME.toml in a folder given by --models \
-adds one.
+No drive is read or written. `--list` shows the profiles; a file NAME.toml in the directory of --models adds one.
 
 Examples:
   openraid simulate --list
@@ -129,25 +128,25 @@ pub struct SimulateArguments {
     /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
     #[arg(value_name = "ARRAY", required_unless_present = "list")]
     pub array: Option<String>,
-    /// The controller: a profile's name
+    /// Controller profile
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
     /// The load
     #[command(flatten)]
     pub load: LoadArguments,
-    /// So many members are missing
+    /// Number of missing members
     #[arg(long, value_name = "N", conflicts_with = "rebuilding")]
     pub degraded: Option<u16>,
-    /// One member is being filled
+    /// One member is being rebuilt
     #[arg(long)]
     pub rebuilding: bool,
-    /// Say how far uncertain values of the profiles, and chance, can move the answer: two runs more for each of them
+    /// Print the range that estimated profile values and chance give: two more runs for each of them
     #[arg(long)]
     pub range: bool,
-    /// Tell the stories of the last so many requests, as `explain` does of a served array
+    /// Print the stories of the last COUNT requests, as `explain` does for a served array
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub explain: Option<u8>,
-    /// List the profiles of controllers, drives and buses instead
+    /// List the profiles of controllers, drives and buses
     #[arg(long)]
     pub list: bool,
 }
@@ -155,16 +154,16 @@ pub struct SimulateArguments {
 /// What `review` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Results are kept cell by cell in DIR/cells: a review that was interrupted goes on where it was, and one that was \
-extended measures only what is new. DIR/report.html is the report, DIR/results.json all figures, DIR/fio.json the same \
-in fio's shape. A folder takes the review of one target only.
+Results are stored per cell in DIR/cells. An interrupted review continues where it stopped, and an extended one measures only \
+the new cells. DIR/report.html is the report, DIR/results.json has all figures, DIR/fio.json has them in fio's format. A \
+directory holds the review of one target.
 
-A real target (a file, a block device, an NBD address) is only read unless --destroy-data is given and its name is \
-typed, on the terminal or with --name. Methods that make no sense on it say why.
+A real target (a file, a block device, an NBD address) is only read, unless --destroy-data is given and its name is \
+typed on the terminal or given with --name. A method that does not apply to the target says why.
 
-Exit codes: 0 also where cells are not applicable; 2 where a cell has failed or the target has gone; 4 where the target \
-cannot be opened or is too small (in use, no server); 64 for wrong usage: what is named is no target, or none of it can have the load of \
-your own (a trace that reaches beyond it, one that writes to what is only read).
+Exit codes: 0 also if some cells do not apply; 2 if a cell failed or the target disappeared; 4 if the target cannot be opened \
+(in use, no server) or is too small; 64 for wrong usage, also if no target can run the given load (a trace that ends past \
+the target, a load that writes to a target that is only read).
 
 Examples:
   openraid review --methods list
@@ -185,43 +184,43 @@ pub struct ReviewArguments {
     /// file-server; none with --load]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub methods: Option<Vec<String>>,
-    /// A load of your own, as a method: one of simulate's loads, a fio job, an Iometer .icf, a trace
+    /// An own load as a method: one of simulate's loads, a fio job, an Iometer .icf, a trace
     #[arg(long, value_name = "LOAD|FILE")]
     pub load: Option<String>,
-    /// The job, the access specification or the device, of a file that holds several
+    /// Job, access specification or device to use, if the file holds several
     #[arg(long, value_name = "NAME", requires = "load")]
     pub job: Option<String>,
     /// The simulated machine
     #[command(flatten)]
     pub machine: MachineArguments,
-    /// Measure every cell so often; the report shows the median and from the lowest to the highest
+    /// Measure every cell N times; the report shows the median, the lowest and the highest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
-    /// Folder of the results; it is made if it is not there
+    /// Directory of the results; created if missing
     #[arg(long, value_name = "DIR", default_value = "review")]
     pub out: PathBuf,
-    /// How much is measured of each cell of a simulated target [default: normal]
+    /// Requests per cell of a simulated target [default: normal]
     #[arg(long, value_name = "HOW")]
     pub effort: Option<EffortWord>,
-    /// Seconds that each cell of a real target is measured [default: 10]
+    /// Seconds per cell of a real target [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: Option<u32>,
-    /// The same seed gives the same figures, byte by byte, on a simulated target
+    /// Seed; on a simulated target the same seed gives exactly the same figures
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Threads for simulated targets [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub jobs: Option<std::num::NonZeroUsize>,
-    /// A folder with profiles of your own
+    /// Directory with own profiles
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
-    /// Let methods write to a real target: ALL ITS DATA ARE LOST
+    /// Let methods write to a real target: ALL ITS DATA IS LOST
     #[arg(long)]
     pub destroy_data: bool,
-    /// The target's name, instead of typing it on the terminal: the last part of a path, the name of an export
+    /// The target's name, in place of typing it on the terminal: the last part of its path, or the export's name
     #[arg(long, value_name = "NAME", requires = "destroy_data")]
     pub name: Option<String>,
-    /// Write a real target full twice before it is measured, so that an SSD shows its steady state
+    /// Write a real target full twice before the measurement, so that an SSD is in steady state
     #[arg(long, requires = "destroy_data")]
     pub precondition: bool,
 }
@@ -229,23 +228,23 @@ pub struct ReviewArguments {
 /// What `compare` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Compared are cells with the same array, load, axes and state; system, drives, state of SSDs, bus, cache, chunk, seed \
-and effort may differ, and of repetitions the median counts. A measured target has \
-one array, which is compared with whatever single array the other review has: so a prediction is held against service.
+The command compares cells with the same array, load, axes and state. System, drives, state of SSDs, bus, cache, chunk, seed \
+and effort may differ. Repeated cells count by their median. A measured target has one array, which is compared with the \
+single array of the other review; this is how a prediction is checked against a measurement.
 
 Example:
   openraid compare review-of-today review-of-last-week")]
 pub struct CompareArguments {
-    /// The first review: its folder, or its results.json
+    /// The first review: its directory, or its results.json
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// The second review
     #[arg(value_name = "B")]
     pub b: PathBuf,
-    /// Show so many cells, those with the largest changes
+    /// Number of cells to show, those with the largest changes first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-    /// Write a page with both in one chart; only a page of this program is replaced
+    /// Write an HTML page with both reviews in one chart; only a page written by openraid is replaced
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -253,13 +252,12 @@ pub struct CompareArguments {
 /// What `rehearse` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An array of paced members (model:PROFILE, in memory) is served here, and measured over NBD by the generator that \
-measures real targets; the same requests go to the same array in virtual time. Both write through the controller's \
-cache and have the drives' own caches on. DIR/report.html has both in one chart, and the errors of mean and 99th \
-percentile; DIR/results.json has the figures.
+The command serves an array of paced members (model:PROFILE, in memory) and measures it over NBD with the load generator for \
+real targets. The same requests go to the same array in virtual time. Both arrays write through, and the drives' own caches \
+are on. DIR/report.html shows both in one chart, with the errors of mean and 99th percentile; DIR/results.json has the figures.
 
-It takes the seconds of each cell, and a tenth of them more, for each share of reads and each depth. Each of them has \
-an array of its own, as its prediction has: a cache keeps what was read before. Both files are written again after each.
+Each combination of share of reads and depth is a cell, and takes 1.1 times --seconds. Each cell has a new array, as its \
+prediction has, because a cache would keep data of the cell before. Both files are rewritten after each cell.
 
 Examples:
   openraid rehearse raid5x4 --drive wd740gd
@@ -268,30 +266,30 @@ pub struct RehearseArguments {
     /// The array: single, or raidLxN (L: 0, 1, 1e, 10, 5, 6; N drives)
     #[arg(value_name = "ARRAY")]
     pub array: String,
-    /// The drives: a profile's name, as `openraid simulate --list` shows them
+    /// Drive profile, as `openraid simulate --list` shows them
     #[arg(long, value_name = "PROFILE", default_value = "wd740gd")]
     pub drive: String,
-    /// Shares of reads, in percent, separated by commas
+    /// Shares of reads in percent, separated by commas
     #[arg(long, value_name = "LIST", default_value = "100,67,0", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub reads: Vec<u8>,
-    /// Requests that are kept outstanding, separated by commas
+    /// Queue depths, separated by commas
     #[arg(long, value_name = "LIST", default_value = "1,4,16", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     pub depth: Vec<u32>,
-    /// Bytes of a request
+    /// Request size
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = quantity::size)]
     pub block: Bytes,
-    /// Seconds that each cell is measured
+    /// Seconds per cell
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
-    /// Another seed asks for other places
+    /// Seed of the random positions
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A folder with profiles of your own: drives/, buses/, controllers/, hosts/
+    /// Directory with own profiles: drives/, buses/, controllers/, hosts/
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
-    /// Folder of the results; it is made if it is not there
+    /// Directory of the results; created if missing
     #[arg(long, value_name = "DIR", default_value = "rehearsal")]
     pub out: PathBuf,
 }
@@ -304,36 +302,36 @@ response-time, latency, streaming, or a file: a fio job, an Iometer .icf, the ou
 /// What `plan` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Planned is what is served: the first line of the answer says when writes are acknowledged, and which caches are on. \
-openraid writes through without a cache unless --cache wb or --cache-mib is given.
+The plan describes the array as `serve` would run it: write-through without a cache, unless --cache wb or --cache-mib is given. \
+The first line of the answer says when writes are acknowledged and which caches are on.
 
-For each level: what it holds, which failures it survives (always - at most), requests a second and latency healthy, \
-with a drive missing and while its successor is filled, and what holds it back; then how long a rebuild takes, idle and \
-under the load, and how likely data is lost in it. P99 and UNCERTAINTY are about the healthy array.
+For each level: capacity, failures survived (always - at most), requests/s and latency of the healthy, degraded and rebuilding \
+array, and the limiting part; then the time of a rebuild, idle and under the load, and the chance of data loss during it. \
+P99 and UNCERTAINTY are those of the healthy array.
 
-Levels are compared by runs with the same seeds: the same requests at the same places. The answer says by how much one is \
-faster, with a 95 % interval, and calls two levels not told apart where that holds zero.
+Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
+difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
 
---effort quick takes seconds and leaves out, without --range, what takes minutes: every estimated value of the profiles at both ends of its \
-range, the other mode of the write cache, and for the fastest level that survives a failure a quarter of the cache and \
-four times as much.
+--effort quick takes seconds. Unless --range is given, it leaves out the runs that take minutes: every estimated profile value at \
+both ends of its range, the other write cache mode, and, for the fastest level that survives a failure, a quarter and four \
+times the cache.
 
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16
   openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5")]
 #[command(mut_arg("load", |load| load.help(PLAN_LOAD)))]
 pub struct PlanArguments {
-    /// How many drives
+    /// Number of drives
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub drives: u16,
-    /// The controller: a profile's name
+    /// Controller profile
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
-    /// With --effort quick, too: every estimated value of the profiles at both ends of its range, the other mode of the write
-    /// cache, and other sizes of it
+    /// With --effort quick: also run every estimated profile value at both ends of its range, the other write cache mode, and
+    /// other cache sizes
     #[arg(long)]
     pub range: bool,
-    /// Levels, separated by commas [default: those that so many drives behind this controller can have]
+    /// Levels, separated by commas [default: all that this controller offers for this number of drives]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
     /// The load

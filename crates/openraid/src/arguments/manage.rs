@@ -18,13 +18,13 @@ pub struct ArrayArgument {
 pub struct ShowArguments {
     /// Name of the array
     pub array: String,
-    /// In the form of /proc/mdstat
+    /// Print in the format of /proc/mdstat
     #[arg(long, conflicts_with_all = ["follow"])]
     pub mdstat: bool,
-    /// Go on until the rebuild, resync or check is over
+    /// Keep printing until the rebuild, resync or check ends
     #[arg(short, long)]
     pub follow: bool,
-    /// First wait until a server serves the array, at most this long; for scripts that have just started `serve` in the
+    /// Wait until a server serves the array, at most this long; for scripts that have just started `serve` in the
     /// background
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub wait: Option<u64>,
@@ -33,12 +33,13 @@ pub struct ShowArguments {
 /// What `explain` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without an option: what limits the array now and which knob moves it, and the totals by reason since it was started.
+Without an option: what limits the array now, which setting changes that, and the number of decisions by reason since the \
+start.
 
-The story of a request says how it went through the controller: into which operations it was split, what it waited for,
-which members were asked for which sectors and how long they took, what was computed, what went into the journal, and
-what was written to the members later. Stories are told from steps, which are kept while --follow runs, or from
---record on until --record off; the last 32,768 of them, and nothing is spent on them otherwise.
+The story of a request is its path through the controller: the operations it was split into, what it waited for, the
+commands to each member with sectors and times, parity computations, journal entries, and later writes to the members.
+Stories are made from recorded steps. Steps are recorded while --follow runs, and from --record on until --record off;
+the last 32,768 are kept. Recording costs nothing while it is off.
 
 Examples:
   openraid explain data
@@ -49,16 +50,16 @@ Examples:
 pub struct ExplainArguments {
     /// Name of the array
     pub array: String,
-    /// The story of one request: its number, as --follow shows it, or last
+    /// Story of one request: its number, as --follow shows it, or last
     #[arg(long, value_name = "N", value_parser = request, conflicts_with_all = ["follow", "record", "slowest"])]
     pub request: Option<RequestWord>,
-    /// The stories of requests as they end, until Ctrl-C
+    /// Stories of requests as they complete, until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["record", "slowest"])]
     pub follow: bool,
-    /// The stories of so many requests, those that took longest of all that are kept
+    /// Stories of the slowest recorded requests, this many
     #[arg(long, value_name = "COUNT", conflicts_with = "record", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub slowest: Option<u8>,
-    /// Keep steps of requests from now on, or no more
+    /// Turn recording of steps on or off
     #[arg(long, value_name = "HOW")]
     pub record: Option<SwitchWord>,
 }
@@ -82,9 +83,9 @@ pub enum RequestWord {
 /// Something that is on or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum SwitchWord {
-    /// From now on
+    /// Record from now on
     On,
-    /// No more
+    /// Stop recording
     Off,
 }
 
@@ -93,7 +94,7 @@ fn request(text: &str) -> Result<RequestWord, String> {
         return Ok(RequestWord::Last);
     }
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.map(RequestWord::Number).ok_or_else(|| "give the number of a request, counted from 1, or last".into())
+    number.map(RequestWord::Number).ok_or_else(|| "give the number of a request, from 1 on, or `last`".into())
 }
 
 /// What `set` takes.
@@ -136,10 +137,10 @@ pub struct SetArguments {
     /// Settings
     #[arg(value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// Accept what a setting puts at risk
+    /// Confirm a setting that puts data at risk
     #[arg(long)]
     pub yes: bool,
-    /// controller-journal is write.cache=journal; the policy that the array was made with is write.cache=through
+    /// controller-journal means write.cache=journal; the policy of the array's creation means write.cache=through
     #[arg(long, value_name = "POLICY", value_enum)]
     pub consistency_policy: Option<ConsistencyWord>,
 }
@@ -149,7 +150,7 @@ pub struct SetArguments {
 pub struct MemberArguments {
     /// Name of the array
     pub array: String,
-    /// The member: its path or address, or drive:N, as `show` has them; or slot:N (of leg L of a nested array slot:L.N)
+    /// The member: its path or address, drive:N, or slot:N, as `show` prints them; in span L of a nested array slot:L.N
     #[arg(value_name = "MEMBER")]
     pub member: String,
 }
@@ -160,7 +161,7 @@ pub struct FailArguments {
     /// The array and the member
     #[command(flatten)]
     pub member: MemberArguments,
-    /// Also while rows that are not in sync yet need the member
+    /// Confirm, also if rows that are not in sync yet need the member
     #[arg(short, long, visible_alias = "force")]
     pub yes: bool,
 }
@@ -168,7 +169,7 @@ pub struct FailArguments {
 /// What `add` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A member that was in the array before comes back: with a bitmap only what it has missed is written to it.
+A former member is re-added: with a bitmap, only the regions that it missed are written to it.
 
 Example:
   openraid add data /dev/sdf")]
@@ -178,16 +179,16 @@ pub struct AddArguments {
     /// The new member
     #[arg(value_name = "MEMBER", long_help = MEMBER_HELP)]
     pub member: String,
-    /// Of a nested array: for which leg, counted from 0 [default: the one that is degraded]
-    #[arg(long, value_name = "N")]
+    /// Span of a nested array, counted from 0 [default: the degraded one]
+    #[arg(long = "span", visible_alias = "leg", value_name = "N")]
     pub leg: Option<usize>,
-    /// Make it as a sparse file of this size first; it must not exist
+    /// Create the member as a sparse file of this size; it must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,
-    /// Do not ask: also add the other half of a split array, which loses what was written to it alone
+    /// Do not ask. Also adds the other half of a split array, whose own writes are lost
     #[arg(short, long)]
     pub yes: bool,
-    /// Together with --yes: use it although it holds a file system, a partition table or another array
+    /// With --yes: use the drive even if it holds a file system, a partition table or another array
     #[arg(long)]
     pub overwrite: bool,
 }
@@ -195,23 +196,23 @@ pub struct AddArguments {
 /// What `replace` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Redundancy stays complete meanwhile: the old member works until the copy is finished.
+The array keeps its redundancy: the old member works until the copy is complete.
 
 Example:
   openraid replace data /dev/sdb --with /dev/sdf")]
 pub struct ReplaceArguments {
     /// Name of the array
     pub array: String,
-    /// The member that leaves: its path or address, drive:N, or slot:N
+    /// The member to be replaced: its path or address, drive:N, or slot:N
     #[arg(value_name = "MEMBER")]
     pub member: String,
-    /// The new one: a spare of the array, or a drive to be added [default: any spare]
+    /// The new drive, or a spare of the array [default: any spare]
     #[arg(long, value_name = "MEMBER")]
     pub with: Option<String>,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Together with --yes: use the new one although it holds a file system, a partition table or another array
+    /// With --yes: use the new drive even if it holds a file system, a partition table or another array
     #[arg(long)]
     pub overwrite: bool,
 }
@@ -229,7 +230,7 @@ pub struct SpareArguments {
 pub enum SpareVerb {
     /// Add a hot spare
     Add(AddArguments),
-    /// Take a spare out
+    /// Remove a spare
     Remove(MemberArguments),
     /// List the spares of an array
     List(ArrayArgument),
@@ -238,15 +239,15 @@ pub enum SpareVerb {
 /// What `check` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-With --follow it ends with 0 if there are no mismatches, 3 if there are some, 5 if it was aborted, 6 if nothing could be compared \
-(no redundancy, or all of it is needed for what is missing). `show` tells the result later, also after a restart.")]
+Exit codes with --follow: 0 no mismatches, 3 mismatches, 5 aborted, 6 nothing could be compared (the level has no redundancy, \
+or missing members need all of it). `show` prints the last result, also after a restart.")]
 pub struct CheckArguments {
     /// Name of the array
     pub array: String,
-    /// End a running check or repair instead
+    /// Abort a running check or repair
     #[arg(long, conflicts_with = "follow")]
     pub stop: bool,
-    /// Wait until it is over, and say what was found
+    /// Wait for the end, and print the result
     #[arg(short, long)]
     pub follow: bool,
 }
@@ -254,18 +255,18 @@ pub struct CheckArguments {
 /// What `repair` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Corrected is what can be attributed: on RAID 6 and on mirrors of three the one guilty member of a row. Mismatches that cannot \
-be attributed (RAID 5, two copies) are reported and left unchanged, unless --trust-data rewrites parity or the other copies.
+A mismatch is corrected if it can be attributed to one member: on RAID 6, and on mirrors of three copies. Mismatches that \
+cannot be attributed (RAID 5, two copies) are reported and left unchanged, unless --trust-data rewrites parity or the other copies.
 
-With --follow it ends with 0 if nothing is left, 3 if mismatches are left, 5 if it was aborted, 6 if nothing could be compared.")]
+Exit codes with --follow: 0 no mismatches left, 3 mismatches left, 5 aborted, 6 nothing could be compared.")]
 pub struct RepairArguments {
     /// Name of the array
     pub array: String,
-    /// Make parity anew from the data, and other copies from the first one that can be read, wherever they do not match: what
-    /// md's repair does
+    /// Recompute mismatched parity from the data, and overwrite mismatched copies with the first readable one, as md's
+    /// repair does
     #[arg(long)]
     pub trust_data: bool,
-    /// Wait until it is over, and say what was found
+    /// Wait for the end, and print the result
     #[arg(short, long)]
     pub follow: bool,
 }
@@ -276,7 +277,7 @@ pub struct StopArguments {
     /// Name of the array
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub array: Option<String>,
-    /// Stop all arrays, and the server
+    /// Stop all arrays and the server
     #[arg(long)]
     pub all: bool,
 }

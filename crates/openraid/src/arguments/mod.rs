@@ -48,14 +48,14 @@ Five minutes, without root:
   openraid show data --follow
   openraid stop data
 
-`openraid demo` shows all of it by itself.";
+`openraid demo` runs all of these steps.";
 
 /// The exit codes and examples.
 fn after_help() -> String {
     let codes = crate::exit::Exit::table();
     format!(
-        "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 when they did it, whatever state that \
-         leaves the array in.\n\n{EXAMPLES}"
+        "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 if the change was made, whatever state the \
+         array is in then.\n\n{EXAMPLES}"
     )
 }
 
@@ -74,13 +74,13 @@ pub struct Arguments {
 /// What applies to every verb.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Common {
-    /// Answer in JSON: one document, or one for each line where the verb goes on talking
+    /// Print JSON: one document, or one per line if the verb prints continuously
     #[arg(long, global = true)]
     pub json: bool,
-    /// The control socket of the server, for verbs that ask one [default: ask all servers of this user]
+    /// Control socket of the server, for verbs that need a running server [default: all servers of this user]
     #[arg(long, global = true, value_name = "PATH", env = "OPENRAID_CONTROL")]
     pub control: Option<PathBuf>,
-    /// The file that remembers which members an array has, for verbs that take its name
+    /// File that records the members of each array, for verbs that take an array's name
     /// [default: $XDG_STATE_HOME/openraid/registry.json, for root /var/lib/openraid/registry.json]
     #[arg(long, global = true, value_name = "FILE", env = "OPENRAID_REGISTRY")]
     pub registry: Option<PathBuf>,
@@ -89,84 +89,84 @@ pub struct Common {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
-    /// Make a new array
+    /// Create an array
     Create(Box<CreateArguments>),
-    /// Check what some members make, say what each of them is, and remember the array
+    /// Find the array that some members form, check it, and record it for `serve`
     Assemble(AssembleArguments),
-    /// Say what stands on a member: superblock, bitmap, bad blocks, signatures of others
+    /// Print a member's metadata: superblock, bitmap, bad-block log, foreign signatures
     Examine(ExamineArguments),
-    /// Forget an array that is remembered; its members stay as they are
+    /// Remove an array from the record; its members are not changed
     Forget(ForgetArguments),
     /// Find arrays among the files of a folder or among block devices
     Scan(ScanArguments),
     /// Serve arrays over NBD, in the foreground
     Serve(Box<ServeArguments>),
-    /// List the arrays that are remembered or served
+    /// List recorded and served arrays
     List,
-    /// Show an array: members, state, what it survives now, what is going on
+    /// Show an array: state, members, failures it survives now, running tasks
     Show(ShowArguments),
     /// Change settings of a served array
     Set(SetArguments),
-    /// Fail a member, as if it had broken
+    /// Mark a member as failed
     Fail(FailArguments),
-    /// Add a member to a served array: it takes over a missing slot, or becomes a spare
+    /// Add a member to a served array: it fills a missing slot or becomes a spare
     Add(AddArguments),
-    /// Take a failed member or a spare out of an array
+    /// Remove a failed member or a spare from an array
     Remove(MemberArguments),
-    /// Copy a working member to a new one, which then takes its place
+    /// Copy a working member to a new drive, which then replaces it
     Replace(ReplaceArguments),
     /// Add, remove or list hot spares
     Spare(SpareArguments),
-    /// Read everything and compare; change nothing
+    /// Read all members and compare; change nothing
     #[command(visible_alias = "scrub")]
     Check(CheckArguments),
-    /// Read everything, compare, and correct what can be attributed
+    /// Read all members, compare, and correct mismatches that can be attributed
     Repair(RepairArguments),
-    /// Hold rebuild, resync and check of an array
+    /// Pause rebuild, resync and check of an array
     Pause(ArrayArgument),
-    /// Go on after `pause`
+    /// Resume after `pause`
     Resume(ArrayArgument),
     /// Stop serving an array, or the whole server
     Stop(StopArguments),
-    /// Wipe the metadata of members, so that they belong to no array; their data stay
+    /// Clear the metadata of members, so that they belong to no array; data is not touched
     #[command(name = "wipe-metadata", visible_alias = "erase")]
     Erase(EraseArguments),
-    /// Take out of the superblocks what older Linux kernels refuse
+    /// Clear superblock fields that older Linux kernels refuse
     Update(UpdateArguments),
-    /// Say why each member is or is not usable, and try the array without writing anything
+    /// Say for each member whether it is usable and why, and try to start the array without writing
     Doctor(DoctorArguments),
     /// Write the whole content of an array to standard output, without a server
     CopyOut(CopyOutArguments),
     /// Fill an array from standard input, without a server
     CopyIn(CopyInArguments),
-    /// Say what limits an array, what the engine decided and why, and the story of each request
+    /// Show what limits an array, the engine's decisions with reasons, and the path of single requests
     Explain(ExplainArguments),
-    /// Make, show, adopt or give up journals
+    /// Create, show, attach, adopt or discard journals
     Journal(JournalArguments),
-    /// Show it all: an array of eight drives, a client, a drive that is pulled, a rebuild
+    /// Demonstration: an array of eight drives, a client, a pulled drive, a rebuild
     Demo(DemoArguments),
-    /// Predict what one load gets from one array, in virtual time
+    /// Predict an array's performance under one load, in virtual time
     Simulate(Box<SimulateArguments>),
     /// Measure or simulate with the methods of storage reviews, and write a report
     Review(Box<ReviewArguments>),
-    /// Two reviews side by side
+    /// Compare two reviews
     Compare(CompareArguments),
-    /// Hold a prediction against service: the same loads on a simulated array, and served on paced members
+    /// Check a prediction: run the same loads on a simulated array and on a served one with paced members
     Rehearse(Box<RehearseArguments>),
-    /// Levels side by side for given drives and a given load
+    /// Compare RAID levels for given drives and a given load
     Plan(Box<PlanArguments>),
-    /// Hold claims about arrays against the simulation: what passes, what fails, and the values
+    /// Check claims about arrays against the simulation; print verdicts and values
     Validate(ValidateArguments),
-    /// Cut the power thousands of times in a simulated machine, and see that nothing promised is lost
+    /// Cut the power thousands of times in a simulated machine, and check that no promised write is lost
     Torture(TortureArguments),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Write the man pages into a folder
+    /// Write the man pages to a directory
     Man {
-        /// The folder; it is made if it is not there
+        /// The directory; created if missing
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
@@ -242,8 +242,8 @@ impl Verb {
 
 /// Members may be named so.
 pub const MEMBER_HELP: &str = "A file, a block device, or the address of a remote export \
-(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH); or model:PROFILE,file=PATH, a file that answers as a drive of \
-that profile would";
+(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH); or model:PROFILE,file=PATH, a file with the timing of a drive \
+of that profile";
 
 #[cfg(test)]
 mod tests {

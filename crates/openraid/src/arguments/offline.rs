@@ -9,30 +9,30 @@ use std::path::PathBuf;
 /// What `assemble` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing is written to any member unless a running server takes the array over. With a running server (the only one, \
-or the one of --control) the array is handed to it and served at once; otherwise it is remembered for `serve`.
+If a server is running (the only one, or the one of --control), it takes the array over and serves it at once. If none is \
+running, nothing is written to any member, and the array is recorded for `serve`.
 
 Examples:
   openraid assemble /dev/sdb /dev/sdc /dev/sdd
   openraid assemble --scan /dev/disk/by-id
   openraid assemble data --forget, or: openraid forget data")]
 pub struct AssembleArguments {
-    /// Members, or the name of an array that is remembered
+    /// Members, or the name of a recorded array
     #[arg(value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Look for members in this folder
+    /// Look for members in this directory
     #[arg(long, value_name = "DIR")]
     pub scan: Vec<PathBuf>,
-    /// Take stale members where the array cannot start without them, and start a dirty, degraded array
+    /// Use stale members if the array cannot start without them, and start a dirty, degraded array
     #[arg(short, long)]
     pub force: bool,
-    /// Start it without the journal that holds promises for it: those are lost
+    /// Start without the journal that holds acknowledged writes of the array: those writes are lost
     #[arg(long)]
     pub journal_lost: bool,
-    /// Do not hand the array to a running server
+    /// Do not hand the array over to a running server
     #[arg(long)]
     pub no_serve: bool,
-    /// Forget the named array instead: its members stay as they are
+    /// Same as `forget NAME`
     #[arg(long, conflicts_with_all = ["scan", "force", "journal_lost", "no_serve"])]
     pub forget: bool,
 }
@@ -48,7 +48,7 @@ pub struct ForgetArguments {
 /// What `examine` takes.
 #[derive(Args, Debug)]
 pub struct ExamineArguments {
-    /// Members to look at; nothing is written
+    /// Members; nothing is written
     #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub struct ExamineArguments {
 /// What `scan` takes.
 #[derive(Args, Debug)]
 pub struct ScanArguments {
-    /// Folders and members to look at [default: all block devices]
+    /// Directories and members to look at [default: all block devices]
     #[arg(value_name = "DIR|MEMBER")]
     pub places: Vec<PathBuf>,
 }
@@ -64,15 +64,15 @@ pub struct ScanArguments {
 /// What `doctor` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing is ever written to a member: the array is tried with all writes kept in memory.
+Nothing is written to a member: while the array is tried, all writes stay in memory.
 
 Example:
   openraid doctor d1 d2 d3 d4 --read 1G")]
 pub struct DoctorArguments {
-    /// Members, or the name of an array that is remembered
+    /// Members, or the name of a recorded array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Read this much from the start of the array in the try
+    /// Read this much from the start of the array
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "1M")]
     pub read: Bytes,
 }
@@ -80,13 +80,13 @@ pub struct DoctorArguments {
 /// What `erase` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Wiped are the places of superblocks 1.0, 1.1 and 1.2, and the areas of the bitmap and the bad-block log. Data stay \
-where they are, but nothing says any more how they belong together.")]
+Clears superblocks 1.0, 1.1 and 1.2, the bitmap and the bad-block log. The data remains on the drives, but no metadata \
+says any more how to assemble it.")]
 pub struct EraseArguments {
-    /// Members to wipe
+    /// Members whose metadata is cleared
     #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Do it; without it, only what would be done is said
+    /// Do it; without this option the plan is printed and nothing is changed
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -94,31 +94,31 @@ pub struct EraseArguments {
 /// What `update` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Linux 6.19 and later store the logical block of an array in its superblocks; kernels before 6.19 refuse the array then \
-(\"does not have a valid v1.2 superblock\"). The field is cleared on all members if hosts see the same blocks without it: \
-if the largest logical block of the drives is at least what the field says. Without --yes only the plan is shown.
+Linux 6.19 and later store the logical block size of an array in its superblocks. Kernels before 6.19 then refuse the array \
+(\"does not have a valid v1.2 superblock\"). This clears the field on all members. It is refused if hosts would see smaller \
+blocks, that is if every drive's logical block is smaller than the field. Without --yes only the plan is printed.
 
-Each member is written durably before the next. If it is interrupted, the same command finishes it.
+Members are written one after the other, each durably. If the command is interrupted, run it again.
 
 Example:
   openraid update --for-kernels-before 6.19 /dev/sdb /dev/sdc /dev/sdd --yes")]
 pub struct UpdateArguments {
-    /// All members, or the name of an array that is remembered
+    /// All members, or the name of a recorded array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// The kernels that are to take the array: those before this version
+    /// The array is to be accepted by kernels before this version
     #[arg(long, value_name = "VERSION", required = true, value_parser = ["6.19"])]
     pub for_kernels_before: String,
-    /// Go on although slots are without a member
+    /// Go on although members are missing
     #[arg(long)]
     pub degraded: bool,
-    /// Hosts may see smaller blocks than now
+    /// Accept that hosts see smaller blocks than now
     #[arg(long)]
     pub smaller_blocks: bool,
-    /// Only show what would be done, and end with 0
+    /// Print what would be done, and exit with 0
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Do it; without it, only what would be done is said
+    /// Do it; without this option the plan is printed and nothing is changed
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -126,24 +126,24 @@ pub struct UpdateArguments {
 /// What `copy-out` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing is written to any member. A degraded array is read through its redundancy; of 50 and 60 name the members of \
-all legs. With --json the summary goes to standard error.
+Nothing is written to any member. A degraded array is read through its redundancy. For levels 50 and 60 name the members of \
+all spans. With --json the summary goes to standard error.
 
 Examples:
   openraid copy-out d1 d2 d4 > image
   openraid copy-out --skip-bad data > image
   openraid copy-out data | dd of=image bs=1M conv=sparse")]
 pub struct CopyOutArguments {
-    /// Members, or the name of an array that is remembered
+    /// Members, or the name of a recorded array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Take stale members where the array cannot start without them, and read a dirty, degraded array
+    /// Use stale members if the array cannot start without them, and read a dirty, degraded array
     #[arg(short, long)]
     pub force: bool,
-    /// Do not look for a stripe over the arrays (levels 50 and 60)
+    /// Do not look for the outer stripe of levels 50 and 60
     #[arg(long)]
     pub flat: bool,
-    /// Go on after what cannot be read: copy zeroes in its place, list the ranges, and end with exit code 7
+    /// Replace unreadable ranges by zeroes, list them, and exit with 7
     #[arg(long)]
     pub skip_bad: bool,
 }
@@ -151,17 +151,17 @@ pub struct CopyOutArguments {
 /// What `copy-in` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The array is filled from its start; what lies behind the end of the input stays as it is. Input that is longer than \
-the array is refused: a file before anything is written, a pipe when the array is full. At the end a first sync is \
-finished, so that the array survives what its level promises.
+The array is written from its start; content past the end of the input is not changed. Input that is longer than the array is \
+refused: a file before anything is written, a pipe when the array is full. The command then finishes the initial sync, so \
+that the array is redundant.
 
 Example:
   openraid copy-in d1 d2 d3 d4 < image")]
 pub struct CopyInArguments {
-    /// Members, or the name of an array that is remembered
+    /// Members, or the name of a recorded array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
     pub members: Vec<String>,
-    /// Do not wait until a first sync or resync is over: it then goes on when the array is served
+    /// Do not finish the initial sync or resync: it continues when the array is served
     #[arg(long)]
     pub no_sync: bool,
 }

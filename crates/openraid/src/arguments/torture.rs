@@ -5,39 +5,39 @@ use clap::Args;
 /// What `torture` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Every seed is a run: an array, how it is served, what hosts ask, what goes wrong when. The engine under test is the one that \
-serves; drives, time and power are simulated. Nothing outside of this process is touched.
+Each seed is one run: an array, its settings, the hosts' load, and the faults with their times. The engine under test is the one \
+that serves arrays; drives, time and power are simulated. Nothing outside this process is touched.
 
-The exit code is 2 where a run has lost something that was promised, and with --planted where no run has found the bug. Each \
-run that lost something is named by its seed as soon as that is known; --replay SEED prints what happened in it, made as short
-as it can be. An interrupt (Ctrl-C, SIGTERM) begins no more runs, and prints what they came to so far.
+The exit code is 2 if a run lost a promised write or, with --planted, if no run found the bug. The seed of each losing run is \
+printed at once; --replay SEED prints the run, shortened to the steps that matter. Ctrl-C and SIGTERM start no further runs and \
+print the results so far.
 
 Examples:
   openraid torture                            a thousand runs
-  openraid torture --minutes 60               as many as an hour holds
+  openraid torture --minutes 60               as many as fit into an hour
   openraid torture --seeds 5000..6000 --threads 2
   openraid torture --replay 4711
   openraid torture --planted skip-flush       a bug in the driver: which seed finds it?")]
 pub struct TortureArguments {
-    /// Which seeds: A..B, both included, or the last one of those that begin with 1
+    /// Seeds: A..B, both included, or the last one of a range from 1
     #[arg(long, value_name = "A..B", default_value = "1..1000", value_parser = seeds, conflicts_with = "replay")]
     pub seeds: Seeds,
-    /// Begin no run after so many minutes; without --seeds, go on with the next seed until then
+    /// Start no run after N minutes; without --seeds, use as many seeds as fit
     #[arg(long, value_name = "N", value_parser = minutes, conflicts_with = "replay")]
     pub minutes: Option<u64>,
-    /// One run, and its story if it loses something
+    /// Run one seed, and print its story if it loses a write
     #[arg(long, value_name = "SEED", value_parser = seed)]
     pub replay: Option<u64>,
-    /// Let a bug into the driver, to see it found; an unknown name lists those there are
+    /// Plant a bug in the driver, to see that it is found; an unknown name lists the bugs
     #[arg(long, value_name = "NAME")]
     pub planted: Option<String>,
-    /// Only runs in which anything may go wrong, also what no level promises to survive
+    /// Only unbounded runs: faults may exceed what the level promises to survive
     #[arg(long, conflicts_with = "replay")]
     pub unbounded: bool,
-    /// Runs at the same time [default: one for each processor]
+    /// Runs in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// One line for each fault, policy and level; with --replay, also what the engine says of itself
+    /// One line for each fault, policy and level; with --replay, also the engine's own trace
     #[arg(long)]
     pub full: bool,
 }
@@ -56,11 +56,11 @@ const MINUTES_MAX: u64 = 100_000;
 
 fn minutes(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|minutes| (1..=MINUTES_MAX).contains(minutes));
-    number.ok_or_else(|| format!("'{text}' is not a number of minutes: say a whole one from 1 to {MINUTES_MAX}"))
+    number.ok_or_else(|| format!("'{text}' is not a number of minutes: give a whole number from 1 to {MINUTES_MAX}"))
 }
 
 fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a seed: seeds are whole numbers, as the runs are named by them"))
+    text.parse().map_err(|_| format!("'{text}' is not a seed: seeds are whole numbers"))
 }
 
 fn seeds(text: &str) -> Result<Seeds, String> {
