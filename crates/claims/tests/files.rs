@@ -96,10 +96,10 @@ fn wrong(text: &str) -> String {
 
 #[test]
 fn wrong_files_are_refused_with_claim_and_field() {
-    assert!(wrong("").contains("no JSON"));
-    assert!(wrong("[1, ").contains("no JSON"));
+    assert!(wrong("").contains("not JSON"));
+    assert!(wrong("[1, ").contains("not JSON"));
     assert!(wrong("{}").contains("this is an object"));
-    assert!(wrong(&"[".repeat(100_000)).contains("no JSON"));
+    assert!(wrong(&"[".repeat(100_000)).contains("not JSON"));
     assert!(wrong("[1]").contains("claim 1: expected an object, found a number"));
     let long = " ".repeat(openraid_claims::claim::FILE_BYTES_MAX + 1);
     assert!(matches!(read(&long), Err(ReadError::TooLong(_))));

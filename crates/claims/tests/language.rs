@@ -295,7 +295,7 @@ fn an_expected_falsehood_passes_and_its_truth_fails() {
 fn what_has_no_meaning_makes_the_claim_not_applicable() {
     for (check, words) in [
         ("lin(single, pos='begin') > 0", "lin(single, pos='begin'): this fake draws no graph"),
-        ("gain(single, app='winmark99') > 0", "came to no number"),
+        ("gain(single, app='winmark99') > 0", "not a number"),
         ("cap('token_ring') > 0", "no link is called so"),
         ("survive_fraction('raid10', n=5, k=1) > 0", "even"),
         ("parity_share(raid0x4, 4) > 0", "no member 4"),
@@ -315,7 +315,7 @@ fn what_has_no_meaning_makes_the_claim_not_applicable() {
 
 #[test]
 fn wrong_checks_are_told_apart_from_false_ones() {
-    broken("iops(single, rd=0) >", "no Starlark expression");
+    broken("iops(single, rd=0) >", "not a Starlark expression");
     broken("x = 1", "one expression");
     broken("1 < 2; 2 < 3", "one expression");
     broken("iosp(single) > 0", "is 'iops' meant?");
@@ -325,7 +325,7 @@ fn wrong_checks_are_told_apart_from_false_ones() {
     broken("iops(single, s=single) > 0", "without names");
     broken("cap(s='sata3') > 0", "no axis 's'");
     broken("iops(single, ctl='abacus') > 0", "the name of a controller's profile");
-    broken("iops('raid7x4') > 0", "no array");
+    broken("iops('raid7x4') > 0", "not an array");
     broken("iops(3) > 0", "name of an array");
     broken("iops() > 0", "name of an array");
     broken("iops(single, depth=4) > 0", "no axis 'depth'");

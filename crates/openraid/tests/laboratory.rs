@@ -28,7 +28,7 @@ fn what_a_load_file_says_is_done() {
     assert!(job("plain")["iops"].as_f64().expect("a number") > 100.0);
     lab.line(&format!("{SIMULATE} --load jobs.fio")).refused(64, &["3 loads", "--job", "\"paced\""]);
     lab.line(&format!("{SIMULATE} --load jobs.fio --job x")).refused(64, &["no load \"x\"", "\"plain\""]);
-    lab.line(&format!("{SIMULATE} --load database --job x")).refused(64, &["--job", "no file"]);
+    lab.line(&format!("{SIMULATE} --load database --job x")).refused(64, &["--job", "is not a file"]);
     lab.line(&format!("{SIMULATE} --load jobs.fio --job part --first-32-gb")).refused(64, &["--first-32-gb", "part"]);
     lab.line(&format!("{SIMULATE} --load jobs.fio --job paced --workers 2")).refused(64, &["--workers", "one worker"]);
 }
@@ -199,7 +199,7 @@ fn nothing_is_overwritten_by_accident() {
     fs::write(lab.path("disk.img"), vec![7; 8192]).expect("written");
     lab.line("compare one one --out disk.img").refused(65, &["disk.img: it is not a report", "another file"]);
     assert_eq!(fs::read(lab.path("disk.img")).expect("it is there"), vec![7; 8192]);
-    lab.line("compare one one --out /dev/null").refused(65, &["no regular file"]);
+    lab.line("compare one one --out /dev/null").refused(65, &["not a regular file"]);
     for _ in 0..2 {
         lab.line("compare one one --out page.html").expect(0);
     }
@@ -440,7 +440,7 @@ fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
     assert!((share - 0.7).abs() < 0.02 && result["spec"]["axes"]["qd"] == 3, "{share}");
     lab.line(&format!("{simulate} --load iostat.txt")).refused(64, &["holds 2 loads", "--job"]);
     assert_eq!(lab.line(&format!("{simulate} --load b.txt")).expect(0).json()["result"]["requests"], 2);
-    lab.line(&format!("{simulate} --load bad.txt")).refused(64, &["line 2: ", "no event of blkparse"]);
+    lab.line(&format!("{simulate} --load bad.txt")).refused(64, &["line 2: ", "not an event of blkparse"]);
 }
 
 #[test]

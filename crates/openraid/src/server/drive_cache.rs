@@ -231,8 +231,8 @@ mod tests {
     fn a_member_whose_cache_is_not_ours_is_refused_with_its_reason() {
         for (member, word) in [
             ("nbd://host/x", "exports it"),
-            ("/srv/d0", "no block device"),
-            ("ram:8M", "no block device"),
+            ("/srv/d0", "not a block device"),
+            ("ram:8M", "not a block device"),
             ("/dev/null", "no block"),
         ] {
             let why = switchable(member).unwrap_err();
