@@ -102,3 +102,31 @@ fn the_demo_ends_by_itself_and_every_byte_was_right() {
     assert!(shown["requests"].as_u64() > Some(100), "{shown}");
     assert!(!folder.exists(), "what the demo made is removed");
 }
+
+#[test]
+fn the_bare_root_gets_sources_of_its_own_suite_whatever_this_machine_has() {
+    let lab = Lab::new("sources");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/fresh");
+    let trixie = "http://mirror.example/debian trixie\\nhttp://mirror.example/security trixie-security";
+    let with_bookworm = format!("{trixie}\\nhttp://other.example/debian bookworm");
+    for (sites, wanted) in [
+        // None of this machine's: Debian's own.
+        (trixie, "http://deb.debian."),
+        (with_bookworm.as_str(), "http://other.example/debian "),
+        ("", "http://deb.debian."),
+    ] {
+        let apt = lab.path("root/etc/apt");
+        std::fs::create_dir_all(apt.join("sources.list.d")).expect("a folder");
+        std::fs::create_dir_all(apt.join("preferences.d")).expect("a folder");
+        std::fs::write(apt.join("sources.list.d/host.sources"), "Suites: trixie").expect("room");
+        std::fs::write(apt.join("sources.list"), "deb http://mirror.example/debian trixie main").expect("room");
+        let line = format!("source \"$1\"; sites() {{ printf '{sites}\\n'; }}; write_sources \"$2\" \"$(mirror)\"");
+        let done = Command::new("bash").args(["-c", &line, "bash", script]).arg(lab.path("root")).status();
+        assert!(done.expect("bash").success());
+        let source = std::fs::read_to_string(apt.join("sources.list")).expect("it is written");
+        assert!(source.starts_with(&format!("deb {wanted}")) && source.ends_with(" bookworm main\n"), "{source}");
+        assert_eq!(source.lines().count(), 1, "{source}");
+        assert_eq!(std::fs::read_dir(apt.join("sources.list.d")).expect("a folder").count(), 0);
+        assert!(!apt.join("preferences.d").exists());
+    }
+}
