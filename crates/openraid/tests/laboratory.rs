@@ -396,10 +396,13 @@ fn plan_is_about_what_is_served_and_names_the_caches() {
     // `serve` has no cache unless it is given one, and writes through.
     assert_eq!((&served["caches"]["write_back"], &served["caches"]["controller_bytes"]), (&false.into(), &0.into()));
     let text = lab.line(plan).expect(0).text();
-    let first = "8 x exos_x18_18tb behind openraid, write-through, no cache, drive caches on\n";
+    let first =
+        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, behind openraid, write-through, no cache, drive caches on\n";
     assert!(text.starts_with(first), "{text}");
     let back = lab.line(&format!("{plan} --levels 10 --cache wb")).expect(0).text();
-    assert!(back.starts_with("8 x exos_x18_18tb behind openraid, write-back cache 256 MiB, drive caches on\n"));
+    assert!(back.starts_with(
+        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, behind openraid, write-back cache 256 MiB, drive caches on\n"
+    ));
     // Mirrors are a third faster, and that is said, with what is known about it.
     let against = &served["comparisons"][0];
     assert_eq!(
@@ -413,7 +416,21 @@ fn plan_is_about_what_is_served_and_names_the_caches() {
     assert!((23.8..30.0).contains(&hours(0, "idle_hours")) && hours(0, "loaded_hours") > hours(0, "idle_hours"));
     let chance = |number: usize, which: &str| level(number)["loss"][which].as_f64().expect("a chance");
     assert!(chance(0, "sector") > 100.0 * chance(1, "sector") && chance(0, "year_high") > chance(0, "year"));
-    assert!(text.contains("REBUILD IDLE") && text.contains("UNDER LOAD") && text.contains("ARRAY LOST"), "{text}");
+    // One unit a column, named in its head: every cell below is a bare number.
+    for (head, unit_free) in [("TB", 1), ("TiB", 2)] {
+        let row = text.lines().find(|line| line.starts_with("raid10x8")).expect("a row");
+        assert!(row.split_whitespace().nth(unit_free).is_some_and(|cell| cell.parse::<f64>().is_ok()), "{head}: {row}");
+    }
+    let head = text.lines().find(|line| line.starts_with("ARRAY") && line.contains("REBUILD IDLE, h")).expect("a head");
+    assert!(["UNDER LOAD, h", "ARRAY LOST, %", "SECTOR LOST, %"].iter().all(|words| head.contains(words)), "{head}");
+    let risks: Vec<&str> = text.lines().filter(|line| line.starts_with("raid10x8")).collect();
+    let cells: Vec<&str> = risks[1].split_whitespace().collect();
+    let digits = |cell: &str| cell.trim_start_matches('<').split_once('.').map(|(_, digits)| digits.len());
+    assert_eq!(
+        cells[1..5].iter().map(|cell| digits(cell)).collect::<Vec<_>>(),
+        [Some(1), Some(1), Some(2), Some(2)],
+        "{text}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::laboratory::{
     Load,
 };
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::sold;
 
 /// Percent of requests that the write cache must bring, or cost, to be worth a word.
 const CACHE_PAYS: f64 = 5.0;
@@ -35,6 +35,7 @@ struct Body {
     drives: u16,
     /// Profile of the drives.
     drive: String,
+    drive_bytes: u64,
     caches: Caches,
     load: String,
     levels: Vec<Planned>,
@@ -101,6 +102,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         system: request.system,
         drives: request.drives,
         drive: machine.drives[0].head.name.clone(),
+        drive_bytes: machine.drives[0].capacity.value.bytes().get(),
         caches: Caches::of(&machine),
         load,
         advice: advice(&planned, &comparisons),
@@ -134,30 +136,32 @@ fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
 }
 
 fn speed(speed: &Speed) -> String {
-    format!("{} / {} ms", figure(speed.iops), figure(speed.mean_ms))
+    format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
 }
 
 fn text(body: &Body, outstanding: u32) -> String {
+    let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [
         "ARRAY",
-        "HOLDS",
+        units.names[0],
+        units.names[1],
         "SURVIVES",
         "HEALTHY",
-        "P99",
+        "P99, ms",
         "UNCERTAINTY",
         "DEGRADED",
         "REBUILDING",
         "LIMIT",
         "WRITE-BACK",
     ];
-    let risks = ["ARRAY", "REBUILD IDLE", "UNDER LOAD", "ARRAY LOST", "SECTOR LOST", "LOSS IN A YEAR"];
+    let risks = ["ARRAY", "REBUILD IDLE, h", "UNDER LOAD, h", "ARRAY LOST, %", "SECTOR LOST, %", "LOSS IN A YEAR, %"];
     let (mut table, mut risk) = (Table::new(&heads), Table::new(&risks));
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
             Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
             Planned::Possible(plan) => {
-                table.row(row(plan, outstanding, body.thorough));
+                table.row(row(plan, outstanding, body.thorough, &units));
                 risk.row(risk_row(plan));
                 let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
                 failed
@@ -168,9 +172,10 @@ fn text(body: &Body, outstanding: u32) -> String {
     }
     let mut lines = Vec::new();
     if impossible.len() < body.levels.len() {
-        let Body { drives, drive, system, load, caches, .. } = body;
-        lines.push(format!("{drives} x {drive} behind {system}, {caches}"));
-        lines.push(format!("{load}: requests/s / mean latency"));
+        let Body { drives, drive, drive_bytes, system, load, caches, .. } = body;
+        let each = sold(Bytes(*drive_bytes));
+        lines.push(format!("{drives} x {drive}, {each} each, behind {system}, {caches}"));
+        lines.push(format!("{load}: requests/s / mean latency in ms"));
         lines.push(table.text().trim_end().into());
         lines.push(uncertainty_note(body.thorough).into());
         lines.push(String::new());
@@ -228,24 +233,42 @@ fn power(number: f64) -> String {
     }
 }
 
-/// Hours as people say them.
+/// Hours; what takes less than three minutes is shown as such.
 fn hours(hours: f64) -> String {
-    match hours {
-        h if h >= 72.0 => format!("{:.1} days", h / 24.0),
-        h if h >= 1.0 => format!("{h:.1} h"),
-        h => format!("{:.0} min", (h * 60.0).max(1.0)),
+    if hours < 0.05 {
+        return "<0.1".into();
     }
+    format!("{hours:.1}")
 }
 
-/// A chance from 0 to 1 as percent, or as one in so many where that is small.
+/// A chance from 0 to 1 in percent; one that rounds to nothing is not told as nothing.
 fn chance(share: f64) -> String {
-    match share {
-        s if s >= 0.1 => format!("{:.0} %", s * 100.0),
-        s if s >= 0.01 => format!("{:.1} %", s * 100.0),
-        s if s >= 0.0001 => format!("{:.2} %", s * 100.0),
-        s if s >= 0.000_01 => format!("{:.4} %", s * 100.0),
-        s if s > 0.0 => format!("1 in {:.0e}", 1.0 / s),
-        _ => "none".into(),
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.005 {
+        return "<0.01".into();
+    }
+    format!("{percent:.2}")
+}
+
+/// The units in which the arrays of a plan are told: as drives are sold, and in powers of two.
+struct Units {
+    names: [&'static str; 2],
+    sizes: [u64; 2],
+}
+
+impl Units {
+    /// Those for the largest of these sizes.
+    fn of(largest: u64) -> Self {
+        if largest >= 1_000_000_000_000 {
+            Self { names: ["TB", "TiB"], sizes: [1_000_000_000_000, 1 << 40] }
+        } else {
+            Self { names: ["GB", "GiB"], sizes: [1_000_000_000, 1 << 30] }
+        }
+    }
+
+    /// With one digit after the point, rounded down as all sizes are.
+    fn cells(&self, bytes: u64) -> [String; 2] {
+        self.sizes.map(|size| format!("{}.{}", bytes / size, bytes % size * 10 / size))
     }
 }
 
@@ -276,15 +299,17 @@ fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     }
 }
 
-fn row(plan: &LevelPlan, outstanding: u32, thorough: bool) -> Vec<String> {
+fn row(plan: &LevelPlan, outstanding: u32, thorough: bool, units: &Units) -> Vec<String> {
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
+    let [sold, binary] = units.cells(plan.capacity);
     vec![
         plan.array.to_string(),
-        human(Bytes(plan.capacity)),
+        sold,
+        binary,
         survives,
         speed(&plan.healthy),
-        format!("{} ms", figure(plan.healthy.p99_ms)),
+        figure(plan.healthy.p99_ms),
         if thorough {
             uncertainty(plan.uncertain_percent, plan.chance_percent)
         } else {
@@ -379,7 +404,7 @@ fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<String> {
     let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
     let mut advice = fastest(&safe, comparisons);
     if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
-        advice.push(format!("most room that survives a failure: {} ({})", most.array, human(Bytes(most.capacity))));
+        advice.push(format!("most room that survives a failure: {}, {}", most.array, sold(Bytes(most.capacity))));
     }
     for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
@@ -455,12 +480,15 @@ mod tests {
     }
 
     #[test]
-    fn times_and_chances_are_told_as_people_say_them() {
-        assert_eq!((hours(0.02), hours(27.44), hours(100.0)), ("1 min".into(), "27.4 h".into(), "4.2 days".into()));
+    fn a_column_of_times_sizes_or_chances_has_one_unit_and_one_precision() {
+        assert_eq!((hours(0.02), hours(27.44), hours(326.0)), ("<0.1".into(), "27.4".into(), "326.0".into()));
         assert_eq!(
             (chance(0.635), chance(0.0012), chance(2e-7), chance(0.0)),
-            ("64 %".into(), "0.12 %".into(), "1 in 5e6".into(), "none".into())
+            ("63.50".into(), "0.12".into(), "<0.01".into(), "0.00".into())
         );
+        let large = Units::of(72_000_831_750_144);
+        assert_eq!((large.names, large.cells(18_000_207_937_536)), (["TB", "TiB"], ["18.0".into(), "16.3".into()]));
+        assert_eq!(Units::of(480_103_981_056).cells(480_103_981_056), ["480.1", "447.1"]);
         assert_eq!((power(1e15), power(2.5e14)), ("10^15".into(), "2.5e14".into()));
     }
 }

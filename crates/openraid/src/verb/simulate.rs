@@ -18,7 +18,7 @@ use crate::laboratory::{
     asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, uncertainty, Load,
 };
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::sold;
 use crate::story::{self, Names, Owner, Story, StoryModel};
 
 #[derive(Serialize)]
@@ -188,7 +188,7 @@ fn text(body: &Body<'_>) -> String {
             figure(body.p99_ms),
             figure(body.max_ms)
         ),
-        format!("  capacity: {}", human(Bytes(body.capacity_bytes))),
+        format!("  capacity: {}", sold(Bytes(body.capacity_bytes))),
         format!("  cache: {}", body.caches),
     ];
     let mut table = Table::new(&["PART", "BUSY"]).indented(2);
