@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{noise, Lab};
+use support::{noise, Lab, WRITE};
 
 #[test]
 fn an_array_over_remote_members_is_made_filled_served_and_loses_one() {
@@ -58,4 +58,34 @@ fn a_remote_server_that_goes_away_costs_a_member_and_no_data() {
     assert_eq!(server.ready["arrays"][0]["health"], "degraded");
     server.stop();
     assert!(near.line("copy-out data").expect(1).out[..image.len()] == image);
+}
+
+#[test]
+fn the_outage_and_the_return_of_a_remote_member_are_told() {
+    let far = Lab::new("far-restart");
+    far.drives(&["x"], 8);
+    far.line("create drive --level jbod x").expect(0);
+    let drive = far.serve(&["drive"]);
+    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let near = Lab::new("near-restart");
+    near.drives(&["y"], 8);
+    near.run(&["create", "data", "--level", "1", "--assume-clean", &uri, "y"]).expect(0);
+    let mut server = near.serve(&["data"]);
+    // Answered and not flushed: it is written again after the return.
+    support::ask(&near, &server, &[(WRITE, 4096, &[7; 4096])]);
+    drive.kill();
+    server.wait_for_news("RemoteLost", 1);
+    let drive = far.serve(&["drive"]);
+    server.wait_for_news("RemoteBack", 1);
+    assert_eq!(near.show("data")["health"], "optimal");
+    let news = server.stop();
+    let told: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
+    let lost = told.iter().find(|text| text.contains("connection lost")).expect("the outage");
+    assert!(lost.starts_with(&format!("data, {uri}: connection lost: ")) && lost.contains("reconnecting"), "{lost}");
+    let back = told.iter().find(|text| text.contains("connected again after ")).expect("the return");
+    assert!(
+        back.starts_with(&format!("data, {uri}: ")) && !back.contains(" 0 writes") && back.contains(" repeated"),
+        "{back}"
+    );
+    drive.stop();
 }

@@ -1,12 +1,15 @@
 //! What the engine tells of, with the names of array and member. The words themselves are the engine's.
 
 use openraid_core::actions::{Notice, NoticeKind};
+use openraid_core::admin::MemberStatus;
+use openraid_runtime::member::remote::RemoteNews;
 use openraid_runtime::service::ServiceEvent;
 use openraid_units::DriveId;
 use serde::Serialize;
 
 use super::Server;
 use crate::model::ChangeModel;
+use crate::quantity::counted;
 
 /// A piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -43,8 +46,35 @@ impl Server {
                 let why = "the process was stopped, or the machine paused; time limits of members moved along";
                 Some(plain("StoodStill", format!("the server stood still for {seconds} s: {why}")))
             }
+            ServiceEvent::Remote(drive, news) => Some(self.remote(*drive, news)),
             ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,
         }
+    }
+
+    /// News of the connection to a remote member.
+    fn remote(&self, drive: DriveId, news: &RemoteNews) -> News {
+        let status = self.handle.status().ok();
+        let is_own = |member: &MemberStatus| member.drive == Some(drive);
+        let array = status.as_ref().and_then(|status| {
+            let view = status.arrays.iter().find(|view| view.status.members.iter().any(is_own))?;
+            self.name_of(view.status.array)
+        });
+        let (array, leg) = array.map_or((None, None), |(name, leg)| (Some(name), leg));
+        let member = self.member_name(drive);
+        let (event, what) = match news {
+            RemoteNews::Lost(why) => {
+                ("RemoteLost", format!("connection lost: {why}; reconnecting, commands wait meanwhile"))
+            }
+            RemoteNews::Back { after, repeated } => {
+                let writes = counted(*repeated, "write", "writes");
+                let seconds = after.get() / 1_000_000_000;
+                let tenths = after.get() / 100_000_000 % 10;
+                ("RemoteBack", format!("connected again after {seconds}.{tenths} s, {writes} repeated"))
+            }
+        };
+        let place: Vec<&str> = array.as_deref().into_iter().chain(member.as_deref()).collect();
+        let text = format!("{}: {what}", place.join(", "));
+        News { array, leg, member, ..plain(event, text) }
     }
 
     fn notice(&self, notice: &Notice) -> Option<News> {

@@ -14,7 +14,7 @@ use openraid_units::{DriveId, Instant, Tag};
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::paced::{Content, Paced, Store};
-use crate::member::remote::{Done, Remote, Surroundings};
+use crate::member::remote::{Done, Remote, RemoteNews, Surroundings};
 use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
 /// The kernel's name for a remote member's socket carries this in its top byte.
@@ -75,6 +75,8 @@ pub struct Drives {
     completed: Vec<Completed>,
     done: Vec<Done>,
     remotes: Vec<DriveId>,
+    /// Taken after each round.
+    news: Vec<(DriveId, RemoteNews)>,
     paced: Vec<DriveId>,
     unsubmitted: bool,
     has_overlays: bool,
@@ -118,6 +120,7 @@ impl Drives {
             completed: Vec::new(),
             done: Vec::new(),
             remotes: Vec::new(),
+            news: Vec::new(),
             paced: Vec::new(),
             unsubmitted: false,
             has_overlays: false,
@@ -404,7 +407,14 @@ impl Drives {
         if let Some(Way::Remote(remote)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
             let token = REMOTE_CLASS | u64::from(drive.0);
             act(remote, &mut Surroundings { epoll, token, pool, now }, &mut self.done);
+            let news = remote.take_news().into_iter().map(|news| (drive, news));
+            self.news.extend(news);
         }
+    }
+
+    /// News of the connections to remote members since the last call, oldest first.
+    pub fn take_news(&mut self) -> Vec<(DriveId, RemoteNews)> {
+        std::mem::take(&mut self.news)
     }
 
     /// The kernel has news of a remote member.

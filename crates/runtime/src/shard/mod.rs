@@ -332,6 +332,13 @@ impl Shard {
 
     /// Let everything move that can, without waiting for anybody.
     fn settle(&mut self) {
+        self.settle_round();
+        for (drive, news) in self.drives.take_news() {
+            self.tell(ServiceEvent::Remote(drive, news));
+        }
+    }
+
+    fn settle_round(&mut self) {
         loop {
             let mut idle = 0;
             while self.shared.control.wants_advance(self.shared.now) {

@@ -15,6 +15,7 @@ use openraid_units::{ArrayId, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
 use crate::export::{ExportCounters, Offer};
+use crate::member::remote::RemoteNews;
 use crate::member::OpenedMember;
 
 /// The way back to whoever asked.
@@ -149,6 +150,8 @@ pub enum ServiceEvent {
     NoticesLost(u64),
     /// The process or the machine was stopped for so long. No time limit passed meanwhile.
     StoodStill(Nanos),
+    /// The connection to a remote member was lost, or is there again.
+    Remote(DriveId, RemoteNews),
     /// A signal came. Interrupts and terminations stop the service.
     Signal(Signal),
     /// An array did not stop cleanly.

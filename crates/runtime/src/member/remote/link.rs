@@ -312,8 +312,11 @@ impl Remote {
                 (RECONNECT_PAUSE_MIN, 0)
             }
         };
-        self.go_down(around.now, pause, next, why);
+        self.go_down(around.now, pause, next, why.clone());
         self.on_link_lost(was_up);
+        if was_up {
+            self.note_outage(around.now, why);
+        }
     }
 
     /// Leave this place to wait: the member goes on at another one.

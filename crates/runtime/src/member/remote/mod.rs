@@ -11,6 +11,7 @@
 
 mod kept;
 mod link;
+mod outage;
 mod replies;
 mod resume;
 mod send;
@@ -28,6 +29,8 @@ use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, Po
 use kept::Kept;
 use link::Link;
 pub use link::{Address, RemoteError};
+use outage::Outage;
+pub use outage::RemoteNews;
 use resume::{Stage, Standing};
 
 use crate::limits::REMOTE_RANGE_BYTES_MAX;
@@ -128,6 +131,7 @@ pub struct Remote {
     lost: Option<RemoteError>,
     /// Attempts to reach the server that failed since it was there last.
     failures: u32,
+    outage: Outage,
 }
 
 impl Remote {
@@ -155,6 +159,7 @@ impl Remote {
             sector: Vec::new(),
             lost: None,
             failures: 0,
+            outage: Outage::default(),
         }
     }
 

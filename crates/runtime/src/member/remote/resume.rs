@@ -66,6 +66,7 @@ impl Remote {
     }
 
     fn begin_to_repeat(&mut self) {
+        self.note_repeats(self.kept.end() - self.kept.start());
         self.stage = Stage::Repeating { next: self.kept.start(), under_way: Vec::new() };
     }
 

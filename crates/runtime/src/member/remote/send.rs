@@ -19,6 +19,7 @@ impl Remote {
     pub fn pump(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
         if self.is_up() {
             self.repeat();
+            self.note_return(around.now);
             if matches!(self.stage, Stage::Serving) {
                 self.send_queued(done);
             }

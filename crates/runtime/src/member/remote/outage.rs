@@ -1,0 +1,61 @@
+//! What an administrator is told of the times without a server.
+
+use openraid_units::{Instant, Nanos};
+
+use super::link::RemoteError;
+use super::resume::Stage;
+use super::Remote;
+
+/// News of the connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RemoteNews {
+    /// It is lost, and is made again; commands wait meanwhile.
+    Lost(RemoteError),
+    /// The member serves again.
+    Back {
+        /// How long it was away.
+        after: Nanos,
+        /// Writes that were repeated, because the server may have lost them.
+        repeated: u64,
+    },
+}
+
+/// What has been told, and what is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    since: Option<Instant>,
+    /// Writes repeated on the connection that is used now.
+    repeated: u64,
+    /// At most a loss and a return.
+    news: Vec<RemoteNews>,
+}
+
+impl Remote {
+    /// News since the last call, oldest first.
+    pub fn take_news(&mut self) -> Vec<RemoteNews> {
+        std::mem::take(&mut self.outage.news)
+    }
+
+    /// A connection in use is lost. If the member is lost with it, the engine tells so.
+    pub(super) fn note_outage(&mut self, now: Instant, why: RemoteError) {
+        if self.lost.is_none() && self.outage.since.is_none() {
+            self.outage.since = Some(now);
+            self.outage.news.push(RemoteNews::Lost(why));
+        }
+    }
+
+    /// Writes begin to be repeated.
+    pub(super) fn note_repeats(&mut self, count: u64) {
+        self.outage.repeated = count;
+    }
+
+    /// If the member was away and serves now, tell so.
+    pub(super) fn note_return(&mut self, now: Instant) {
+        if self.lost.is_none() && matches!(self.stage, Stage::Serving) {
+            if let Some(since) = self.outage.since.take() {
+                let news = RemoteNews::Back { after: now.since(since), repeated: self.outage.repeated };
+                self.outage.news.push(news);
+            }
+        }
+    }
+}
