@@ -12,7 +12,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, Bytes, Instant, SetId, TagKind, Token};
+use openraid_units::{ArrayId, Bytes, Instant, Nanos, SetId, TagKind, Token};
 
 use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::AdminCommand;
@@ -67,8 +67,8 @@ pub enum Wake {
 pub struct Controller {
     pub(crate) limits: Limits,
     pub(crate) now: Instant,
-    /// Seconds since 1970 at `Instant::ZERO`.
-    pub(crate) wall_clock: u64,
+    /// Time since 1970 at `Instant::ZERO`.
+    pub(crate) wall_clock: Nanos,
     inbox: Vec<Completion>,
     pub(crate) submitted: VecDeque<BlockRequest>,
     commanded: VecDeque<(Token, AdminCommand)>,
@@ -140,7 +140,7 @@ impl Controller {
         let host = limits.host_bytes().get();
         Ok(Self {
             now: Instant::ZERO,
-            wall_clock: 0,
+            wall_clock: Nanos::ZERO,
             inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
             submitted: VecDeque::with_capacity(limits.requests_max as usize),
             commanded: VecDeque::new(),
@@ -200,9 +200,9 @@ impl Controller {
         self.sets.iter_mut().flatten().for_each(|set| set.plant(planted));
     }
 
-    /// Say what time it is: seconds since 1970 at [`Instant::ZERO`]. It goes into superblocks only.
-    pub fn set_wall_clock(&mut self, seconds_at_zero: u64) {
-        self.wall_clock = seconds_at_zero;
+    /// Say what time it is: the time since 1970 at [`Instant::ZERO`]. It goes into superblocks only.
+    pub fn set_wall_clock(&mut self, at_zero: Nanos) {
+        self.wall_clock = at_zero;
     }
 
     /// Hand in a host request. Bounded: it refuses instead of growing, and the export stops reading its socket.

@@ -12,9 +12,17 @@ use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_core::{Actions, Controller};
 use openraid_sys::clock;
-use openraid_units::{ArrayId, DriveId, Instant, Tag, Token};
+use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
 use crate::record::{Event, Recorder};
+
+/// The engine's time of day may differ from the wall clock by this much; superblocks have whole seconds.
+const WALL_CLOCK_DRIFT_MAX: Nanos = Nanos::from_millis(10);
+
+/// The wall clock at the engine's zero, if it is this late by the engine's clock.
+fn wall_clock_at_zero(now: Instant) -> Nanos {
+    Nanos(clock::wall().get().saturating_sub(now.since(Instant::ZERO).get()))
+}
 
 /// The engine and its inbox.
 pub struct Control {
@@ -24,6 +32,8 @@ pub struct Control {
     deferred: VecDeque<BlockRequest>,
     /// Something was handed in since the last `advance`.
     stirred: bool,
+    /// What the engine was told of the wall clock.
+    wall_clock_at_zero: Nanos,
 }
 
 impl Control {
@@ -33,17 +43,25 @@ impl Control {
     /// Limits that do not fit together.
     pub fn new(limits: Limits, recorder: Option<Box<dyn Recorder>>) -> Result<Self, LimitsError> {
         let controller = Controller::new(limits)?;
-        let mut control = Self { controller, recorder, deferred: VecDeque::new(), stirred: false };
+        let mut control =
+            Self { controller, recorder, deferred: VecDeque::new(), stirred: false, wall_clock_at_zero: Nanos::ZERO };
         control.set_wall_clock(clock::now());
         Ok(control)
     }
 
     /// Say what the wall clock shows, now that it is this late by the engine's clock.
     pub fn set_wall_clock(&mut self, now: Instant) {
-        let seconds = clock::wall_seconds().saturating_sub(now.since(Instant::ZERO).as_secs());
-        self.controller.set_wall_clock(seconds);
+        self.wall_clock_at_zero = wall_clock_at_zero(now);
+        self.controller.set_wall_clock(self.wall_clock_at_zero);
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(Event::WallClock(seconds));
+            recorder.event(Event::WallClock(self.wall_clock_at_zero));
+        }
+    }
+
+    /// Say it again if the wall clock has gone another way since: it was set, or the machine was asleep.
+    pub fn follow_wall_clock(&mut self, now: Instant) {
+        if wall_clock_at_zero(now).get().abs_diff(self.wall_clock_at_zero.get()) >= WALL_CLOCK_DRIFT_MAX.get() {
+            self.set_wall_clock(now);
         }
     }
 

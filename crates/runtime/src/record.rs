@@ -8,13 +8,13 @@
 use openraid_core::admin::AdminCommand;
 use openraid_core::events::{BlockRequest, Completion};
 use openraid_core::Actions;
-use openraid_units::{Instant, Token};
+use openraid_units::{Instant, Nanos, Token};
 
 /// One call of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// Seconds since 1970 at the zero of time.
-    WallClock(u64),
+    /// The time since 1970 at the zero of time.
+    WallClock(Nanos),
     /// A host request was handed in, whether there was room for it or not.
     Submit(&'a BlockRequest),
     /// The end of an action was handed in.

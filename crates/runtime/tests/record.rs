@@ -24,7 +24,7 @@ struct Keeper(Arc<Mutex<(Record, Digest)>>);
 impl Recorder for Keeper {
     fn event(&mut self, event: Event<'_>) {
         let entry = match event {
-            Event::WallClock(seconds) => Entry::WallClock(seconds),
+            Event::WallClock(at_zero) => Entry::WallClock(at_zero),
             Event::Submit(request) => Entry::Submit(*request),
             Event::Complete(completion) => Entry::Complete(*completion),
             Event::Admin(token, command) => Entry::Admin(token, Box::new(command.clone())),

@@ -22,10 +22,16 @@ pub fn process_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// Seconds since 1970 by the wall clock, which may jump. Zero if the clock is set before 1970.
+/// The time since 1970 by the wall clock, which may jump. Zero if the clock is set before 1970.
+#[must_use]
+pub fn wall() -> Nanos {
+    Nanos(read(libc::CLOCK_REALTIME))
+}
+
+/// The same in whole seconds.
 #[must_use]
 pub fn wall_seconds() -> u64 {
-    read(libc::CLOCK_REALTIME) / 1_000_000_000
+    wall().as_secs()
 }
 
 /// Sleeps and timeouts of the calling thread end when they are due. By default Linux lets them end up to 50 us later, so

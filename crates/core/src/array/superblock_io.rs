@@ -115,7 +115,8 @@ impl Set {
 impl Controller {
     /// Move a set's metadata on; true where something was issued or became durable.
     pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let wall_clock = self.wall_clock + self.now.since(openraid_units::Instant::ZERO).as_secs();
+        // Whole seconds, rounded down once, as Linux writes them.
+        let wall_clock = (self.wall_clock + self.now.since(openraid_units::Instant::ZERO)).as_secs();
         let set = self.set_mut(id);
         if set.life == Life::Failed {
             return false;

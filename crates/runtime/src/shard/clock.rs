@@ -42,6 +42,11 @@ impl Wait {
         deadline.map_or(Self::Unlimited, |left| Self::UpTo(left.min(LOOP_WAIT_MAX)))
     }
 
+    /// May the loop sleep in it?
+    pub fn sleeps(self) -> bool {
+        self != Self::UpTo(Nanos::ZERO)
+    }
+
     /// What the kernel is asked.
     pub fn timeout(self) -> Option<Nanos> {
         match self {

@@ -254,6 +254,9 @@ impl Shard {
             self.on_standstill(stood);
         }
         self.shared.now = self.clock.now();
+        if wait.sleeps() {
+            self.shared.control.follow_wall_clock(self.shared.now);
+        }
     }
 
     /// The loop stood still: its clock is behind the wall clock by so much more.

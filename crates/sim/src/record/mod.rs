@@ -11,20 +11,20 @@ use openraid_core::admin::AdminCommand;
 use openraid_core::events::{BlockRequest, Completion};
 use openraid_core::limits::Limits;
 use openraid_core::Controller;
-use openraid_units::{Instant, Token};
+use openraid_units::{Instant, Nanos, Token};
 
 use crate::digest::Digest;
 pub use codec::DecodeError;
 use codec::{Codec, Input};
 
 /// The first bytes of a record.
-const MAGIC: [u8; 8] = *b"ORrecrd1";
+const MAGIC: [u8; 8] = *b"ORrecrd2";
 
 /// One call of the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// [`Controller::set_wall_clock`].
-    WallClock(u64),
+    WallClock(Nanos),
     /// [`Controller::submit`], taken or not.
     Submit(BlockRequest),
     /// [`Controller::complete`].
@@ -67,7 +67,7 @@ impl Record {
         let mut digest = Digest::default();
         for entry in &self.entries {
             match entry {
-                Entry::WallClock(seconds) => controller.set_wall_clock(*seconds),
+                Entry::WallClock(at_zero) => controller.set_wall_clock(*at_zero),
                 // A refusal is part of the record: the same request is refused again.
                 Entry::Submit(request) => drop(controller.submit(*request)),
                 Entry::Complete(completion) => controller.complete(*completion),

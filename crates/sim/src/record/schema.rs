@@ -198,7 +198,7 @@ choice!(JournalRecord {
     7 => Outdated { array, slot, member_lba, sectors },
 });
 choice!(Entry {
-    0 => WallClock(seconds),
+    0 => WallClock(at_zero),
     1 => Submit(request),
     2 => Complete(completion),
     3 => Admin(token, command),

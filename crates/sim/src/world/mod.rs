@@ -195,8 +195,9 @@ impl World {
     }
 
     fn set_wall_clock(&mut self) {
-        self.controller.set_wall_clock(WALL_CLOCK_AT_ZERO);
-        self.note(|| Entry::WallClock(WALL_CLOCK_AT_ZERO));
+        let at_zero = Nanos::from_secs(WALL_CLOCK_AT_ZERO);
+        self.controller.set_wall_clock(at_zero);
+        self.note(|| Entry::WallClock(at_zero));
     }
 
     fn note(&mut self, entry: impl FnOnce() -> Entry) {
