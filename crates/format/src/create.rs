@@ -101,13 +101,18 @@ pub enum PlacementError {
 impl fmt::Display for PlacementError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TooSmall { drive_size, need } => write!(
-                f,
-                "the member is too small: it has {} KiB, metadata and one chunk need {} KiB; use a \
-                 larger member or a smaller chunk",
-                drive_size.0 / 2,
-                need.0.div_ceil(2)
-            ),
+            Self::TooSmall { drive_size, need } => {
+                f.write_str("the member is too small: it has ")?;
+                match drive_size {
+                    Sectors::ZERO => f.write_str("less than 512 bytes")?,
+                    some => write!(f, "{} bytes", some.bytes().get())?,
+                }
+                write!(
+                    f,
+                    ", metadata and one chunk need {} bytes at least; use a larger member or a smaller chunk",
+                    need.bytes().get()
+                )
+            }
             Self::BadChunk { level, chunk } => write!(
                 f,
                 "{level} cannot have a chunk of {chunk}; use a power of two from 4 KiB to 1 GiB (raid0 \

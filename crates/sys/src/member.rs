@@ -113,8 +113,8 @@ impl Member {
     /// # Errors
     /// See [`MemberError`]; nothing has been written and nothing stays open or locked.
     pub fn open(path: &Path, usage: Use, direct: Direct) -> Result<Self, MemberError> {
-        let resolved = path.canonicalize().map_err(|e| refused(path, "follow this path", e.into()))?;
-        let identity = look(path, &resolved)?;
+        let resolved = path.canonicalize().map_err(|e| refused(path, usage, "follow this path", e.into()))?;
+        let identity = look(path, &resolved, usage)?;
         let claim = match usage {
             Use::Examine => None,
             Use::ReadExclusive | Use::Exclusive => {
@@ -126,16 +126,16 @@ impl Member {
             }
         };
         let file = open(path, &resolved, identity, usage)?;
-        let metadata = file.metadata().map_err(|e| refused(path, "look at this file", e.into()))?;
+        let metadata = file.metadata().map_err(|e| refused(path, usage, "look at this file", e.into()))?;
         if identify(&metadata).ok() != Some(identity) {
             return Err(MemberError::Replaced { path: path.into() });
         }
-        settle(&file).map_err(|e| refused(path, "set the flags of this file", e))?;
+        settle(&file).map_err(|e| refused(path, usage, "set the flags of this file", e))?;
         if let (true, Identity::File { device, inode }) = (claim.is_some(), identity) {
-            lock(&file, path, device, inode)?;
+            lock(&file, path, usage, device, inode)?;
         }
         let mut notes = Vec::new();
-        let facts = facts(&file, path, &metadata, direct, &mut notes)?;
+        let facts = facts(&file, path, usage, &metadata, direct, &mut notes)?;
         Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, _claim: claim })
     }
 
@@ -335,21 +335,21 @@ fn offset(at: u64) -> Result<i64, IoError> {
 }
 
 /// The words for an error of the kernel.
-fn refused(path: &Path, attempt: &'static str, error: Errno) -> MemberError {
+fn refused(path: &Path, usage: Use, attempt: &'static str, error: Errno) -> MemberError {
     let path = path.into();
     match error.0 {
         libc::ENOENT | libc::ENOTDIR => MemberError::Missing { path },
-        libc::EACCES | libc::EPERM => MemberError::Denied { path },
+        libc::EACCES | libc::EPERM => MemberError::Denied { path, usage },
         libc::EROFS => MemberError::ReadOnly { path },
         _ => MemberError::Failed { path, attempt, error },
     }
 }
 
 /// Look at the inode without opening it.
-fn look(path: &Path, resolved: &Path) -> Result<Identity, MemberError> {
+fn look(path: &Path, resolved: &Path, usage: Use) -> Result<Identity, MemberError> {
     let peek = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(resolved);
     let metadata = peek.and_then(|file| file.metadata());
-    let metadata = metadata.map_err(|e| refused(path, "look at this file", e.into()))?;
+    let metadata = metadata.map_err(|e| refused(path, usage, "look at this file", e.into()))?;
     identify(&metadata).map_err(|kind| MemberError::NotAMember { path: path.into(), kind })
 }
 
@@ -392,7 +392,7 @@ fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<
             Ok(file) => break file,
             Err(Errno(libc::EBUSY)) if tries < BUSY_TRIES => std::thread::sleep(BUSY_PAUSE),
             Err(Errno(libc::EBUSY)) => return Err(MemberError::Busy { path: path.into() }),
-            Err(error) => return Err(refused(path, "open this", error)),
+            Err(error) => return Err(refused(path, usage, "open this", error)),
         }
         tries += 1;
     };
@@ -419,7 +419,7 @@ fn flags(file: &File) -> Result<libc::c_int, Errno> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
 }
 
-fn lock(file: &File, path: &Path, device: u64, inode: u64) -> Result<(), MemberError> {
+fn lock(file: &File, path: &Path, usage: Use, device: u64, inode: u64) -> Result<(), MemberError> {
     // SAFETY: flock touches no memory of ours.
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
         Ok(_) => Ok(()),
@@ -428,7 +428,7 @@ fn lock(file: &File, path: &Path, device: u64, inode: u64) -> Result<(), MemberE
             let is_ending = owner.as_ref().is_some_and(|(process, _)| is_ending(*process));
             Err(MemberError::Locked { path: path.into(), owner: owner.map(|(_, name)| name), is_ending })
         }
-        Err(error) => Err(refused(path, "lock this file", error)),
+        Err(error) => Err(refused(path, usage, "lock this file", error)),
     }
 }
 
@@ -445,13 +445,14 @@ const BLKGETSIZE64: libc::Ioctl = 0x8004_1272;
 fn facts(
     file: &File,
     path: &Path,
+    usage: Use,
     metadata: &Metadata,
     direct: Direct,
     notes: &mut Vec<Note>,
 ) -> Result<Facts, MemberError> {
     let block_device = metadata.file_type().is_block_device();
     let size = if block_device {
-        Bytes(device_size(file).map_err(|e| refused(path, "read the size of this device", e))?)
+        Bytes(device_size(file).map_err(|e| refused(path, usage, "read the size of this device", e))?)
     } else {
         Bytes(metadata.len())
     };
@@ -462,7 +463,7 @@ fn facts(
     let mut logical = if block_device { ask(file, BLKSSZGET).unwrap_or(512) } else { 512 };
     let direct = match direct {
         Direct::Never => false,
-        Direct::Try => match go_direct(file, logical).map_err(|e| refused(path, "read this", e))? {
+        Direct::Try => match go_direct(file, logical).map_err(|e| refused(path, usage, "read this", e))? {
             Some(block) => {
                 logical = block;
                 true

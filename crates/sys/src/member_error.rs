@@ -1,6 +1,7 @@
 //! Why a path cannot be used as a member, each with its remedy.
 
 use crate::errno::Errno;
+use crate::member::Use;
 use openraid_units::{BlockSizeError, Bytes};
 use std::fmt;
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ pub enum MemberError {
     Denied {
         /// As the user gave it.
         path: PathBuf,
+        /// What it was opened for.
+        usage: Use,
     },
     /// The file system or the device is write protected.
     ReadOnly {
@@ -130,8 +133,9 @@ impl fmt::Display for MemberError {
                  --file-size make a new file",
                 path.display()
             ),
-            Self::Denied { path } => {
-                write!(f, "{}: permission denied; use an account that may read and write it", path.display())
+            Self::Denied { path, usage } => {
+                let access = if *usage == Use::Exclusive { "read and write" } else { "read" };
+                write!(f, "{}: permission denied; use an account that may {access} it", path.display())
             }
             Self::ReadOnly { path } => write!(
                 f,

@@ -1,19 +1,58 @@
 //! Could a file be made? An unnamed one answers, which no other process ever sees.
 
+use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Could a sparse file of this size be made in this folder? A file system without unnamed files does not say no.
+/// File systems of the kernel in which no file can be made, and what it answers to the try. From linux/magic.h.
+const WITHOUT_NEW_FILES: [(i64, i32); 3] = [
+    (0x9fa0, libc::ENOENT),      // proc
+    (0x6265_6572, libc::EACCES), // sysfs
+    (0x1cd1, libc::EACCES),      // devpts
+];
+
+/// Could a sparse file of this size be made in this folder? A file system without unnamed files is asked for permission only.
 ///
 /// # Errors
 /// The kernel's answer, as it would be for the file.
 pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
     match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(folder) {
         Ok(file) => file.set_len(bytes),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => {
+            let folder = CString::new(folder.as_os_str().as_bytes())?;
+            let kind = file_system(&folder);
+            if let Some((_, answer)) = WITHOUT_NEW_FILES.iter().find(|(known, _)| Some(*known) == kind) {
+                return Err(io::Error::from_raw_os_error(*answer));
+            }
+            match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::EISDIR) => may_write(&folder),
+                _ => Err(error),
+            }
+        }
+    }
+}
+
+/// The kind of file system that a folder is on, as the kernel numbers them.
+fn file_system(folder: &CStr) -> Option<i64> {
+    let mut about = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path ends with a zero, and the kernel fills the struct if it answers 0.
+    let about = unsafe { (libc::statfs(folder.as_ptr(), about.as_mut_ptr()) == 0).then(|| about.assume_init()) };
+    #[allow(clippy::useless_conversion)] // the type of the field depends on the platform
+    about.and_then(|about| i64::try_from(about.f_type).ok())
+}
+
+/// May this user make entries in this folder?
+fn may_write(folder: &CStr) -> io::Result<()> {
+    // SAFETY: the path ends with a zero.
+    let answer = unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 
@@ -28,5 +67,22 @@ mod tests {
         std::fs::create_dir(&folder).expect("a folder among the temporary files");
         check_new_file(&folder, 1 << 20).expect("room for a sparse file");
         std::fs::remove_dir(&folder).expect("it is empty");
+    }
+
+    #[test]
+    fn a_file_system_that_takes_no_files_answers_as_it_does_to_the_file_itself() {
+        for folder in ["/proc", "/proc/self", "/sys", "/dev/pts"] {
+            let folder = Path::new(folder);
+            let made = std::fs::File::create_new(folder.join("openraid-new-file"));
+            let wanted = made.expect_err("no file can be made there").raw_os_error();
+            assert_eq!(check_new_file(folder, 1).unwrap_err().raw_os_error(), wanted, "{}", folder.display());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_entries_is_told_from_one_that_does() {
+        let path = |text: &str| CString::new(text).expect("no zero");
+        may_write(&path("/tmp")).expect("everybody may");
+        assert_eq!(may_write(&path("/nowhere")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -155,7 +155,7 @@ fn files_that_may_not_be_written_are_denied() {
         println!("skipped: this user may write everything (root)");
         return;
     }
-    assert_eq!(refused(&path), MemberError::Denied { path: path.clone() });
+    assert_eq!(refused(&path), MemberError::Denied { path: path.clone(), usage: Use::Exclusive });
     assert!(Member::open(&path, Use::Examine, Direct::Try).is_ok());
 }
 

@@ -68,7 +68,8 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
     if let Some(size) = arguments.file_size {
         NewFiles::check(&specs, size)?;
-        let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names)?;
+        let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names);
+        let plans = plans.map_err(|failure| failure.of(format!("--file-size {}", size.get())))?;
         if arguments.dry_run {
             return Ok(tell(context, &body(arguments, &shape, &plans, names, Vec::new())));
         }
@@ -285,7 +286,9 @@ fn tell(context: &Context, body: &Body) -> Exit {
     }
     lines.push(format!("array {} {verb}: {}", body.name, shape.join(", ")));
     lines.push(format!("  size      {} ({} bytes)", human(Bytes(body.size_bytes)), body.size_bytes));
-    lines.push(format!("  survives  {}", crate::output::array::survives_text(body.survives)));
+    let survives = crate::output::array::survives_text(body.survives);
+    let when = if body.first_sync && body.survives > 0 { "after the initial sync: " } else { "" };
+    lines.push(format!("  survives  {when}{survives}"));
     if let Some(uuid) = &body.uuid {
         lines.push(format!("  uuid      {uuid}"));
     }
