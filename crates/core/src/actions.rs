@@ -17,7 +17,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, S
 use crate::adaptive::{Load, Tuning};
 use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
-use crate::scrub::{MismatchRange, ScrubEnd};
+use crate::scrub::{MismatchRange, ScrubEnd, ScrubMode};
 
 /// What a drive is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,8 +225,8 @@ pub enum NoticeKind {
     ResyncStarted,
     /// A resync ended.
     ResyncFinished,
-    /// A check or repair began.
-    CheckStarted,
+    /// A check or repair began: which.
+    CheckStarted(ScrubMode),
     /// A check or repair ended: how.
     CheckEnded(ScrubEnd),
     /// A rebuild of this slot ended early.
@@ -242,7 +242,10 @@ pub enum NoticeKind {
     /// The members did not match here: the guilty one is corrected, or the others were made again from the data.
     RowCorrected(MismatchRange),
     /// Redundancy is reduced.
-    Degraded,
+    Degraded {
+        /// So many more members may fail, whichever they are.
+        tolerated: u16,
+    },
     /// Its data cannot be read any more.
     Failed,
     /// A drive did not answer in time.

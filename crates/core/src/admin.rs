@@ -346,6 +346,8 @@ pub enum AdminError {
     NoRedundancy,
     /// Nothing of the array can be compared.
     NotComparable(NotComparable),
+    /// No check or repair is running.
+    NoScrub,
     /// The array is not degraded and the new member is no spare for it.
     NotPossible(&'static str),
     /// The drive is too small.
@@ -412,6 +414,7 @@ impl core::fmt::Display for AdminError {
                 write!(f, "this level has no redundancy, so there is nothing to rebuild or check from")
             }
             Self::NotComparable(why) => f.write_str(why.text()),
+            Self::NoScrub => f.write_str("no check or repair is running"),
             Self::NotPossible(why) => f.write_str(why),
             Self::TooSmall { have, need } => write!(f, "the drive has room for {have}, the array needs {need}"),
             Self::Refused(why) => f.write_str(why),

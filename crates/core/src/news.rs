@@ -50,7 +50,7 @@ impl NoticeKind {
             Self::RebuildFinished => "RebuildFinished",
             Self::ResyncStarted => "ResyncStarted",
             Self::ResyncFinished => "ResyncFinished",
-            Self::CheckStarted => "CheckStarted",
+            Self::CheckStarted(_) => "CheckStarted",
             Self::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Aborted { .. }, .. }) => "CheckStopped",
             Self::CheckEnded(_) => "CheckFinished",
             Self::RebuildAborted => "RebuildStopped",
@@ -59,7 +59,7 @@ impl NoticeKind {
             Self::SectorLost(_) => "SectorLost",
             Self::RowCorrected(_) => "RowCorrected",
             Self::RowMismatch(_) => "RowMismatch",
-            Self::Degraded => "DegradedArray",
+            Self::Degraded { .. } => "DegradedArray",
             Self::Failed => "FailedArray",
             Self::Timeout => "Timeout",
             Self::DirtyLost { .. } => "DirtyLost",
@@ -95,10 +95,8 @@ impl NoticeKind {
             Self::RebuildFinished => "rebuild is finished",
             Self::ResyncStarted => "resync begins",
             Self::ResyncFinished => "resync is finished",
-            Self::CheckStarted => "check begins",
             Self::RebuildAborted => "rebuild aborted",
             Self::ResyncAborted => "resync aborted",
-            Self::Degraded => "degraded",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
             Self::FlushInDoubt => {
@@ -128,6 +126,8 @@ impl NoticeKind {
                  members; give up what it holds for an array that does not come back (openraid journal discard)"
             }
             Self::Fail(_)
+            | Self::Degraded { .. }
+            | Self::CheckStarted(_)
             | Self::CheckEnded(_)
             | Self::SectorRepaired(_)
             | Self::SectorLost(_)
@@ -143,7 +143,11 @@ impl NoticeKind {
 impl fmt::Display for NoticeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fail(why) => write!(f, "failed: {why}"),
+            Self::Fail(why) => write!(f, "failed ({why})"),
+            Self::Degraded { tolerated: 0 } => f.write_str("degraded: no further failure tolerated"),
+            Self::Degraded { tolerated: 1 } => f.write_str("degraded: one more failure tolerated"),
+            Self::Degraded { tolerated } => write!(f, "degraded: {tolerated} more failures tolerated"),
+            Self::CheckStarted(mode) => write!(f, "{} begins", mode.name()),
             Self::CheckEnded(end) => match end.outcome {
                 ScrubOutcome::Aborted { .. } => write!(f, "{} {end}", end.mode.name()),
                 _ => write!(f, "{} finished: {end}", end.mode.name()),
@@ -218,7 +222,7 @@ mod tests {
         let aborted = ScrubOutcome::Aborted { why: AbortReason::MemberFailed, percent: 12, count: 0, repaired: 0 };
         let ended = |mode, outcome| NoticeKind::CheckEnded(ScrubEnd { mode, outcome });
         let told = [
-            (NoticeKind::Fail(FailReason::Gone), "Fail", "failed: it vanished"),
+            (NoticeKind::Fail(FailReason::Gone), "Fail", "failed (it vanished)"),
             (
                 NoticeKind::SectorLost(DriveLba(77)),
                 "SectorLost",
@@ -241,7 +245,9 @@ mod tests {
                 "RowMismatch",
                 "sectors 8 to 15 do not match the other members, left unchanged",
             ),
-            (NoticeKind::Degraded, "DegradedArray", "degraded"),
+            (NoticeKind::CheckStarted(ScrubMode::Repair), "CheckStarted", "repair begins"),
+            (NoticeKind::Degraded { tolerated: 0 }, "DegradedArray", "degraded: no further failure tolerated"),
+            (NoticeKind::Degraded { tolerated: 1 }, "DegradedArray", "degraded: one more failure tolerated"),
         ];
         for (kind, event, text) in told {
             assert_eq!((kind.event(), kind.to_string().as_str()), (event, text));

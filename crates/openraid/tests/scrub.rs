@@ -35,6 +35,7 @@ fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
     let checked = lab.line("check data --follow").expect(0);
     assert!(checked.text().contains("data: optimal, idle. Last check: no mismatches"), "{}", checked.text());
     assert_eq!(lab.show("data")["last_check"]["outcome"], "clean");
+    lab.line("check data --stop").refused(65, &["data: no check or repair is running"]);
     // Stopped by an administrator.
     lab.line("set data scrub.rate=1M").expect(0);
     lab.line("check data").expect(0);
@@ -47,6 +48,9 @@ fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
     assert!(stopped["last_check_mismatches"].is_null());
     let text = lab.line("show data").expect(0).text();
     assert!(text.contains("aborted at") && text.contains("%: stopped by administrator"), "{text}");
+    lab.line("repair data").expect(0);
+    assert!(lab.line("check data --stop").expect(0).text().contains("repair of data stopped"));
+    lab.wait_for("data", idle);
     // A member fails.
     lab.line("check data").expect(0);
     let follower = lab.command(&["check", "data", "--follow"]).output();
@@ -110,7 +114,7 @@ fn a_degraded_leg_is_left_out_of_the_check_of_its_array() {
     assert!(shown.contains("degraded: without slot 0 of leg 1"), "{shown}");
     server.stop();
     let shown = lab.line("show data").expect(1).text();
-    assert!(shown.contains("clean") && !shown.contains("in flight"), "{shown}");
+    assert!(shown.contains("clean") && !shown.contains("dirty"), "{shown}");
     let server = lab.serve(&["data"]);
     let begun = lab.line("check data").expect(0);
     assert!(begun.text().contains("leg 1 is left out"), "{}", begun.text());
@@ -130,14 +134,23 @@ fn mismatches_end_with_a_code_of_their_own_are_told_once_and_are_known_after_a_r
     let server = lab.serve(&["data"]);
     let checked = lab.line("check data --follow").expect(3);
     assert!(checked.text().contains("Last check: 2048 mismatched sectors (1 MiB)"), "{}", checked.text());
-    lab.line("show data").expect(3);
-    assert!(lab.line("list").expect(3).text().contains("2048 mismatches"));
+    // Health is of the members; a state without the mismatches would read as if all were well.
+    let shown = lab.line("show data").expect(3).text();
+    let state = shown.lines().find(|line| line.trim_start().starts_with("state")).expect("a state");
+    assert!(state.ends_with(" optimal, 2048 mismatched sectors at the last check"), "{shown}");
+    let listed = lab.line("list").expect(3).text();
+    assert!(listed.contains("optimal; 2048 mismatched sectors at the last check"), "{listed}");
+    let array = lab.show("data");
+    assert_eq!((&array["health"], &array["last_check_mismatches"]), (&"optimal".into(), &2048.into()));
     let repaired = lab.line("repair data --follow").expect(3);
     let words = "repaired 0, 2048 mismatches left (RAID 5 cannot attribute; `--trust-data` rewrites parity)";
     assert!(repaired.text().contains(words), "{}", repaired.text());
     let news = server.stop();
     let told: Vec<&Value> = news.iter().filter(|line| line["news"]["event"] == "RowMismatch").collect();
     assert_eq!(told.len(), 2, "one line for each of the two: {told:?}");
+    let begun = news.iter().filter(|line| line["news"]["event"] == "CheckStarted");
+    let begun: Vec<&Value> = begun.map(|line| &line["news"]["text"]).collect();
+    assert_eq!(begun, ["data: check begins", "data: repair begins"]);
     let text = told[0]["news"]["text"].as_str().expect("words");
     assert!(text.contains("cannot tell which member is wrong, left unchanged"), "{text}");
     // Offline, and after a restart.

@@ -15,13 +15,11 @@ use super::volume::Volume;
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, WriteCache};
-use crate::background::Task;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
 use crate::journal::session::Session;
 use crate::reason::FailReason;
-use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
 /// The smallest section in which a long stream is read from the copies of a mirror in turn.
@@ -69,11 +67,7 @@ impl Controller {
             AdminCommand::Scrub { array, mode } => self.admin_scrub(array, mode, actions),
             AdminCommand::Pause { array } => self.with_set(array, |set| set.paused = true),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.paused = false),
-            AdminCommand::StopScrub { array } => self.with_set(array, |set| {
-                if set.task.as_ref().is_some_and(Task::is_scrub) {
-                    set.cancel_task(AbortReason::Administrator);
-                }
-            }),
+            AdminCommand::StopScrub { array } => self.stop_scrub(array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
             AdminCommand::DetachJournal => match self.begin_detach_journal() {
                 Ok(()) => {

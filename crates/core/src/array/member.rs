@@ -75,7 +75,8 @@ impl Controller {
         self.set_changed = true;
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
-            self.notice(id, slot, Some(drive), NoticeKind::Degraded, actions);
+            let tolerated = self.losses_tolerated(id);
+            self.notice(id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
         }
         self.cancel_queued(id, index, actions);
         true
@@ -215,6 +216,15 @@ impl Controller {
         member.state == MemberState::InSync
             && !member.replacement
             && !self.survives_without(id, member.slot.expect("a working member has a slot"))
+    }
+
+    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
+    fn losses_tolerated(&self, id: SetId) -> u16 {
+        let set = self.set(id);
+        if set.consistent_to != Sectors::MAX {
+            return 0;
+        }
+        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
     }
 
     /// Would the array still be whole without these slots too?

@@ -8,7 +8,7 @@ use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::io::op::Op;
-use crate::scrub::{End, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
+use crate::scrub::{AbortReason, End, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
 
 impl Controller {
     pub(crate) fn admin_scrub(
@@ -33,7 +33,17 @@ impl Controller {
         self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
         let set = self.set_mut(id);
         *set.scrub = Scrub::new(mode, set.next_task_id);
-        self.notice(id, None, None, NoticeKind::CheckStarted, actions);
+        self.notice(id, None, None, NoticeKind::CheckStarted(mode), actions);
+        Ok(AdminOutcome::Done)
+    }
+
+    pub(crate) fn stop_scrub(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
+        let id = self.set_of(array)?;
+        let set = self.set_mut(id);
+        if !set.task.as_ref().is_some_and(Task::is_scrub) {
+            return Err(AdminError::NoScrub);
+        }
+        set.cancel_task(AbortReason::Administrator);
         Ok(AdminOutcome::Done)
     }
 

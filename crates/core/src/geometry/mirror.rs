@@ -177,11 +177,11 @@ impl Mirror {
     pub fn has_only_copy(&self, slot: Slot, others: SlotSet) -> bool {
         self.groups.iter().any(|group| group.contains(slot) && !group.intersects(others.without(slot)))
     }
-    /// How many members may be lost at worst.
+    /// How many more members may be lost at worst, when these are missing already.
     #[must_use]
-    pub fn losses_survived(&self) -> u16 {
-        let least = self.groups.iter().map(|group| group.len()).min().expect("a set has a first chunk");
-        u16::try_from(least - 1).expect("a group is not larger than the set")
+    pub fn losses_survived_without(&self, missing: SlotSet) -> u16 {
+        let least = self.groups.iter().map(|group| group.minus(missing).len()).min().expect("a set has a first chunk");
+        u16::try_from(least.saturating_sub(1)).expect("a group is not larger than the set")
     }
 
     /// All places of what stands at `at`, in md's order, each with the same length: to the end of the chunk,

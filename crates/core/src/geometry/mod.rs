@@ -300,10 +300,18 @@ impl Geometry {
     /// How many members may be lost at worst, whichever they are.
     #[must_use]
     pub fn losses_survived(&self) -> u16 {
+        self.losses_survived_without(SlotSet::EMPTY)
+    }
+    /// How many more members may be lost at worst, when these are missing already.
+    #[must_use]
+    pub fn losses_survived_without(&self, missing: SlotSet) -> u16 {
         match self {
             Self::Passthrough(_) | Self::Linear(_) | Self::Striped(_) => 0,
-            Self::Mirror(g) => g.losses_survived(),
-            Self::Parity(g) => g.parities(),
+            Self::Mirror(g) => g.losses_survived_without(missing),
+            Self::Parity(g) => {
+                let missing = (missing & SlotSet::first_n(self.members())).len();
+                g.parities().saturating_sub(u16::try_from(missing).expect("a set has few slots"))
+            }
         }
     }
     /// Is there anything, without these members, that could be lost yet and be had all the same?

@@ -4,6 +4,7 @@ use openraid_units::Bytes;
 
 use super::checks::last_check;
 use super::table::Table;
+use crate::checks::CheckModel;
 use crate::model::{ArrayModel, BitmapModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
 use crate::quantity::{counted, human, human_rate, human_seconds};
 
@@ -52,11 +53,31 @@ pub fn survives_text(losses: u32) -> String {
     }
 }
 
+/// Mismatches that the last check or repair found and left, in words; nothing if there are none.
+pub fn mismatches_text(array: &ArrayModel) -> Option<String> {
+    let left: u64 = array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(CheckModel::left).sum();
+    (left > 0).then(|| format!("{} at the last check", counted(left, "mismatched sector", "mismatched sectors")))
+}
+
+/// Health, and the mismatches that are known of.
+pub fn health_line(array: &ArrayModel) -> String {
+    let health = health_text(array.health);
+    mismatches_text(array).map_or_else(|| health.into(), |found| format!("{health}, {found}"))
+}
+
 fn state_line(array: &ArrayModel) -> String {
     let health = health_text(array.health);
     if array.stopping {
         return format!("{health}, being stopped");
     }
+    let state = running_state(array, health);
+    match mismatches_text(array).filter(|_| array.health != HealthWord::Failed) {
+        Some(found) => format!("{state}, {found}"),
+        None => state,
+    }
+}
+
+fn running_state(array: &ArrayModel, health: &str) -> String {
     match array.health {
         HealthWord::Optimal if array.is_synced() => health.into(),
         HealthWord::Optimal => format!("{health}, {}", unsynced_text(array)),
@@ -76,8 +97,8 @@ fn state_line(array: &ArrayModel) -> String {
 fn consistency(array: &ArrayModel) -> String {
     let unsynced = |to| format!("{} from {} on", unsynced_text(array), human(Bytes(to)));
     match (array.active, array.consistent_to_bytes) {
-        (true, Some(to)) => format!("dirty (writes in flight); {}", unsynced(to)),
-        (true, None) => "dirty (writes in flight)".into(),
+        (true, Some(to)) => format!("dirty (not marked clean yet); {}", unsynced(to)),
+        (true, None) => "dirty (not marked clean yet)".into(),
         (false, Some(to)) => unsynced(to),
         (false, None) => "clean".into(),
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::array::{health_text, task_line};
+use super::array::{health_line, task_line};
 use crate::model::{ArrayModel, StateWord, TaskModel};
 use crate::quantity::{counted, human_rate, human_seconds};
 
@@ -65,7 +65,7 @@ impl Live {
                 let rounded = task.percent() / PLAIN_STEP * PLAIN_STEP;
                 format!(", {} {rounded} %", task.kind.text())
             });
-            format!("{}: {} [{}]{}", array.name, health_text(array.health), up_map(array), tasks.collect::<String>())
+            format!("{}: {} [{}]{}", array.name, health_line(array), up_map(array), tasks.collect::<String>())
         };
         let lines: Vec<String> = arrays.iter().map(line).collect();
         for line in lines.iter().filter(|line| !self.last_plain.contains(line)) {
@@ -100,7 +100,7 @@ fn array_lines(array: &ArrayModel) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} [{}] {clean}, {}",
         array.name,
-        health_text(array.health),
+        health_line(array),
         up_map(array),
         counted(array.events, "event", "events")
     )];

@@ -98,6 +98,26 @@ impl Server {
         }
         self.done(text, name)
     }
+
+    /// End the check or repair of all sets of an array in which one is running.
+    pub(super) fn stop_check(&self, name: &str) -> Result<Answer, Failure> {
+        let served = self.find(name)?;
+        let status = self.status()?;
+        let mut what = None;
+        for array in served.sets() {
+            let view = status.arrays.iter().find(|view| view.status.array == array);
+            let mode = view.and_then(|view| view.status.task.as_ref()?.scrub).map_or(CheckWord::Check, CheckWord::from);
+            match self.handle.admin(AdminCommand::StopScrub { array }) {
+                Ok(_) => what = Some(mode.text()),
+                Err(ServiceError::Admin(AdminError::NoScrub)) => {}
+                Err(error) => return Err(Failure::from(error).of(name)),
+            }
+        }
+        let Some(what) = what else {
+            return Err(Failure::refused(AdminError::NoScrub).of(name));
+        };
+        self.done(format!("{what} of {name} stopped"), name)
+    }
 }
 
 fn check_now(view: &ArrayView, at: u64) -> CheckModel {

@@ -225,10 +225,11 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Members that failed or were replaced, as orders name them.
+    /// Members that failed or were replaced, as orders name them. One whose failure is not recorded yet counts.
     pub fn faulty(self) -> Vec<String> {
         let all = self.all().unwrap_or_default();
-        let faulty = all.iter().filter(|found| matches!(found.member.state, MemberState::Faulty(_)));
+        let faulty =
+            all.iter().filter(|found| matches!(found.member.state, MemberState::Faulty(_) | MemberState::Failing(_)));
         faulty.map(|found| self.order_name(found)).collect()
     }
 }

@@ -78,7 +78,7 @@ impl Server {
     }
 
     fn notice(&self, notice: &Notice) -> Option<News> {
-        if matches!(notice.kind, NoticeKind::CheckStarted | NoticeKind::CheckEnded(_)) {
+        if matches!(notice.kind, NoticeKind::CheckStarted(_) | NoticeKind::CheckEnded(_)) {
             // An error means that the service is ending.
             if let Ok(status) = self.handle.status() {
                 self.note_checks(&status);
@@ -107,10 +107,12 @@ impl Server {
         if let Some(leg) = leg {
             place.push_str(&format!(", leg {leg}"));
         }
-        if let Some(slot) = notice.slot {
+        // The array is degraded, or has failed; slot and member only say through which.
+        let is_of_member = !matches!(notice.kind, NoticeKind::Degraded { .. } | NoticeKind::Failed);
+        if let Some(slot) = notice.slot.filter(|_| is_of_member) {
             place.push_str(&format!(", slot {slot}"));
         }
-        if let Some(member) = &member {
+        if let Some(member) = member.as_ref().filter(|_| is_of_member) {
             place.push_str(&format!(" ({member})"));
         }
         let text = format!("{place}: {}", notice.kind);

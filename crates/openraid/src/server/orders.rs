@@ -69,10 +69,7 @@ impl Server {
                 self.replace(&array, &member, with.as_deref(), device.as_deref(), Consent { overwrite, split })
             }
             Command::Check { array, kind } => self.check(&array, kind),
-            Command::StopCheck { array } => {
-                self.each_set(&array, |array| AdminCommand::StopScrub { array })?;
-                self.done(format!("check of {array} stopped"), &array)
-            }
+            Command::StopCheck { array } => self.stop_check(&array),
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
                 self.done(format!("background work of {array} is held; go on with `openraid resume {array}`"), &array)

@@ -6,12 +6,11 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
-use crate::checks::CheckModel;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
-use crate::output::array::{health_text, task_line, unsynced_text};
+use crate::output::array::{health_text, mismatches_text, task_line, unsynced_text};
 use crate::output::table::Table;
-use crate::quantity::{counted, human};
+use crate::quantity::human;
 use crate::registry::Entry;
 
 #[derive(Serialize)]
@@ -61,10 +60,9 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
             array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed;
         let unprotected = asks && array.journal.as_ref().is_some_and(|journal| !journal.protected);
         let unsynced = (!array.is_synced()).then(|| unsynced_text(array).to_owned());
-        let left: u64 = array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(CheckModel::left).sum();
         let state = std::iter::once(health_text(array.health).to_owned())
             .chain(unsynced)
-            .chain((left > 0).then(|| counted(left, "mismatch", "mismatches")))
+            .chain(mismatches_text(array))
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
         let members: usize = array.sets().iter().map(|set| set.members.len()).sum();
