@@ -1,5 +1,5 @@
-//! An array as a disk of the real kernel: the commands of README.md and docs/disk.md, in a Linux guest that has a driver for
-//! NBD. The server runs in the guest too.
+//! An array as a disk of the real kernel, and its members in Linux md: the commands of README.md and docs/disk.md that need root, in a
+//! Linux guest that has the drivers. The server runs in the guest too.
 
 mod support;
 
@@ -66,6 +66,32 @@ fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_readme() {
          mount -o ro /dev/nbd0 /mnt\ncmp /sbin/mdadm /mnt/mdadm\numount /mnt\nnbd-client -d /dev/nbd0\nhalt\n",
     );
     in_guest(&job);
+}
+
+#[test]
+fn linux_md_assembles_the_files_by_the_commands_of_the_readme() {
+    let text = page("README.md");
+    let block = blocks(&text).into_iter().find(|block| block.word == "root").expect("the block");
+    // The first loop device is in use, as on many machines.
+    let mut job = String::from(
+        "halt\nmkdir /run/moved\ncd /run/moved\ntruncate -s 1M other\nlosetup --find other\n\
+         \"$openraid\" create moved --level 5 --chunk 64K --file-size 32M --assume-clean d1 d5 d3 d4\n",
+    );
+    for step in &block.steps {
+        job.push_str(&step.command);
+        job.push('\n');
+        if step.command.contains("--assemble") {
+            job.push_str("grep -A 1 raid5 /proc/mdstat\n");
+        }
+    }
+    job.push_str("losetup --list --noheadings --output BACK-FILE | sed 's/^/still used: /'\n");
+    let Some(printed) = in_guest(&job) else { return };
+    let promised = block.steps.iter().flat_map(|step| &step.printed);
+    for line in promised.map(String::as_str).chain(["[4/4] [UUUU]"]) {
+        assert!(printed.contains(line), "{line:?} is not in: {printed}");
+    }
+    let used: Vec<&str> = printed.lines().filter(|line| line.starts_with("still used: ")).collect();
+    assert_eq!(used, ["still used: /run/moved/other"], "{printed}");
 }
 
 #[test]

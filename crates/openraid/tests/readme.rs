@@ -6,9 +6,9 @@
 //!
 //! | Word | Why |
 //! | --- | --- |
-//! | `root` | it needs root, block devices or drivers of the kernel |
-//! | `slow` | it takes minutes |
+//! | `root` | it needs root, loop devices and Linux md: `tests/disk.rs` runs it in a guest |
 //! | `nbd` | it needs root and the kernel's NBD driver: `tests/disk.rs` runs it in a guest |
+//! | `slow` | it takes half a minute with one core: run in a soak |
 //! | `guest` | it starts a Linux guest: run if its package is installed |
 //! | `fuse` | it mounts by FUSE: run if there is `/dev/fuse` |
 //!
@@ -22,6 +22,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use openraid_oracle::SOAK;
 use support::console::{blocks, guest_program, installed, page, Step};
 use support::{missing, skipped, Lab};
 
@@ -161,6 +162,7 @@ fn every_command_of_the_readme_prints_what_stands_there() {
             "fuse" if !fuse => missing("nbdfuse, fuse2fs or fusermount3 is not installed"),
             "fuse" if File::options().write(true).open("/dev/fuse").is_err() => skipped("/dev/fuse cannot be opened"),
             "fuse" => steps.extend(&block.steps),
+            "slow" if std::env::var_os(SOAK).is_some() => steps.extend(&block.steps),
             "root" | "slow" | "nbd" => {}
             word => panic!("{word:?} after `console` is none of the words that this test knows"),
         }
