@@ -71,7 +71,9 @@ impl Exit {
             Self::NotComparable => "nothing could be compared",
             Self::Incomplete => "parts could not be read, and zeroes were copied in their place",
             Self::Usage => "wrong usage: the command line makes no sense",
-            Self::Refused => "refused: it would do harm, or does not fit the state; nothing was changed",
+            Self::Refused => {
+                "refused: it would do harm, does not fit the state, or names what is not there; nothing was changed"
+            }
             Self::Error => "the operation failed: an I/O error, no space, no permission of the system",
         }
     }
@@ -150,6 +152,13 @@ impl fmt::Display for Failure {
     }
 }
 impl std::error::Error for Failure {}
+
+/// No array has this name.
+pub fn unknown_array(name: &str) -> Failure {
+    Failure::refused(format!(
+        "no array named {name:?} is served or remembered; see `openraid list`, or name its members to `openraid assemble`"
+    ))
+}
 
 /// What every verb returns.
 pub type Outcome = Result<Exit, Failure>;

@@ -62,10 +62,11 @@ fn main() -> ExitCode {
         }
     };
     let output = Output { json: arguments.common.json, verb: arguments.verb.name(), typed: arguments.verb.typed() };
+    let registry = Registry::at(arguments.common.registry.as_deref());
     let context = verb::Context {
         output,
-        registry: Registry::at(arguments.common.registry.as_deref()),
-        servers: Servers::new(arguments.common.control.as_deref()),
+        registry: registry.clone(),
+        servers: Servers::new(arguments.common.control.as_deref(), registry),
         common: arguments.common,
     };
     match verb::run(&arguments.verb, &context) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use openraid_core::limits::Limits;
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, MemberError, Use};
-use openraid_units::Bytes;
+use openraid_units::{Bytes, Sectors};
 
 use crate::exit::{Exit, Failure};
 use crate::registry::{Entry, Registry};
@@ -161,6 +161,24 @@ fn not_opened(error: OpenError) -> Failure {
         return Failure { text, ..failure };
     }
     failure
+}
+
+/// Why a path is no member, whatever is tried with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// Nothing is there.
+    Missing,
+    /// The file holds less than one sector.
+    TooSmall,
+}
+
+/// Why a member that could not be opened is none; nothing if that is not the reason.
+pub fn unfit(spec: &MemberSpec) -> Option<Unfit> {
+    let Place::Path(path) = &spec.place else { return None };
+    match fs::metadata(path) {
+        Ok(metadata) => (metadata.is_file() && metadata.len() < Sectors(1).bytes().get()).then_some(Unfit::TooSmall),
+        Err(error) => (error.kind() == std::io::ErrorKind::NotFound).then_some(Unfit::Missing),
+    }
 }
 
 /// Open all of these.

@@ -382,10 +382,10 @@ fn without_a_server_the_verbs_that_need_one_say_how_to_start_it() {
         "stop data",
         "show data --follow",
     ] {
-        lab.line(line).refused(4, &["no running server", "openraid serve data"]);
+        lab.line(line).refused(4, &["data is not served", "openraid serve data"]);
     }
     lab.line("stop --all").refused(4, &["no server runs"]);
-    lab.line("show nobody").refused(4, &["nobody"]);
+    lab.line("show nobody").refused(65, &["nobody"]);
     let socket = lab.path("none.sock");
     lab.run(&["show", "data", "--control", socket.to_str().expect("UTF-8")]).refused(4, &["no server answers"]);
 }

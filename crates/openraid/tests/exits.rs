@@ -42,6 +42,9 @@ fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
     lab.drives(&["empty"], 0);
     write_at(&lab.path("full"), 1024 + 56, &[0x53, 0xef]);
     fs::write(lab.path("small"), vec![0; 256 << 10]).expect("room");
+    fs::write(lab.path("tiny"), "abc").expect("room");
+    fs::create_dir(lab.path("texts")).expect("a folder");
+    fs::write(lab.path("texts/note"), "abc").expect("room");
     end_so(
         &lab,
         &[
@@ -65,9 +68,17 @@ fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
             ("create x --level 1 a nbd+unix:///x?socket=/nowhere/at/all", ERROR),
             ("journal create --size 16M a", REFUSED),
             ("examine a", 2),
-            ("examine nowhere", 4),
-            ("show nobody", 4),
-            ("check nobody", 4),
+            ("examine nowhere", REFUSED),
+            ("examine a nowhere", REFUSED),
+            ("examine tiny", 2),
+            ("scan nowhere", REFUSED),
+            ("scan texts", 0),
+            ("scan tiny", 0),
+            ("doctor nowhere", REFUSED),
+            ("show nobody", REFUSED),
+            ("check nobody", REFUSED),
+            ("fail nobody a", REFUSED),
+            ("stop nobody", REFUSED),
             ("stop --all", 4),
         ],
     );
@@ -80,6 +91,9 @@ fn what_members_of_a_stopped_array_refuse(lab: &Lab) {
         lab,
         &[
             ("create data --level 5 --chunk 64K --assume-clean a b c", 0),
+            ("show data", 0),
+            ("check data", 4),
+            ("show data --wait 1", 4),
             ("create data --level 1 n1 n2 --file-size 8M", REFUSED),
             ("erase a", REFUSED),
             ("doctor a b", 1),
@@ -147,6 +161,9 @@ fn a_dry_run_ends_as_the_command_would() {
         "--level 5 --file-size 8M new1 new1 new2",
         "--level 5 --file-size 64K new1 new2 new3",
         "--level 5 --file-size 8M nowhere/new1 new2 new3",
+        "--level 5 --file-size 100 new1 new2 new3",
+        "--level 1 --file-size 8M /proc/new1 /proc/new2",
+        "--level 1 --file-size 8M /sys/new1 /sys/new2",
         "--level jbod --file-size 8M new1 a",
         "--level jbod h0",
         "--level 1 --file-size 8E new1 new2",

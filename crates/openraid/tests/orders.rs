@@ -167,6 +167,15 @@ fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
             line.contains("/d0:") && line.matches("event ").count() == 2 && line.matches(" UTC").count() == 2,
             "{line}"
         );
+        // The next step is a choice between the halves, not an order that overwrites one of them.
+        let next = text.split("next: ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        let (d0, d1) = (lab.path("d0").display().to_string(), lab.path("d1").display().to_string());
+        for words in
+            ["choose the half that stays", &format!("copy-out {d0}"), &format!("to keep {d1}: openraid serve data")]
+        {
+            assert!(next.contains(words), "{words:?} is not in: {text}");
+        }
+        assert!(next.contains(&format!("to keep {d0}: openraid serve {d0}")) && !next.contains("NEW"), "{text}");
         let before = fingerprint(&lab.path("d0"));
         let server = lab.serve(&["d0", "d1"]);
         let left = &server.ready["left_out"][0];

@@ -431,7 +431,14 @@ fn raw_drives_and_arrays_in_memory_are_served() {
         .map(|a| a["name"].as_str().expect("a name"))
         .collect();
     assert_eq!(names, ["two-0", "two-1"]);
+    // The name that was served shows what is served under it.
+    let shown = lab.line("show two --wait 60").expect(0).text();
+    assert!(shown.contains("two-0: jbod") && shown.contains("two-1: jbod") && shown.contains("/x"), "{shown}");
+    let shown = lab.line("show two --json").expect(0).json();
+    assert_eq!((&shown["served"], &shown["array"]), (&true.into(), &Value::Null));
+    assert_eq!((&shown["arrays"][0]["name"], &shown["arrays"][1]["name"]), (&"two-0".into(), &"two-1".into()));
     server.stop();
+    lab.line("show two").refused(4, &["two is not served", "openraid serve two"]);
     let server = lab.serve(&["--level", "6", "--name", "scratch", "ram:8M", "ram:8M", "ram:8M", "ram:8M"]);
     assert_eq!(server.ready["arrays"][0]["health"], "optimal");
     lab.line("fail scratch slot:1").expect(0);
@@ -461,6 +468,24 @@ fn a_running_server_takes_an_array_over() {
     lab.line("stop one").expect(0);
     lab.line("stop two").expect(0);
     assert_eq!(server.end().0, 0);
+}
+
+#[test]
+fn doctor_waits_for_all_members_that_a_server_holds_at_once() {
+    let lab = Lab::new("held");
+    lab.line("create data --level 6 --chunk 64K --file-size 8M --assume-clean m0 m1 m2 m3 m4 m5 m6 m7").expect(0);
+    let server = lab.serve(&["data"]);
+    // Each is asked for again for a while, and all of them have one time limit together. One after the other, the last ones would
+    // not even be told as locked.
+    let text = lab.line("doctor m0 m1 m2 m3 m4 m5 m6 m7").expect(4).text();
+    assert_eq!(text.matches(": locked by process ").count(), 8, "{text}");
+    assert!(text.contains("nothing was tried: no member could be opened"), "{text}");
+    let text = lab.line("doctor data").expect(4).text();
+    assert!(
+        text.contains("nothing was tried: a server has the members; it shows their state: openraid show data"),
+        "{text}"
+    );
+    server.stop();
 }
 
 #[test]

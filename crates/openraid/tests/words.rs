@@ -187,7 +187,7 @@ fn hints_lead_to_what_was_wanted() {
     // Files that are to be made are no members that were moved.
     let ran = lab.line("create fresh --level 1 n0 n1");
     assert!(ran.code == 65 && ran.err.contains("--file-size SIZE makes") && !ran.err.contains("moved"), "{ran:?}");
-    lab.line("scan nowhere").expect(4);
+    lab.line("scan nowhere").expect(65);
     // Notes that somebody has cut short are no drive that waits to be enlarged.
     fs::write(lab.path("notes.txt"), "buy milk\n").expect("room");
     let ran = lab.line("create x --level 1 notes.txt moved/d0");

@@ -8,8 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
-use crate::exit::Failure;
+use crate::exit::{unknown_array, Failure};
 use crate::model::ArrayModel;
+use crate::registry::Registry;
 
 /// A server that does not answer for this long is not asked any more. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
@@ -106,12 +107,13 @@ impl Connection {
 pub struct Servers {
     asked: Option<PathBuf>,
     folder: PathBuf,
+    registry: Registry,
 }
 
 impl Servers {
-    /// The one server that was asked for, or all of this user.
-    pub fn new(asked: Option<&Path>) -> Self {
-        Self { asked: asked.map(Path::to_path_buf), folder: super::folder() }
+    /// The one server that was asked for, or all of this user. The registry has the names of arrays that are not served.
+    pub fn new(asked: Option<&Path>, registry: Registry) -> Self {
+        Self { asked: asked.map(Path::to_path_buf), folder: super::folder(), registry }
     }
 
     /// A connection to each of them. Sockets that nobody listens at any more are left out.
@@ -143,7 +145,7 @@ impl Servers {
         Ok(None)
     }
 
-    /// Wait until a server serves this array. A server answers here only after its clients can come.
+    /// Wait until a server serves this array, or the raw drives of this name. A server answers here only after its clients can come.
     ///
     /// # Errors
     /// No server serves it after this time.
@@ -151,7 +153,8 @@ impl Servers {
         let until = Instant::now() + time;
         loop {
             // A socket that is not there yet is no answer either.
-            if matches!(self.serving(array), Ok(Some(_))) {
+            let raw = || self.raw_drives(array).is_ok_and(|raw| !raw.is_empty());
+            if matches!(self.serving(array), Ok(Some(_))) || raw() {
                 return Ok(());
             }
             if Instant::now() >= until {
@@ -164,15 +167,19 @@ impl Servers {
         }
     }
 
-    /// The exports of raw drives that were remembered under one name: `NAME-0`, `NAME-1` and so on.
-    fn raw_drives(&self, name: &str) -> Result<Vec<String>, Failure> {
+    /// The raw drives that were remembered under one name, each an export of its own: `NAME-0`, `NAME-1` and so on.
+    ///
+    /// # Errors
+    /// The server that was asked for does not answer.
+    pub fn raw_drives(&self, name: &str) -> Result<Vec<ArrayModel>, Failure> {
         let mut found = Vec::new();
         for mut connection in self.connect()? {
             let arrays = connection.list().unwrap_or_default().into_iter().filter(|known| known.level == "jbod");
             let nth = |own: &str| own.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
-            found.extend(arrays.map(|known| known.name).filter(|own| nth(own).is_some()));
+            found.extend(arrays.filter_map(|known| Some((nth(&known.name)?, known))));
         }
-        Ok(found)
+        found.sort_by_key(|(nth, _)| *nth);
+        Ok(found.into_iter().map(|(_, known)| known).collect())
     }
 
     /// The same, for a verb that needs it.
@@ -183,19 +190,17 @@ impl Servers {
         if let Some(server) = self.serving(array)? {
             return Ok(server);
         }
-        let raw = self.raw_drives(array)?;
+        let raw: Vec<String> = self.raw_drives(array)?.into_iter().map(|known| known.name).collect();
         if !raw.is_empty() {
             return Err(Failure::refused(format!(
-                "{array} is served as raw drives: {}; name one of them to show or stop it. They have no redundancy, so none can \
+                "{array} is served as raw drives: {}; name one of them to stop it. They have no redundancy, so none can \
                  be failed, replaced or checked",
                 raw.join(", ")
             )));
         }
-        Err({
-            Failure::cannot_tell(format!(
-                "no running server serves an array named {array:?}; start it with `openraid serve {array}`, or see \
-                 `openraid list`"
-            ))
-        })
+        if self.registry.find(array)?.is_none() {
+            return Err(unknown_array(array));
+        }
+        Err(Failure::cannot_tell(format!("{array} is not served; start it with `openraid serve {array}`")))
     }
 }

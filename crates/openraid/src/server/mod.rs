@@ -244,7 +244,7 @@ impl Server {
 }
 
 fn not_served(name: &str) -> Failure {
-    Failure::cannot_tell(format!("this server serves no array named {name:?}; see `openraid list`"))
+    Failure::refused(format!("this server serves no array named {name:?}; see `openraid list`"))
 }
 
 impl Answerer for Server {

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{named, open_some, options};
-use crate::model::ArrayModel;
+use crate::members::{named, open_some, options, remembered, unfit, Unfit};
+use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{health_text, survives_text, title};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::quantity::human;
@@ -58,7 +58,9 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
-    if tried.is_empty() {
+    if probed.is_empty() {
+        lines.push(unopened_text(arguments, context));
+    } else if tried.is_empty() {
         // Those that could not be opened a moment ago cost their time limit again.
         let again: Vec<_> = probed.iter().map(|member| member.spec.clone()).collect();
         let (opened, _) = open_some(&again, options(Use::ReadExclusive));
@@ -75,14 +77,27 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if !not_started.is_empty() {
         exit = Exit::Failed;
     }
-    lines.extend(tried.iter().map(tried_text));
+    lines.extend(tried.iter().map(|tried| tried_text(tried, &sets)));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
-        exit = Exit::CannotTell;
+        let is_nothing_there = specs.iter().all(|spec| unfit(spec) == Some(Unfit::Missing));
+        let is_written = arguments.members.iter().all(|name| matches!(remembered(name, &context.registry), Ok(None)));
+        exit = if is_nothing_there && is_written { Exit::Refused } else { Exit::CannotTell };
     }
     let body = Body { sets, others, tried, not_started, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+/// Without a member nothing was tried. A server may hold them.
+fn unopened_text(arguments: &DoctorArguments, context: &Context) -> String {
+    let is_served = |name: &&String| matches!(context.servers.serving(name), Ok(Some(_)));
+    let served: Vec<String> =
+        arguments.members.iter().filter(is_served).map(|name| format!("openraid show {name}")).collect();
+    if served.is_empty() {
+        return "nothing was tried: no member could be opened".into();
+    }
+    format!("nothing was tried: a server has the members; it shows their state: {}", served.join(", "))
 }
 
 fn verdict(tried: &[Tried]) -> Exit {
@@ -123,7 +138,7 @@ fn try_out(
     Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
 
-fn tried_text(tried: &Tried) -> String {
+fn tried_text(tried: &Tried, sets: &[SetVerdict]) -> String {
     let array = &tried.array;
     let mut lines = vec![
         format!("  {}: {}, {}", array.name, title(array), human(Bytes(array.size_bytes))),
@@ -140,7 +155,10 @@ fn tried_text(tried: &Tried) -> String {
     });
     let force = if tried.by_force { " --force" } else { "" };
     let serve = format!("openraid serve {}{force}", array.name);
-    if array.health == crate::model::HealthWord::Degraded {
+    let halves = split_off(array, sets);
+    if !halves.is_empty() {
+        lines.push(choice_text(array, &serve, &halves));
+    } else if array.health == HealthWord::Degraded {
         lines.push(format!(
             "    next: {serve}, then a new member for each that is missing: openraid add {} NEW",
             array.name
@@ -149,4 +167,31 @@ fn tried_text(tried: &Tried) -> String {
         lines.push(format!("    next: {serve}"));
     }
     lines.join("\n")
+}
+
+/// The members of an array that were split off from those it starts with.
+fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
+    let uuids: Vec<&String> = array.sets().into_iter().filter_map(|set| set.uuid.as_ref()).collect();
+    let own = sets.iter().filter(|set| uuids.contains(&&set.uuid));
+    let split = own.flat_map(|set| &set.members).filter(|member| member.verdict == "split");
+    split.map(|member| member.member.clone()).collect()
+}
+
+/// Two halves ran without each other: which of them the array goes on with is for people to decide.
+fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
+    let name = &array.name;
+    let working = |set: &&ArrayModel| {
+        let own = set.members.iter().filter(|member| member.state == StateWord::InSync);
+        own.filter_map(|member| member.member.clone()).collect::<Vec<_>>()
+    };
+    let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>().join(" ");
+    let other = halves.join(" ");
+    let adds = halves.iter().map(|half| format!("openraid add {name} {half} --yes")).collect::<Vec<_>>().join("; ");
+    [
+        format!("    next: choose the half that stays. The other one is overwritten when it is added: `openraid copy-out {other}`"),
+        "      or `openraid serve --read-only` shows what it holds".into(),
+        format!("      to keep {kept}: {serve}; {adds}"),
+        format!("      to keep {other}: openraid serve {other}; then `openraid add` of each of: {kept}"),
+    ]
+    .join("\n")
 }

@@ -11,7 +11,7 @@ use super::Context;
 use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
 use crate::lockless::{self, Lockless};
-use crate::members::{open_some, options, spec};
+use crate::members::{open_some, options, spec, unfit, Unfit};
 use crate::model::JournalModel;
 use crate::output::table::Table;
 use crate::quantity::{counted, human, sold, utc};
@@ -114,8 +114,8 @@ struct FindingBody {
     at_byte: u64,
 }
 
-/// Do it. The exit code is 0 where every member has a good superblock, 2 where one has none or a bad one, 4 where one
-/// cannot be read.
+/// Do it. The exit code is 0 if every member has a good superblock, 2 if one has none or a bad one, 4 if one cannot be
+/// read, and that of a refusal if one is not there.
 ///
 /// # Errors
 /// A name that names nothing.
@@ -128,7 +128,11 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
         let spec = spec(name)?;
         let (opened, failed) = open_some(std::slice::from_ref(&spec), options(Use::Examine));
         for (name, failure) in failed {
-            exit = exit.max(Exit::CannotTell);
+            exit = exit.max(match unfit(&spec) {
+                Some(Unfit::Missing) => Exit::Refused,
+                Some(Unfit::TooSmall) => Exit::Failed,
+                None => Exit::CannotTell,
+            });
             text.push_str(&format!("{}\n", failure.text));
             members.push(Member { error: Some(failure.text), ..empty(name) });
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::ScanArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{block_devices, in_folder, open_some, options, spec};
+use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
 use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
 use crate::quantity::counted;
 use crate::sets;
@@ -26,7 +26,10 @@ struct Body {
 /// A folder that cannot be read.
 pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     let specs = if arguments.places.is_empty() { block_devices() } else { places(arguments)? };
-    let (opened, failed) = open_some(&specs, options(Use::Examine));
+    let (opened, mut failed) = open_some(&specs, options(Use::Examine));
+    let unfit_of = |name: &String| specs.iter().find(|spec| spec.text == *name).and_then(unfit);
+    // A file that is too small is no member, and nothing is unknown of it.
+    failed.retain(|(name, _)| unfit_of(name) != Some(Unfit::TooSmall));
     let probed: Vec<ProbedMember> = opened.into_iter().map(|(_, probed)| probed).collect();
     let (plans, strangers) = sets::plan(&probed, false);
     let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
@@ -34,7 +37,12 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
         strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
     // Nothing can be said of what was named and cannot be read. Of all block devices some are always in use.
     let is_unknown = !arguments.places.is_empty() && probed.is_empty() && !failed.is_empty();
-    let otherwise = if is_unknown { Exit::CannotTell } else { Exit::Fine };
+    let is_nothing_there = failed.iter().all(|(name, _)| unfit_of(name) == Some(Unfit::Missing));
+    let otherwise = match (is_unknown, is_nothing_there) {
+        (true, true) => Exit::Refused,
+        (true, false) => Exit::CannotTell,
+        (false, _) => Exit::Fine,
+    };
     let exit = arrays.iter().map(set_exit).max().unwrap_or(otherwise);
     let mut lines = vec![format!(
         "{} on {} ({} could not be read)",

@@ -11,7 +11,7 @@ use super::Context;
 use crate::arguments::ShowArguments;
 use crate::checks::Checks;
 use crate::control::Connection;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{unknown_array, Exit, Failure, Outcome};
 use crate::members::{self, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
@@ -44,7 +44,13 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     }
     let (array, served) = match context.servers.serving(&arguments.array)? {
         Some(mut server) => (server.show(&arguments.array)?, true),
-        None => (unserved(&arguments.array, context)?, false),
+        None => {
+            let raw = context.servers.raw_drives(&arguments.array)?;
+            if !raw.is_empty() {
+                return Ok(raw_drives(context, arguments, &raw));
+            }
+            (unserved(&arguments.array, context)?, false)
+        }
     };
     let mut human = if arguments.mdstat { mdstat(&[&array]) } else { text(&array) };
     if !served && !arguments.mdstat {
@@ -56,13 +62,28 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
 }
 
+#[derive(Serialize)]
+struct Drives<'a> {
+    served: bool,
+    array: Option<&'a ArrayModel>,
+    arrays: &'a [ArrayModel],
+}
+
+/// Raw drives that are served under one name: one after the other.
+fn raw_drives(context: &Context, arguments: &ShowArguments, raw: &[ArrayModel]) -> Exit {
+    let human = if arguments.mdstat {
+        mdstat(&raw.iter().collect::<Vec<_>>())
+    } else {
+        raw.iter().map(text).collect::<Vec<_>>().join("\n")
+    };
+    let exit = raw.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
+    context.output.answer(exit, &Drives { served: true, array: None, arrays: raw }, &human)
+}
+
 /// What an array that nobody serves would be: started in memory, looked at, forgotten.
 fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let Some(entry) = context.registry.find(name)? else {
-        return Err(Failure::cannot_tell(format!(
-            "no array named {name:?} is served or remembered; see `openraid list`, or name its members to `openraid \
-             assemble`"
-        )));
+        return Err(unknown_array(name));
     };
     if entry.uuid.is_none() {
         return Err(Failure::cannot_tell(format!("{name} is not served; start it with `openraid serve {name}`")));
