@@ -65,8 +65,8 @@ fn the_page_counts_the_drives_that_are_held_against_a_figure() {
     };
     let deep = |at: u32| held(&|key| matches!(key, SheetKey::Random { depth, .. } if depth == at));
     let told = format!(
-        "Of {} drives (the service drives not counted) {} have figures in `[sheet]`: {} are held against one at depth 1, {} at \
-         depth 32 ({} more at depth 16), {} in order, {} against the time of a flush.",
+        "The library has {} drives (the service drives not counted), {} of them with figures in `[sheet]`: {} are compared at depth \
+         1, {} at depth 32 ({} more at depth 16), {} in sequential order, {} in the time of a flush.",
         drives.len(),
         held(&|_| true),
         deep(1),
