@@ -250,6 +250,18 @@ impl Set {
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one) | self.filled_before(to)
     }
 
+    /// The slot that a rebuild fills, if it has restored any of these sectors of it. The rebuild does not come back there, so a
+    /// write must not leave out its parity. A unit of a rebuild may be shorter than a chunk, so a write may lie across the place
+    /// that the rebuild has come to.
+    #[inline]
+    pub(crate) fn filled_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+        if self.writable == self.in_sync {
+            return SlotSet::EMPTY;
+        }
+        let done = self.task.as_ref().filter(|task| task.is_done_in_part(from.get(), to.get()));
+        done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
+    }
+
     /// What the members say of how far they are filled. It holds whoever is being filled now, and while nobody is: the next
     /// task goes on from there, and so does the next start of the server. So no write leaves parity out below it, be it one
     /// that a journal or a partial parity log asks for, or of a host while a check is at work; and which copy of several
@@ -344,7 +356,8 @@ impl Set {
         let filling = self.task.as_ref().filter(|t| t.kind == TaskKind::Rebuild && t.slot == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
         match &self.geometry {
-            Geometry::Parity(parity) => parity.full_stripe() * task.position,
+            // A unit may be shorter than a chunk: a stripe is whole when all of its rows are done.
+            Geometry::Parity(parity) => parity.full_stripe() * (task.done_sectors().get() / parity.chunk().get()),
             Geometry::Mirror(mirror) if mirror.chunk().is_none() => task.done_sectors(),
             _ => Sectors::ZERO,
         }

@@ -103,6 +103,10 @@ impl Task {
         }
         (from / self.unit..to.div_ceil(self.unit)).all(|unit| self.is_unit_done(unit))
     }
+    /// Is any of these sectors done?
+    pub(crate) fn is_done_in_part(&self, from: u64, to: u64) -> bool {
+        (from / self.unit..to.div_ceil(self.unit)).any(|unit| self.is_unit_done(unit))
+    }
     fn is_unit_done(&self, unit: u64) -> bool {
         unit < self.position
             || (unit - self.position < u64::from(WINDOW_ROWS_MAX) && self.done >> (unit - self.position) & 1 == 1)

@@ -124,7 +124,7 @@ impl Controller {
             q,
             readable: set.good(set.in_sync | filled, from, to).minus(op.excluded),
             writable: set.writable,
-            filling: set.writable.minus(set.in_sync | filled | set.inherited),
+            filling: set.writable.minus(set.in_sync | filled | set.filled_in_part(from, to) | set.inherited),
             trusted: set.is_consistent(from.get(), to.get()),
         }
     }
