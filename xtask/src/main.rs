@@ -8,6 +8,7 @@
 mod bless;
 mod ci;
 mod deny;
+mod layers;
 mod licences;
 mod programs;
 mod purity;
@@ -25,6 +26,7 @@ const COMMANDS: &[Chore] = &[
     ("ci", ci::ci, "everything that must hold before a change lands"),
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
     ("tidy", tidy::tidy, "style that can be checked"),
+    ("layers", layers::print, "calls between the folders of the core, counted"),
     ("purity", purity::purity, "who may import whom, and what the core must not know"),
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
     ("deny", deny::deny, "the same by cargo-deny, which is installed where it is missing"),

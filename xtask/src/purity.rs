@@ -228,8 +228,8 @@ fn impure_words(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// The lines of code, with everything behind `#[cfg(test)]` up to the end of that item made empty.
-fn without_tests(lines: &[String]) -> Vec<String> {
+/// The lines of code, with everything after `#[cfg(test)]` up to the end of that item made empty.
+pub fn without_tests(lines: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut lines = lines.iter();
     while let Some(line) = lines.next() {

@@ -3,6 +3,7 @@
 //! A complaint names the file and line, what is wrong and what to do. Limits that older code breaks are
 //! ratchets: the exceptions are listed with their size, and may shrink but not grow.
 
+use crate::layers::layers;
 use crate::rust::Code;
 use crate::step::Outcome;
 use crate::tree::{files, Entry};
@@ -43,6 +44,7 @@ pub fn tidy() -> Outcome {
         check(file, &mut complaints);
     }
     dead_files(&files, &mut complaints);
+    layers(&files, &mut complaints);
     wish_list(&files);
     for complaint in &complaints {
         println!("{complaint}");

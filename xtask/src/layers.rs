@@ -1,0 +1,242 @@
+//! How far the parts of the core are apart: two numbers that may only fall.
+//!
+//! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
+//! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
+//! everything. The second counts functions that are named like questions (`is_`, `has_`, `may_`) and take `&mut self`: a
+//! question that changes something hides an order of side effects.
+//!
+//! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
+//! that it cannot rise again.
+
+use crate::purity::without_tests;
+use crate::rust::Code;
+use crate::step::{root, Outcome};
+use crate::tree::{files, Entry};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The source of the core, with the slash at its end.
+const CORE: &str = "crates/core/src/";
+/// The struct whose methods are counted.
+const OWNER: &str = "Controller";
+/// Beginnings of names that ask.
+const QUESTIONS: &[&str] = &["is_", "has_", "may_"];
+/// Where the numbers are kept, from the root.
+const NUMBERS: &str = "xtask/layers.txt";
+/// The names of the numbers in that file.
+const CALLS: &str = "cross-folder calls";
+const ACTING: &str = "questions with &mut self";
+
+/// From a folder to a folder: calls.
+type Matrix = BTreeMap<(String, String), usize>;
+
+/// Compare both numbers with those that are written down.
+pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
+    let acting = acting_questions(files);
+    let calls = cross_folder_calls(files).values().sum();
+    let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
+    complaints.extend(ratchet(&known, CALLS, calls));
+    let rises = ratchet(&known, ACTING, acting.len());
+    if rises.is_some() {
+        complaints.extend(acting);
+    }
+    complaints.extend(rises);
+}
+
+/// Print the calls from folder to folder.
+pub fn print() -> Outcome {
+    let files = files()?;
+    let matrix = cross_folder_calls(&files);
+    for ((from, to), count) in &matrix {
+        println!("{count:5}  {from} -> {to}");
+    }
+    println!("{:5}  {CALLS}", matrix.values().sum::<usize>());
+    println!("{:5}  {ACTING}", acting_questions(&files).len());
+    Ok(())
+}
+
+/// What is wrong with a number, by the text of the file that keeps it.
+fn ratchet(known: &str, name: &str, found: usize) -> Option<String> {
+    let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let Some(kept) = line.and_then(|number| number.trim().parse::<usize>().ok()) else {
+        return Some(format!("{NUMBERS}: no line '{name}: <number>'; the number is {found}"));
+    };
+    match found {
+        _ if found > kept => Some(format!("{name}: {found}, at most {kept} ({NUMBERS}); see `cargo xtask layers`")),
+        _ if found < kept => Some(format!("{name}: {found}, better than {kept}; write {found} into {NUMBERS}")),
+        _ => None,
+    }
+}
+
+/// The core's files without tests: folder and code.
+fn core_sources(files: &[Entry]) -> Vec<(String, Vec<char>)> {
+    let own = files.iter().filter(|file| file.is("rs") && !file.path.ends_with("tests.rs"));
+    let own = own.filter_map(|file| Some((file.path.strip_prefix(CORE)?, file.text()?)));
+    own.map(|(path, text)| (folder_of(path), code_of(text))).collect()
+}
+
+fn folder_of(path: &str) -> String {
+    path.split_once('/').map_or("(root)", |(folder, _)| folder).to_owned()
+}
+
+fn code_of(text: &str) -> Vec<char> {
+    without_tests(&Code::of(text).lines()).join("\n").chars().collect()
+}
+
+fn cross_folder_calls(files: &[Entry]) -> Matrix {
+    let sources = core_sources(files);
+    let mut homes = BTreeMap::new();
+    for (folder, code) in &sources {
+        for body in bodies(code, OWNER) {
+            homes.extend(methods(body).map(|method| (method.name, folder)));
+        }
+    }
+    let mut matrix = Matrix::new();
+    for (folder, code) in &sources {
+        for body in bodies(code, OWNER) {
+            let called = own_calls(body).into_iter().filter_map(|name| homes.get(&name).copied());
+            for home in called.filter(|home| *home != folder) {
+                *matrix.entry((folder.clone(), home.clone())).or_default() += 1;
+            }
+        }
+    }
+    matrix
+}
+
+/// Functions that ask by their name and may change what they ask.
+fn acting_questions(files: &[Entry]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is("rs") && file.path.contains("/src/")) {
+        let Some(text) = file.text() else { continue };
+        let code = code_of(text);
+        for method in methods(&code) {
+            let asks = QUESTIONS.iter().any(|start| method.name.starts_with(start));
+            if asks && method.changes_self {
+                found.push(format!("{}: fn {} takes &mut self; name it by a verb", file.path, method.name));
+            }
+        }
+    }
+    found
+}
+
+/// The insides of all `impl` blocks of a type, those of traits for it too.
+fn bodies<'a>(code: &'a [char], owner: &str) -> Vec<&'a [char]> {
+    let mut found = Vec::new();
+    for (start, word) in words(code).filter(|(_, word)| word == "impl") {
+        let start = start + word.len();
+        let Some(open) = code[start..].iter().position(|c| *c == '{') else { continue };
+        let header: String = code[start..start + open].iter().collect();
+        let is_of_owner = header.rsplit(" for ").next().is_some_and(|kind| kind.trim() == owner);
+        if is_of_owner {
+            found.push(block(&code[start + open..]));
+        }
+    }
+    found
+}
+
+/// From an opening brace to its closing one.
+fn block(code: &[char]) -> &[char] {
+    let mut depth = 0;
+    let end = code.iter().position(|c| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    &code[..end.unwrap_or(code.len())]
+}
+
+struct Method {
+    name: String,
+    changes_self: bool,
+}
+
+/// The functions in a piece of code.
+fn methods(code: &[char]) -> impl Iterator<Item = Method> + '_ {
+    words(code).filter(|(_, word)| word == "fn").filter_map(|(start, _)| {
+        let rest = &code[start + 2..];
+        let (at, name) = words(rest).next()?;
+        // A function type has its parenthesis at once.
+        if rest[..at].iter().any(|c| !c.is_whitespace()) {
+            return None;
+        }
+        let after = &rest[at + name.len()..];
+        let open = after.iter().position(|c| *c == '(')?;
+        let first: String = after[open + 1..].iter().take_while(|c| !matches!(c, ',' | ')' | ':')).collect();
+        let first: Vec<&str> = first.split_whitespace().filter(|word| !word.starts_with("&'")).collect();
+        let changes_self = matches!(first[..], ["&mut" | "mut", "self"]);
+        Some(Method { name, changes_self })
+    })
+}
+
+/// The names in `self.name(...)`.
+fn own_calls(code: &[char]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (start, _) in words(code).filter(|(_, word)| word == "self") {
+        let blank = |at: usize| at + code[at..].iter().take_while(|c| c.is_whitespace()).count();
+        let dot = blank(start + 4);
+        if code.get(dot) != Some(&'.') {
+            continue;
+        }
+        let Some((at, name)) = words(&code[dot + 1..]).next() else { continue };
+        let end = dot + 1 + at + name.len();
+        let is_next = code[dot + 1..dot + 1 + at].iter().all(|c| c.is_whitespace());
+        if is_next && code.get(end) == Some(&'(') {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// The words of a piece of code with the places where they begin.
+fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> + '_ {
+    let is_word = |c: char| c == '_' || c.is_alphanumeric();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += code[at..].iter().take_while(|c| !is_word(**c)).count();
+        let word: String = code[at..].iter().take_while(|c| is_word(**c)).collect();
+        let start = at;
+        at += word.chars().count();
+        (!word.is_empty()).then_some((start, word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, text: &str) -> Entry {
+        Entry { path: format!("{CORE}{path}"), bytes: text.into() }
+    }
+
+    #[test]
+    fn a_call_of_a_method_that_another_folder_defines_is_counted() {
+        let files = [
+            entry("controller.rs", "impl Controller {\n    fn run(&mut self) {\n        self.step(1);\n        self.own();\n    }\n    fn own(&self) {}\n}\n"),
+            entry("io/step.rs", "impl Controller {\n    fn step(&mut self, n: u32) { self\n        .mark(n); self.step(n); self.sets.mark(n); }\n}\nimpl Set { fn f(&self) { self.mark(1) } }\n"),
+            entry("array/mark.rs", "impl Controller {\n    fn mark(&self, n: u32) {} // self.step(n)\n}\n#[cfg(test)]\nmod tests {\n    impl Controller { fn t(&self) { self.step(1) } }\n}\n"),
+        ];
+        let matrix = cross_folder_calls(&files);
+        let found: Vec<_> = matrix.iter().map(|((from, to), n)| (from.as_str(), to.as_str(), *n)).collect();
+        assert_eq!(found, [("(root)", "io", 1), ("io", "array", 1)]);
+    }
+
+    #[test]
+    fn a_question_that_takes_itself_mutably_is_found() {
+        let text = "impl A {\n    fn is_a(&mut self) {}\n    fn is_b(&self, x: &mut u8) {}\n    fn has_c<'a>(&'a mut self) {}\n    fn may_d(\n        &mut self,\n    ) {}\n    fn make(&mut self) {}\n    fn island(&mut self) {}\n}\n";
+        let found = acting_questions(&[entry("a.rs", text)]).join("\n");
+        assert_eq!(found.lines().count(), 3, "{found}");
+        assert!(found.contains("fn is_a") && found.contains("fn has_c") && found.contains("fn may_d"), "{found}");
+    }
+
+    #[test]
+    fn a_number_may_neither_rise_nor_fall_unwritten() {
+        let known = format!("{CALLS}: 12\n{ACTING}: 3\n");
+        assert_eq!(ratchet(&known, CALLS, 12), None);
+        assert!(ratchet(&known, CALLS, 13).is_some_and(|why| why.contains("13, at most 12")));
+        assert!(ratchet(&known, CALLS, 11).is_some_and(|why| why.contains("write 11 into")));
+        assert!(ratchet("", ACTING, 0).is_some_and(|why| why.contains("no line")));
+    }
+}
