@@ -179,6 +179,8 @@ pub struct Counts {
     pub requests: u64,
     /// Events of the machine.
     pub events: u64,
+    /// Hash of all actions of the engine.
+    pub decisions: u64,
     /// Changes of the settings.
     pub switches: u64,
     /// What went wrong, how often.

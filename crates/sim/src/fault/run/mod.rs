@@ -201,6 +201,7 @@ impl<'a> Run<'a> {
         let counts = &mut self.account.borrow_mut().counts;
         counts.requests = self.session.answers;
         counts.events = self.world.events();
+        counts.decisions = self.world.digest().value();
     }
 
     fn step(&mut self, step: Step) -> Done {
