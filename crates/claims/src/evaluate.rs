@@ -103,7 +103,9 @@ impl Record<'_> {
             _ => self.metrics.measure(call),
         };
         let value = match value {
-            Ok(MetricValue::Number(number)) if !number.is_finite() => Err(NotApplicable::new("the result is not a number")),
+            Ok(MetricValue::Number(number)) if !number.is_finite() => {
+                Err(NotApplicable::new("the result is not a number"))
+            }
             other => other,
         };
         let text = call.to_string();

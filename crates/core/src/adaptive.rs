@@ -321,48 +321,48 @@ impl Adaptive {
 impl Controller {
     /// A host asks something of an array whose policy is adaptive.
     pub(crate) fn watch_load(&mut self, request: &BlockRequest, actions: &mut Actions) {
-        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        let array = self.arrays.get_mut(request.array);
         if !array.adaptive.note(request, array.inside.at(self.now).level, self.now) {
             return;
         }
         let facts = self.facts_of(request);
-        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        let array = self.arrays.get_mut(request.array);
         let first = array.volume.set(0);
-        let tuning = self.sets[first.index()].as_ref().expect("arrays have sets").heads.tuning;
+        let tuning = self.sets.get(first).heads.tuning;
         let Some(switch) = array.adaptive.end_window(tuning, facts, self.now) else { return };
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
-            let set = self.array(request.array).expect("just seen").volume.set(number);
+            let set = self.arrays.find(request.array).expect("just seen").volume.set(number);
             // Legs on flash and legs that spin wait differently long, each as many times longer or shorter than usual.
-            let usual = self.usual_delay(self.set(set));
+            let usual = self.usual_delay(self.sets.get(set));
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
-            self.set_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
+            self.sets.get_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         let kind = NoticeKind::AdaptiveSwitched { from, to, load };
         actions.notice(Notice { at: self.now, array: request.array, slot: None, drive: None, kind });
         if from.read_ahead != to.read_ahead {
-            self.explain(first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
+            self.trace.note(&mut self.sets, first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
         }
         if from.mirror_read != to.mirror_read {
             let ordered = to.mirror_read == MirrorRead::TwinStor;
             let figure = if ordered { load.ordered_read_percent } else { load.depth_tenths };
-            self.explain(first, Reason::AdaptiveMirror, window, figure);
+            self.trace.note(&mut self.sets, first, Reason::AdaptiveMirror, window, figure);
         }
         if from.destage_delay != to.destage_delay {
-            self.explain(first, Reason::AdaptiveDestage, window, load.ordered_write_percent);
+            self.trace.note(&mut self.sets, first, Reason::AdaptiveDestage, window, load.ordered_write_percent);
         }
     }
 
     /// What the first leg is, all legs are; which of them spin may differ.
     fn facts_of(&self, request: &BlockRequest) -> Facts {
-        let volume = &self.array(request.array).expect("requests belong to arrays").volume;
-        let set = self.set(volume.set(0));
+        let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume;
+        let set = self.sets.get(volume.set(0));
         let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info.rotational);
         let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
         let has_heads = |leg: &Set| leg.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
         Facts {
-            heads: mirrored && (0..volume.set_count()).any(|leg| has_heads(self.set(volume.set(leg)))),
+            heads: mirrored && (0..volume.set_count()).any(|leg| has_heads(self.sets.get(volume.set(leg)))),
             cache: self.cache.is_on(),
             collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
             destage_delay: self.usual_delay(set),
@@ -377,25 +377,25 @@ impl Controller {
     /// The arrays over a set begin to learn anew, and all their sets do what their settings say until they have.
     pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
         self.reset_tuning(id);
-        for at in 0..self.arrays.len() {
-            let Some(array) = self.arrays[at].as_mut() else { continue };
+        for own in self.arrays.numbers() {
+            let Some(array) = self.arrays.find_mut(own) else { continue };
             let count = array.volume.set_count();
             if !(0..count).any(|number| array.volume.set(number) == id) {
                 continue;
             }
             *array.adaptive = Adaptive::new(self.now);
-            let first = self.sets[array.volume.set(0).index()].as_ref();
+            let first = self.sets.find(array.volume.set(0));
             array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
             for number in 0..count {
-                let set = self.arrays[at].as_ref().expect("just seen").volume.set(number);
+                let set = self.arrays.get(own).volume.set(number);
                 self.reset_tuning(set);
             }
         }
     }
 
     fn reset_tuning(&mut self, id: openraid_units::SetId) {
-        let delay = self.usual_delay(self.set(id));
-        let set = self.set_mut(id);
+        let delay = self.usual_delay(self.sets.get(id));
+        let set = self.sets.get_mut(id);
         set.heads.tuning = Tuning::of(&set.policy, delay);
     }
 }

@@ -12,12 +12,11 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, Bytes, Instant, Nanos, SetId, TagKind, Token};
+use openraid_units::{ArrayId, Bytes, Instant, Nanos, TagKind, Token};
 
-use crate::actions::{Actions, Notice, NoticeKind};
+use crate::actions::{Actions, NoticeKind};
 use crate::admin::AdminCommand;
-use crate::array::set::Set;
-use crate::array::volume::Array;
+use crate::array::table::{Arrays, Sets};
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::waiters::Waiters;
 use crate::cache::write::Cached;
@@ -30,11 +29,11 @@ use crate::io::lock::Locks;
 use crate::io::op::Op;
 use crate::io::request::{Piece, Request, Walk};
 use crate::journal::{Journal, JournalState};
-use crate::limits::{Limits, LimitsError, MEMBERS_MAX, ZERO_REGION_BYTES};
+use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
 use crate::planted::Planted;
-use crate::reason::{Reason, TraceEntry};
+use crate::reason::TraceEntry;
 use crate::slab::{Queue, Slab};
-use crate::steps::Steps;
+use crate::trace::Trace;
 
 /// Operations kept back for those that other operations need to go on.
 const CHILD_OPS: u32 = 8;
@@ -93,8 +92,8 @@ pub struct Controller {
     pub(crate) journal_ops: Queue,
     /// That the journal is full was not told yet.
     pub(crate) journal_lost_notice: bool,
-    pub(crate) sets: Vec<Option<Set>>,
-    pub(crate) arrays: Vec<Option<Array>>,
+    pub(crate) sets: Sets,
+    pub(crate) arrays: Arrays,
     /// Some partial parity log may have to be moved on.
     pub(crate) ppl_due: bool,
     /// Operations that can move.
@@ -121,10 +120,9 @@ pub struct Controller {
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
     pub(crate) admin_waiting: Vec<(Token, crate::array::admin::Waiting)>,
-    trace: Vec<TraceEntry>,
-    trace_next: usize,
-    /// What happened to requests, while anybody wants to know; and how many hosts have asked so far.
-    pub(crate) steps: Steps,
+    /// What is left for readers; the engine never reads it.
+    pub(crate) trace: Trace,
+    /// How many requests hosts have made so far.
     pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
     pub(crate) planted: Planted,
@@ -159,8 +157,8 @@ impl Controller {
             journal: Journal::new(&limits),
             journal_ops: Queue::new(limits.ops_max),
             journal_lost_notice: false,
-            sets: Vec::new(),
-            arrays: Vec::new(),
+            sets: Sets::new(),
+            arrays: Arrays::new(),
             ppl_due: false,
             ready: Queue::new(limits.ops_max),
             wanting: Queue::new(limits.requests_max),
@@ -176,9 +174,7 @@ impl Controller {
             sets_due: (Instant::NEVER, Wake::CleanMark),
             background_waits: false,
             admin_waiting: Vec::new(),
-            trace: Vec::with_capacity(limits.trace_entries as usize),
-            trace_next: 0,
-            steps: Steps::default(),
+            trace: Trace::new(limits.trace_entries),
             asked: 0,
             more_to_do: false,
             planted: Planted::default(),
@@ -197,7 +193,7 @@ impl Controller {
     pub fn plant(&mut self, flaw: crate::planted::Flaw) {
         self.planted = Planted::new(flaw);
         let planted = self.planted;
-        self.sets.iter_mut().flatten().for_each(|set| set.plant(planted));
+        self.sets.values_mut().for_each(|set| set.plant(planted));
     }
 
     /// Say what time it is: the time since 1970 at [`Instant::ZERO`]. It goes into superblocks only.
@@ -232,6 +228,7 @@ impl Controller {
     pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
         assert!(now >= self.now, "time went back");
         self.now = now;
+        self.trace.set_time(now);
         self.more_to_do = false;
         for at in 0..self.inbox.len() {
             let completion = self.inbox[at];
@@ -327,7 +324,14 @@ impl Controller {
     fn check_timeouts(&mut self, actions: &mut Actions) {
         while let Some(command) = self.channels.give_up_overdue(self.now) {
             if !matches!(command.owner, Owner::Journal(_)) {
-                self.notice(command.set, Some(command.slot), Some(command.drive), NoticeKind::Timeout, actions);
+                self.trace.notice(
+                    &self.sets,
+                    command.set,
+                    Some(command.slot),
+                    Some(command.drive),
+                    NoticeKind::Timeout,
+                    actions,
+                );
             }
             self.give_up(&command, actions);
             // One overdue command condemns the drive: the rest of its commands would wait as long again.
@@ -481,25 +485,10 @@ impl Controller {
         self.ops.room() > CHILDREN_MAX
     }
 
-    /// Room for the commands of one more operation on this many members.
-    pub(crate) fn may_issue(&self) -> bool {
-        self.channels.commands.room() >= 2 * u32::from(MEMBERS_MAX)
-    }
-
-    pub(crate) fn set(&self, set: SetId) -> &Set {
-        self.sets[set.index()].as_ref().expect("operations belong to sets")
-    }
-    pub(crate) fn set_mut(&mut self, set: SetId) -> &mut Set {
-        self.sets[set.index()].as_mut().expect("operations belong to sets")
-    }
-    pub(crate) fn array(&self, array: ArrayId) -> Option<&Array> {
-        self.arrays.get(array.index())?.as_ref()
-    }
-
     /// Size of an array, if it runs.
     #[must_use]
     pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
-        self.array(array).map(|a| a.capacity.bytes())
+        self.arrays.find(array).map(|a| a.capacity.bytes())
     }
 
     /// Is anything of a host in work?
@@ -508,34 +497,9 @@ impl Controller {
         self.requests.len() == self.ahead.requests && self.submitted.is_empty()
     }
 
-    /// Leave the reason for a decision.
-    pub(crate) fn explain(&mut self, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        self.set_mut(set).reasons.count(reason);
-        let entry = TraceEntry { at: self.now, set, reason, unit, figure };
-        if self.trace.len() < self.trace.capacity() {
-            self.trace.push(entry);
-        } else if !self.trace.is_empty() {
-            self.trace[self.trace_next] = entry;
-            // No division: this is done for most requests.
-            self.trace_next = if self.trace_next + 1 == self.trace.len() { 0 } else { self.trace_next + 1 };
-        }
-    }
-
     /// The last decisions, oldest first.
     pub fn trace(&self) -> impl Iterator<Item = &TraceEntry> {
-        self.trace[self.trace_next..].iter().chain(&self.trace[..self.trace_next])
-    }
-
-    /// Tell the administrator something.
-    pub(crate) fn notice(
-        &self,
-        set: SetId,
-        slot: Option<openraid_units::Slot>,
-        drive: Option<openraid_units::DriveId>,
-        kind: NoticeKind,
-        actions: &mut Actions,
-    ) {
-        actions.notice(Notice { at: self.now, array: self.set(set).array, slot, drive, kind });
+        self.trace.entries()
     }
 
     /// Make the next operation of the first piece that wants any; true where something moved. Not inlined: looking whether
@@ -583,8 +547,8 @@ impl Controller {
             return true;
         }
         let array = self.requests[piece.request].request.array;
-        let volume = &self.array(array).expect("requests belong to arrays").volume;
-        let (set, set_lba, run) = volume.map(at, |set| self.set(set).geometry.capacity());
+        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
         let mut len = run.min(last - at);
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
         if self.cache.is_on() {

@@ -33,6 +33,7 @@ pub mod settings;
 mod slab;
 pub mod slots;
 pub mod steps;
+mod trace;
 mod waiting;
 
 pub use actions::Actions;

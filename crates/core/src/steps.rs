@@ -23,7 +23,7 @@ use crate::io::command::Command;
 use crate::io::op::{Op, OpKind};
 use crate::limits::STEPS_MAX;
 use crate::reason::Reason;
-use crate::slab::NONE;
+use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
 
 /// An operation, by its place in the table and the use of that place.
@@ -258,7 +258,7 @@ pub(crate) struct Steps {
     ring: Vec<Step>,
     next: usize,
     /// Steps since they are kept.
-    told: u64,
+    total: u64,
 }
 
 impl Steps {
@@ -267,8 +267,13 @@ impl Steps {
         self.on
     }
 
-    fn push(&mut self, step: Step) {
-        self.told += 1;
+    /// Keep the last `count` steps; keep none if it is 0.
+    pub(crate) fn keeping(count: usize) -> Self {
+        Self { on: count > 0, ring: Vec::with_capacity(count), next: 0, total: 0 }
+    }
+
+    pub(crate) fn push(&mut self, step: Step) {
+        self.total += 1;
         if self.ring.len() < self.ring.capacity() {
             self.ring.push(step);
         } else {
@@ -282,74 +287,35 @@ impl Controller {
     /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; none: forget them and keep no more. What was kept
     /// before is forgotten. It takes memory, and is no event: what the engine decides does not change.
     pub fn keep_steps(&mut self, count: u32) {
-        let count = count.min(STEPS_MAX) as usize;
-        self.steps = Steps { on: count > 0, ring: Vec::with_capacity(count), next: 0, told: 0 };
+        self.trace.keep_steps(count.min(STEPS_MAX) as usize);
     }
 
     /// The steps that are kept, the oldest first.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.steps.ring[self.steps.next..].iter().chain(&self.steps.ring[..self.steps.next])
+        let steps = self.trace.steps();
+        steps.ring[steps.next..].iter().chain(&steps.ring[..steps.next])
     }
 
     /// Steps since [`Controller::keep_steps`], those included that are not kept any more; none: they are not kept.
     #[must_use]
     pub fn steps_told(&self) -> Option<u64> {
-        self.steps.on.then_some(self.steps.told)
+        let steps = self.trace.steps();
+        steps.on.then_some(steps.total)
     }
 
-    #[cold]
-    fn tell(&mut self, who: Who, what: What) {
-        let at = self.now;
-        self.steps.push(Step { at, who, what });
-    }
-
-    /// Something happened to a host request, named by its place in the table.
+    /// Leave the step of an operation that was made.
     #[inline(always)]
-    pub(crate) fn tell_request(&mut self, request: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && !self.requests[request].ahead {
-            let number = self.requests[request].number;
-            self.tell(Who::Request(number), what());
-        }
-    }
-
-    /// Something happened to the request of a piece.
-    #[inline(always)]
-    pub(crate) fn tell_piece(&mut self, piece: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() {
-            self.tell_request(self.pieces[piece].request, what);
-        }
-    }
-
-    /// Something happened to an operation. Those that serve no host are not told of.
-    #[inline(always)]
-    pub(crate) fn tell_op(&mut self, index: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && self.is_told(index) {
-            let name = self.op_name(index);
-            self.tell(Who::Op(name), what());
-        }
-    }
-
-    /// Something happened to an entry of the journal.
-    #[inline(always)]
-    pub(crate) fn tell_entry(&mut self, sequence: u64, what: impl FnOnce() -> What) {
-        if self.steps.is_on() {
-            self.tell(Who::Entry(sequence), what());
-        }
-    }
-
-    /// An operation was made.
-    #[inline(always)]
-    pub(crate) fn tell_made(&mut self, index: u32) {
-        if self.steps.is_on() && self.is_told(index) {
-            self.tell_op_made(index);
+    pub(crate) fn trace_made(&mut self, index: u32) {
+        if self.trace.steps().is_on() && is_traced(&self.ops, index) {
+            self.trace_op_made(index);
         }
     }
 
     #[cold]
-    fn tell_op_made(&mut self, index: u32) {
+    fn trace_op_made(&mut self, index: u32) {
         let op = self.ops[index];
         let owner = if op.parent != NONE {
-            For::Op(self.op_name(op.parent))
+            For::Op(op_name(&self.ops, op.parent))
         } else if op.is_destage() {
             For::Unit(self.cache.units.get(op.cache_unit).number, op.why)
         } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
@@ -366,33 +332,28 @@ impl Controller {
             }
             _ => Place::Extent { at: op.at, len: op.len },
         };
-        let name = self.op_name(index);
-        self.tell(Who::Op(name), What::Made { owner, set: op.set, work, place });
-    }
-
-    /// Leave the reason for something that an operation does or waits for.
-    pub(crate) fn explain_op(&mut self, index: u32, reason: Reason, unit: u64, figure: u32) {
-        self.explain(self.ops[index].set, reason, unit, figure);
-        self.tell_op(index, || What::Reason { reason, figure });
+        let name = op_name(&self.ops, index);
+        self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
     }
 
     /// Leave the reason for something that a piece waits for.
-    pub(crate) fn explain_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        self.explain(set, reason, unit, figure);
-        self.tell_piece(piece, || What::Reason { reason, figure });
+    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        self.trace.note(&mut self.sets, set, reason, unit, figure);
+        self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason { reason, figure });
     }
+}
 
-    fn op_name(&self, index: u32) -> OpName {
-        OpName(u64::from(self.ops.generation(index)) << 32 | u64::from(index))
-    }
+/// The name of an operation, by its place in the table.
+pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
+    OpName(u64::from(ops.generation(index)) << 32 | u64::from(index))
+}
 
-    /// Does an operation serve a host, now or by what it left in the cache?
-    fn is_told(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        let own = if op.parent == NONE { op } else { &self.ops[op.parent] };
-        let serves = own.is_destage() || own.piece != NONE;
-        serves && !own.ahead && work_of(own).is_some()
-    }
+/// Does an operation serve a host, now or by what a write left in the cache?
+pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
+    let op = &ops[index];
+    let own = if op.parent == NONE { op } else { &ops[op.parent] };
+    let serves = own.is_destage() || own.piece != NONE;
+    serves && !own.ahead && work_of(own).is_some()
 }
 
 fn work_of(op: &Op) -> Option<Work> {

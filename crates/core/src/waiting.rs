@@ -24,10 +24,8 @@ impl Controller {
         for (token, waiting) in &self.admin_waiting {
             writeln!(out, "command {token:?}: {waiting:?}")?;
         }
-        for (number, set) in self.sets.iter().enumerate() {
-            if let Some(set) = set {
-                writeln!(out, "set {number}: {}", Told(set))?;
-            }
+        for (SetId(number), set) in self.sets.iter() {
+            writeln!(out, "set {number}: {}", Told(set))?;
         }
         let cache = &self.cache;
         writeln!(

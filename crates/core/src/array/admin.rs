@@ -107,10 +107,10 @@ impl Controller {
 
     /// Nothing was asked by a host yet. What members did and why stays counted: it was done.
     fn count_hosts(&mut self, id: ArrayId) -> Result<AdminOutcome, AdminError> {
-        let array = self.arrays.get_mut(id.index()).and_then(Option::as_mut).ok_or(AdminError::NoSuchArray(id))?;
+        let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
         (array.requests, array.bytes) = ([0; 4], [0; 2]);
         for number in 0..array.volume.set_count() {
-            let set = self.sets[array.volume.set(number).index()].as_mut().expect("arrays have sets");
+            let set = self.sets.get_mut(array.volume.set(number));
             (set.cached.read_hits, set.cached.read_misses) = (0, 0);
         }
         Ok(AdminOutcome::Done)
@@ -126,26 +126,26 @@ impl Controller {
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
-        let delay = self.usual_delay(self.set(id));
-        let old = core::mem::replace(&mut self.set_mut(id).policy, policy);
+        let delay = self.usual_delay(self.sets.get(id));
+        let old = core::mem::replace(&mut self.sets.get_mut(id).policy, policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
             self.reset_adaptive(id);
         }
         self.sort_members(id);
         if old.split_streams != policy.split_streams {
-            self.arrays.iter_mut().flatten().for_each(|array| array.streams.forget_outstanding());
+            self.arrays.values_mut().for_each(|array| array.streams.forget_outstanding());
         }
         if old != policy {
             // Who waited because of the old one may go on.
             self.wake_all_waiters();
-            self.notice(id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
+            self.trace.notice(&self.sets, id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
         }
         Ok(AdminOutcome::Done)
     }
 
     /// What waits for the members of a set is chosen as its policy says, and as they are.
     pub(super) fn sort_members(&mut self, id: SetId) {
-        let set = self.sets[id.index()].as_mut().expect("asked for a set that is there");
+        let set = self.sets.get_mut(id);
         let was_flash = core::mem::replace(&mut set.is_flash, true);
         for member in set.members.iter().filter(|member| !member.removed) {
             self.channels.sort(member.drive, set.policy.sorting);
@@ -173,7 +173,7 @@ impl Controller {
                     match waiting {
                         Waiting::Stop(_) => self.answer_others(waiting, &result, actions),
                         // It was taken back: who has asked for its end has that.
-                        Waiting::Start(array, _) if self.array(array).is_none() => {
+                        Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
                             self.answer_others(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
                             at = 0;
                         }
@@ -213,7 +213,7 @@ impl Controller {
     }
 
     fn check_started(&mut self, array: ArrayId, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error);
         if let Some(why) = set.journal.replay_error.or(log_error) {
             if set.is_busy() {
@@ -240,7 +240,7 @@ impl Controller {
     }
 
     fn begin_stop(&mut self, id: ArrayId) -> Result<(), AdminError> {
-        let array = self.arrays.get_mut(id.index()).and_then(Option::as_mut).ok_or(AdminError::NoSuchArray(id))?;
+        let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
         if array.outer > 0 {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
@@ -249,7 +249,7 @@ impl Controller {
             return Ok(());
         }
         if let Volume::Direct(set_id) = array.volume {
-            let set = self.set_mut(set_id);
+            let set = self.sets.get_mut(set_id);
             if set.life != Life::Failed {
                 set.life = Life::Stopping;
             }
@@ -263,21 +263,21 @@ impl Controller {
     }
 
     fn check_stopped(&mut self, id: ArrayId, actions: &mut Actions) -> Option<Result<AdminOutcome, AdminError>> {
-        let array = self.array(id)?;
+        let array = self.arrays.find(id)?;
         if self.requests.iter().any(|(_, r)| r.request.array == id) {
             return None;
         }
         if let Volume::Striped { legs, .. } = &array.volume {
             let sets: Vec<SetId> = legs.iter().map(|(set, _)| *set).collect();
             for set in sets {
-                let leg = self.set(set).array;
-                self.arrays[leg.index()].as_mut().expect("legs outlive the outer array").outer -= 1;
+                let leg = self.sets.get(set).array;
+                self.arrays.get_mut(leg).outer -= 1;
             }
-            self.arrays[id.index()] = None;
+            self.arrays.remove(id);
             return Some(Ok(AdminOutcome::Done));
         }
         let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
-        let set = self.set_mut(set_id);
+        let set = self.sets.get_mut(set_id);
         let failed = set.life == Life::Failed;
         // What is read of the journal for it comes to its end first.
         let busy =
@@ -292,36 +292,36 @@ impl Controller {
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
         let preserved = self.preserve_entries(set_id);
         if lost > 0 && !preserved {
-            self.notice(set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
+            self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
         self.wake_cache_waiters();
         self.cache.awaited_changed = true;
         self.end_hurry(set_id);
         self.journal.replay.forget_debts(set_id);
-        let drives: Vec<DriveId> = self.set(set_id).members.iter().map(|m| m.drive).collect();
+        let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
-        self.sets[set_id.index()] = None;
-        self.arrays[id.index()] = None;
+        self.sets.remove(set_id);
+        self.arrays.remove(id);
         Some(Ok(AdminOutcome::Done))
     }
 
     /// Nothing of a stopping set is left to be written: the progress of its task, the clean mark, its bitmap.
     fn is_settled(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if let Some(task) = &mut set.task {
             if task.position > task.flushed {
                 task.flushed = task.position;
                 let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
-                self.set_mut(id).checkpoint_flushes = issued;
+                self.sets.get_mut(id).checkpoint_flushes = issued;
                 if issued > 0 {
                     return false;
                 }
             }
             self.store_checkpoint(id);
-            self.set_mut(id).task = None;
+            self.sets.get_mut(id).task = None;
             return false;
         }
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
         // A set in doubt stays marked active.
         let ended = set.journal.session == Session::Off;
@@ -334,14 +334,14 @@ impl Controller {
         }
         // The clean mark comes after a flush; sets that have none are flushed here.
         let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
-        self.set_mut(id).checkpoint_flushes += issued;
+        self.sets.get_mut(id).checkpoint_flushes += issued;
         issued == 0
     }
 
     pub(crate) fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
-        let array = self.array(id).ok_or(AdminError::NoSuchArray(id))?;
+        let array = self.arrays.find(id).ok_or(AdminError::NoSuchArray(id))?;
         match array.volume {
-            Volume::Direct(set) => match self.set(set).life {
+            Volume::Direct(set) => match self.sets.get(set).life {
                 Life::Running => Ok(set),
                 Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
             },
@@ -353,7 +353,7 @@ impl Controller {
 
     fn with_set(&mut self, array: ArrayId, change: impl FnOnce(&mut Set)) -> Result<AdminOutcome, AdminError> {
         let set = self.set_of(array)?;
-        change(self.set_mut(set));
+        change(self.sets.get_mut(set));
         Ok(AdminOutcome::Done)
     }
 
@@ -365,7 +365,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if !set.is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
@@ -387,7 +387,7 @@ impl Controller {
 
     fn admin_remove(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
         match set.members[index].state {
             MemberState::Faulty(_) | MemberState::Spare | MemberState::Missing => {}
@@ -410,15 +410,15 @@ impl Controller {
 
     fn admin_add(&mut self, array: ArrayId, new: NewMember, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
-        if !self.set(id).is_redundant() {
+        if !self.sets.get(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
         let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
-        let set = self.set(id);
+        let set = self.sets.get(id);
         self.check_suits(set, &new, info)?;
         self.claim(&[new.drive], id)?;
         let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         // Superblocks that are on their way say what they said when they began, and would make a member of whoever joins with
         // the number of one that is not there.
         let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
@@ -440,10 +440,10 @@ impl Controller {
         metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
         metadata.request();
         // What a drive that was removed has not answered yet is told to its place.
-        let (set, channels) = (self.sets[id.index()].as_ref().expect("just seen"), &self.channels);
+        let (set, channels) = (self.sets.get(id), &self.channels);
         let is_free = |own: &Member| own.removed && own.flushing == 0 && channels.outstanding(own.drive) == 0;
         let vacant = set.members.iter().position(is_free);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         match vacant {
             Some(index) => set.members[index] = member,
             None => set.members.push(member),
@@ -475,7 +475,7 @@ impl Controller {
     /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what
     /// it has missed were not yet cleared, and if the slot that it had is still vacant: that slot.
     fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
         let metadata = set.metadata.as_ref()?;
         let Role::Active(slot) = superblock.role() else { return None };
@@ -493,7 +493,7 @@ impl Controller {
 
     fn admin_replace(&mut self, array: ArrayId, slot: Slot, with: Option<DriveId>) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if slot.0 >= set.slots() || !set.in_sync.contains(slot) {
             return Err(AdminError::NoSuchSlot(slot));
         }
@@ -519,7 +519,7 @@ impl Controller {
         if self.channels.outstanding(set.members[spare].drive) > 0 {
             return Err(AdminError::CommandsOutstanding(set.members[spare].drive));
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let member = &mut set.members[spare];
         member.state = MemberState::Rebuilding { to: Sectors::ZERO };
         member.slot = Some(slot);

@@ -28,7 +28,7 @@ impl Controller {
     /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes, or has
     /// ended: of an array that has failed nothing is marked any more, so nothing is written.
     pub(crate) fn begin_write(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let set = self.set(self.ops[index].set);
+        let set = self.sets.get(self.ops[index].set);
         let needs_mark = set.needs_mark();
         // Nor where the mark cannot be made: a crash would not be seen.
         if set.life == Life::Failed || (needs_mark && set.is_unrecorded()) {
@@ -38,10 +38,10 @@ impl Controller {
         let op = &self.ops[index];
         let (set_id, begun) = (op.set, op.intent);
         if !begun {
-            let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(op));
+            let range = self.sets.get(set_id).bitmap.is_some().then(|| self.intent_range(op));
             self.ops[index].intent = true;
             let now = self.now;
-            let set = self.set_mut(set_id);
+            let set = self.sets.get_mut(set_id);
             set.writers += 1;
             set.last_write = now;
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
@@ -59,7 +59,7 @@ impl Controller {
         }
         let late = self.planted.has(Flaw::BitmapLate);
         let durable = late
-            || self.set(set_id).bitmap.as_ref().is_none_or(|bitmap| {
+            || self.sets.get(set_id).bitmap.as_ref().is_none_or(|bitmap| {
                 let (from, to) = self.intent_range(&self.ops[index]);
                 bitmap.is_durable(from, to)
             });
@@ -72,7 +72,7 @@ impl Controller {
 
     fn wait_for_set(&mut self, index: u32, reason: Reason, first: bool) -> bool {
         if first {
-            self.explain_op(index, reason, u64::from(index), 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, reason, u64::from(index), 0);
         }
         self.wait_set.push(index);
         false
@@ -81,7 +81,7 @@ impl Controller {
     /// Is the active mark on disk? If not it is asked for.
     fn mark_active(&mut self, set_id: SetId) -> bool {
         let late = self.planted.has(Flaw::ActiveMarkLate);
-        let set = self.set_mut(set_id);
+        let set = self.sets.get_mut(set_id);
         match set.intent {
             Intent::Marking(_) if late => true,
             Intent::Active => true,
@@ -106,10 +106,10 @@ impl Controller {
             return;
         }
         let set_id = op.set;
-        let range = self.set(set_id).bitmap.is_some().then(|| self.intent_range(op));
+        let range = self.sets.get(set_id).bitmap.is_some().then(|| self.intent_range(op));
         self.ops[index].intent = false;
         let (now, delay) = (self.now, self.limits.clean_delay);
-        let set = self.set_mut(set_id);
+        let set = self.sets.get_mut(set_id);
         set.writers -= 1;
         set.last_write = now;
         // Somebody waits until nobody writes without the journal.
@@ -127,7 +127,7 @@ impl Controller {
     /// back as good, with a bitmap that lacks the last bits, and what it has would fit nothing. So no write of a host begins
     /// until the failure is durable on the others.
     pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let set = self.set(self.ops[index].set);
+        let set = self.sets.get(self.ops[index].set);
         let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;
         if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
             return true;
@@ -148,7 +148,7 @@ impl Controller {
     /// as good that lack the write, so that it ends with an error.
     pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
-        let set = self.set(set_id);
+        let set = self.sets.get(set_id);
         if set.life == Life::Failed || set.is_unrecorded() {
             let error = &mut self.ops[index].error;
             *error = error.or(Some(ReplyStatus::IoError));
@@ -159,7 +159,7 @@ impl Controller {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
             if first {
-                self.explain_op(index, Reason::WaitedForFailureMark, u64::from(index), 0);
+                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForFailureMark, u64::from(index), 0);
             }
             self.wait_set.push(index);
         }

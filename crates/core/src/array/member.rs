@@ -31,7 +31,7 @@ impl Controller {
     /// A member cannot be relied on any more. True where the array goes on without it; false where it could
     /// not be taken out because the array needs it (then the error stays with whoever met it).
     pub(crate) fn fail_member(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let member = &set.members[index as usize];
         let (state, slot, drive) = (member.state, member.slot, member.drive);
         match state {
@@ -50,8 +50,8 @@ impl Controller {
             }
             return false;
         }
-        self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
-        let set = self.set_mut(id);
+        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        let set = self.sets.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Failing(reason);
         let was_replacement = core::mem::take(&mut entry.replacement);
@@ -76,7 +76,7 @@ impl Controller {
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
-            self.notice(id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
+            self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
         }
         self.cancel_queued(id, index, actions);
         true
@@ -85,7 +85,7 @@ impl Controller {
     /// A copy is lost. Where copies may differ, the cache knows what it had, and the others may not have it: reads from the
     /// cache must not tell what reads from the others, and a rebuild, will not.
     fn forget_lost_copy(&mut self, id: SetId) {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
             self.cache.invalidate_set(id);
         }
@@ -95,7 +95,7 @@ impl Controller {
     /// more. That stays so, because the drive may say of the next flush that it went well, having dropped what the
     /// failed one was for.
     fn doubt_member(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.doubted = true;
         let member = &mut set.members[index as usize];
         if core::mem::replace(&mut member.in_doubt, true) {
@@ -105,24 +105,24 @@ impl Controller {
         // Who waits for a session, in the cache or as an operation: none begins any more.
         self.set_changed = true;
         self.wake_cache_waiters();
-        self.notice(id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
+        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
 
     /// The array needs this member, and something that it is to say of the array could not be written: a mark that writes
     /// wait for, the failure of another member, a session with the journal. Nothing that depends on such a record is
     /// promised any more.
     pub(crate) fn leave_unrecorded(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        if self.set(id).life == Life::Failed {
+        if self.sets.get(id).life == Life::Failed {
             return;
         }
-        self.set_mut(id).members[index as usize].unrecorded = true;
+        self.sets.get_mut(id).members[index as usize].unrecorded = true;
         self.doubt_member(id, index, actions);
     }
 
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
     /// the last good state.
     pub(crate) fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);
         let (slot, drive) = (entry.slot, entry.drive);
@@ -133,15 +133,15 @@ impl Controller {
         self.set_changed = true;
         // Writes may wait for what will never come now, or until the journal may promise something for it.
         self.wake_all_waiters();
-        self.notice(id, slot, Some(drive), NoticeKind::Fail(reason), actions);
-        self.notice(id, slot, Some(drive), NoticeKind::Failed, actions);
+        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Failed, actions);
         self.cancel_queued(id, index, actions);
     }
 
     /// Nothing of a set is written any more.
     fn end_life(&mut self, id: SetId) {
         let now = self.now;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.cancel_task(AbortReason::MemberFailed);
         if let Some(task) = set.finished.take().filter(Task::is_scrub) {
             set.end_scrub(&task, now);
@@ -158,12 +158,12 @@ impl Controller {
         self.end_life(id);
         self.set_changed = true;
         self.wake_all_waiters();
-        self.notice(id, None, None, NoticeKind::Failed, actions);
+        self.trace.notice(&self.sets, id, None, None, NoticeKind::Failed, actions);
     }
 
     /// Commands that the drive never saw end now.
     fn cancel_queued(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        let drive = self.set(id).members[index as usize].drive;
+        let drive = self.sets.get(id).members[index as usize].drive;
         while let Some(command) = self.channels.cancel_queued(drive) {
             let error = CommandError::Drive(DriveError::Gone);
             match command.owner {
@@ -177,7 +177,7 @@ impl Controller {
 
     /// A generation of superblocks is durable: failures that it records are complete.
     pub(crate) fn on_generation_durable(&mut self, id: SetId) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if !set.metadata.as_ref().is_some_and(super::metadata::Metadata::failures_recorded) {
             return;
         }
@@ -212,7 +212,7 @@ impl Controller {
 
     /// Is this a working member that the array cannot do without?
     pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
-        let member = &self.set(id).members[index as usize];
+        let member = &self.sets.get(id).members[index as usize];
         member.state == MemberState::InSync
             && !member.replacement
             && !self.survives_without(id, member.slot.expect("a working member has a slot"))
@@ -220,7 +220,7 @@ impl Controller {
 
     /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
     fn losses_tolerated(&self, id: SetId) -> u16 {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if set.consistent_to != Sectors::MAX {
             return 0;
         }
@@ -229,7 +229,7 @@ impl Controller {
 
     /// Would the array still be whole without these slots too?
     pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
         set.geometry.survives(missing)
     }

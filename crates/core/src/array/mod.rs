@@ -13,6 +13,7 @@ pub(crate) mod set;
 mod start;
 mod status;
 mod superblock_io;
+pub(crate) mod table;
 pub(crate) mod volume;
 
 pub use bad::BadRange;

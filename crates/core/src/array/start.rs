@@ -33,13 +33,9 @@ use crate::slots::SlotSet;
 
 impl Controller {
     pub(super) fn free_set(&mut self) -> Result<SetId, AdminError> {
-        let index = self.sets.iter().position(Option::is_none).unwrap_or(self.sets.len());
-        let id = u16::try_from(index).map_err(|_| AdminError::Full("set"))?;
-        if index == self.sets.len() {
-            self.sets.push(None);
-        }
-        self.cache.make_room_for(SetId(id));
-        Ok(SetId(id))
+        let id = self.sets.free_number().ok_or(AdminError::Full("set"))?;
+        self.cache.make_room_for(id);
+        Ok(id)
     }
 
     pub(super) fn add_array(
@@ -49,8 +45,7 @@ impl Controller {
         stripe: Sectors,
         volume: Volume,
     ) -> Result<ArrayId, AdminError> {
-        let index = self.arrays.iter().position(Option::is_none).unwrap_or(self.arrays.len());
-        let id = u16::try_from(index).map_err(|_| AdminError::Full("array"))?;
+        let id = self.arrays.free_number().ok_or(AdminError::Full("array"))?;
         let piece = Divisor::new(self.piece_of(stripe.bytes()).get());
         let array = Array {
             capacity,
@@ -66,12 +61,8 @@ impl Controller {
             is_adaptive: false,
             inside: Occupancy::default(),
         };
-        if index == self.arrays.len() {
-            self.arrays.push(Some(array));
-        } else {
-            self.arrays[index] = Some(array);
-        }
-        Ok(ArrayId(id))
+        self.arrays.put(id, array);
+        Ok(id)
     }
 
     /// How long pieces of requests are: whole stripes, up to a quarter of the frames.
@@ -158,10 +149,10 @@ impl Controller {
         set.plant(self.planted);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.release_drives(&drives);
-            self.arrays[array.index()] = None;
+            self.arrays.remove(array);
             return Err(error);
         }
-        self.sets[id.index()] = Some(set);
+        self.sets.put(id, set);
         self.sort_members(id);
         Ok((array, id))
     }
@@ -228,13 +219,13 @@ impl Controller {
     pub(super) fn take_back(&mut self, array: ArrayId, id: SetId) {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
-        let drives: Vec<DriveId> = self.set(id).members.iter().map(|m| m.drive).collect();
+        let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
         self.release_drives(&drives);
-        self.sets[id.index()] = None;
-        self.arrays[array.index()] = None;
+        self.sets.remove(id);
+        self.arrays.remove(array);
     }
 
-    fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
+    pub(crate) fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
         let slots = usize::from(geometry.members());
         Set {
             array,
@@ -317,7 +308,7 @@ impl Controller {
         let mut pairs = Vec::new();
         let mut block = BlockSize::B512;
         for (leg, superblock) in legs.iter().zip(superblocks) {
-            let array = self.array(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
+            let array = self.arrays.find(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
             let Volume::Direct(set) = array.volume else {
                 return Err(AdminError::NotPossible("a leg of a nested array cannot be nested itself"));
             };
@@ -345,14 +336,14 @@ impl Controller {
         let array =
             self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, legs: pairs })?;
         for leg in legs {
-            let entry = self.arrays[leg.index()].as_mut().expect("just seen");
+            let entry = self.arrays.get_mut(*leg);
             entry.outer += 1;
             // Requests are cut on the outer array's blocks: a leg that lacks its coarsest member takes them too.
             entry.block = block;
             let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
-            self.set_mut(set).block = block;
+            self.sets.get_mut(set).block = block;
         }
-        let Some(Volume::Striped { legs: sets, .. }) = self.array(array).map(|array| &array.volume) else {
+        let Some(Volume::Striped { legs: sets, .. }) = self.arrays.find(array).map(|array| &array.volume) else {
             unreachable!("just made")
         };
         let first = sets[0].0;
@@ -380,7 +371,7 @@ impl Controller {
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].member = 0;
         set.refresh();
-        self.sets[id.index()] = Some(set);
+        self.sets.put(id, set);
         self.sort_members(id);
         Ok(AdminOutcome::Started(array))
     }

@@ -22,19 +22,19 @@ impl Controller {
     /// Requests of hosts inside an array, as of this time, which is not before that of the last advance.
     #[must_use]
     pub fn host_load(&self, array: ArrayId, now: Instant) -> Option<Occupied> {
-        self.array(array).map(|array| array.inside.at(now.max(self.now)))
+        self.arrays.find(array).map(|array| array.inside.at(now.max(self.now)))
     }
 
     /// The arrays that run, legs of nested ones included.
     pub fn arrays(&self) -> impl Iterator<Item = ArrayId> + '_ {
-        (0..).map(ArrayId).zip(&self.arrays).filter(|(_, a)| a.is_some()).map(|(id, _)| id)
+        self.arrays.iter().map(|(id, _)| id)
     }
 
     /// Everything there is to tell of an array.
     #[must_use]
     pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {
-        let array = self.array(id)?;
-        let sets: Vec<&Set> = (0..array.volume.set_count()).map(|i| self.set(array.volume.set(i))).collect();
+        let array = self.arrays.find(id)?;
+        let sets: Vec<&Set> = (0..array.volume.set_count()).map(|i| self.sets.get(array.volume.set(i))).collect();
         let health = sets.iter().map(|s| s.health()).max_by_key(|h| match h {
             Health::Optimal => 0,
             Health::Degraded => 1,
@@ -124,9 +124,9 @@ impl Controller {
     /// Known bad ranges of an array's members: slot and range.
     #[must_use]
     pub fn bad_ranges(&self, id: ArrayId) -> Vec<(Option<Slot>, super::BadRange)> {
-        let Some(array) = self.array(id) else { return Vec::new() };
+        let Some(array) = self.arrays.find(id) else { return Vec::new() };
         let Volume::Direct(set) = array.volume else { return Vec::new() };
-        self.set(set).members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot, *b))).collect()
+        self.sets.get(set).members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot, *b))).collect()
     }
 }
 

@@ -117,7 +117,7 @@ impl Controller {
     pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
         let wall_clock = (self.wall_clock + self.now.since(openraid_units::Instant::ZERO)).as_secs();
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if set.life == Life::Failed {
             return false;
         }
@@ -129,7 +129,7 @@ impl Controller {
             moved = true;
         }
         moved |= self.pump_bitmap_pages(id, actions);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
             self.begin_wave(id, Wave::First, actions);
@@ -141,7 +141,7 @@ impl Controller {
     /// Issue the superblocks of one wave: the first half of the members, then all others. Who is in which is decided with
     /// the first: of those in it some may fail meanwhile, and the others must not be taken for written.
     fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
         let mut with_metadata = (0..).zip(&set.members).filter(|(_, m)| m.has_metadata()).map(|(index, _)| index);
         let last_of_first = with_metadata.nth(count.div_ceil(2).saturating_sub(1));
@@ -151,9 +151,9 @@ impl Controller {
             metadata.second_from = last_of_first.map_or(0, |index: usize| index + 1);
         }
         let second_from = metadata.second_from;
-        for index in 0..self.set(id).members.len() {
+        for index in 0..self.sets.get(id).members.len() {
             let mine = (index < second_from) == (wave == Wave::First);
-            if mine && self.set(id).members[index].has_metadata() {
+            if mine && self.sets.get(id).members[index].has_metadata() {
                 self.write_superblock(id, index, actions);
             }
         }
@@ -161,7 +161,7 @@ impl Controller {
     }
 
     fn write_superblock(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
         let superblock = member_superblock(&metadata.snapshot, &set.members[index]);
         metadata.pending += 1;
@@ -183,7 +183,7 @@ impl Controller {
         len: usize,
         actions: &mut Actions,
     ) {
-        let member = &self.set(id).members[index];
+        let member = &self.sets.get(id).members[index];
         let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
         let block = self.channels.get(drive).map_or(512, |c| c.info.block.bytes().get());
         let len = (len as u64).next_multiple_of(block);
@@ -204,7 +204,7 @@ impl Controller {
     }
 
     fn end_wave_if_done(&mut self, id: SetId, actions: &mut Actions) {
-        let metadata = self.set_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
+        let metadata = self.sets.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
         if metadata.pending > 0 {
             return;
         }
@@ -223,7 +223,7 @@ impl Controller {
     fn pump_bitmap_pages(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let mut moved = false;
         loop {
-            let set = self.set_mut(id);
+            let set = self.sets.get_mut(id);
             let Some(bitmap) = &mut set.bitmap else { return moved };
             if !actions.has_room() {
                 self.more_to_do = true;
@@ -236,8 +236,8 @@ impl Controller {
             let count = set.members.iter().filter(|m| bitmap_page_lba(m, page).is_some()).count();
             bitmap.page_issued(page, u16::try_from(count).expect("few members"));
             let number = u32::try_from(page).expect("a bitmap has few pages");
-            for index in 0..self.set(id).members.len() {
-                if let Some(lba) = bitmap_page_lba(&self.set(id).members[index], page) {
+            for index in 0..self.sets.get(id).members.len() {
+                if let Some(lba) = bitmap_page_lba(&self.sets.get(id).members[index], page) {
                     self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, actions);
                 }
             }
@@ -247,8 +247,8 @@ impl Controller {
 
     fn pump_bad_blocks(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let mut moved = false;
-        for index in 0..self.set(id).members.len() {
-            let member = &mut self.set_mut(id).members[index];
+        for index in 0..self.sets.get(id).members.len() {
+            let member = &mut self.sets.get_mut(id).members[index];
             if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
@@ -257,7 +257,7 @@ impl Controller {
                 self.set_changed = true;
                 return moved;
             }
-            let member = &mut self.set_mut(id).members[index];
+            let member = &mut self.sets.get_mut(id).members[index];
             member.bad.dirty = false;
             let own = member.superblock.as_ref().expect("members with metadata have a superblock");
             let Some(log) = writable_log(own) else { continue };
@@ -271,7 +271,7 @@ impl Controller {
             let mut bytes = [0; PAGE_BYTES];
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
-            self.set_mut(id).members[index].bad.writing = true;
+            self.sets.get_mut(id).members[index].bad.writing = true;
             self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, actions);
             moved = true;
         }
@@ -287,7 +287,7 @@ impl Controller {
     ) {
         let id = command.set;
         if command.op == DriveOp::Flush {
-            self.set_mut(id).members[command.member as usize].flushing -= 1;
+            self.sets.get_mut(id).members[command.member as usize].flushing -= 1;
         }
         if let Err(error) = result {
             let reason = match error {
@@ -304,7 +304,7 @@ impl Controller {
             }
         }
         self.set_changed = true;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         match command.owner {
             Owner::Superblock => {
                 set.metadata.as_mut().expect("it was written").pending -= 1;
@@ -350,11 +350,11 @@ impl Controller {
     /// Flush all members of a set for its own purposes; returns how many flushes were issued.
     pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, actions: &mut Actions) -> u32 {
         let mut issued = 0;
-        for index in 0..self.set(id).members.len() {
+        for index in 0..self.sets.get(id).members.len() {
             if !self.begin_flush(id, index) {
                 continue;
             }
-            let member = &self.set(id).members[index];
+            let member = &self.sets.get(id).members[index];
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
             let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };

@@ -25,7 +25,7 @@ impl Controller {
             return;
         }
         cache.set_collectors(|id| {
-            let set = sets[id.index()].as_ref();
+            let set = sets.find(id);
             set.is_some_and(|set| set.life != Life::Failed && set.policy.write_cache != WriteCache::Through)
         });
     }
@@ -33,14 +33,14 @@ impl Controller {
     /// Let every set do what is due; true where something moved.
     pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
-        for index in 0..self.sets.len() {
-            if self.sets[index].is_some() {
-                moved |= self.pump_set(SetId(u16::try_from(index).expect("few sets")), actions);
+        for id in self.sets.numbers() {
+            if self.sets.find(id).is_some() {
+                moved |= self.pump_set(id, actions);
             }
         }
         self.answer_admin(actions);
         self.count_collectors();
-        let due = self.sets.iter().flatten().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
+        let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
         self.sets_due = due.unwrap_or((Instant::NEVER, Wake::CleanMark));
         moved
     }
@@ -54,18 +54,18 @@ impl Controller {
     }
 
     fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.set(id).metadata.is_none() {
+        if self.sets.get(id).metadata.is_none() {
             return false;
         }
         let mut moved = self.pump_intent(id, actions);
         moved |= self.pump_session(id, actions);
         moved |= self.pump_metadata(id, actions);
-        if self.set(id).ppl.is_some() {
+        if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.ppl_due = true;
             moved |= self.pump_ppl_start(id, actions);
         }
-        if self.set(id).life != Life::Running || self.set(id).journal.redoing {
+        if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.redoing {
             return moved;
         }
         self.tell_finished(id, actions);
@@ -78,8 +78,8 @@ impl Controller {
     /// Move the active mark on: see [`Intent`].
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
-        let held = self.journal_holds(self.set(id));
-        let set = self.set_mut(id);
+        let held = self.journal_holds(self.sets.get(id));
+        let set = self.sets.get_mut(id);
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
         match set.intent {
             Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
@@ -90,7 +90,7 @@ impl Controller {
                 set.intent = Intent::Flushing;
                 let unflushed = self.planted.has(Flaw::CleanUnflushed);
                 let issued = if unflushed { 0 } else { self.flush_members(id, Owner::CleanFlush, actions) };
-                self.set_mut(id).clean_flushes += issued;
+                self.sets.get_mut(id).clean_flushes += issued;
             }
             // A write came in between that the journal has promised.
             Intent::Flushing if set.clean_flushes == 0 && held => set.intent = Intent::Active,
@@ -107,7 +107,7 @@ impl Controller {
 
     fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
         let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.task.is_none() && !set.is_in_doubt();
         let Some(bitmap) = &mut set.bitmap else { return };
         if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
@@ -118,7 +118,7 @@ impl Controller {
             return;
         }
         let issued = self.flush_members(id, Owner::BitmapFlush, actions);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.bitmap_flushes = issued;
         if issued == 0 {
             set.clear_marked();
@@ -161,7 +161,7 @@ impl Controller {
         let mut skips = 0;
         while let Some(unit) = self.next_unit(id) {
             moved = true;
-            let set = self.set(id);
+            let set = self.sets.get(id);
             let task = set.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
             let passes = task.only_marked && !is_marked(set, task.kind, from, to);
@@ -171,7 +171,7 @@ impl Controller {
                 unit_op(set, id, unit).filter(|op| !passes || self.is_in_work(op))
             };
             let now = self.now;
-            let set = self.set_mut(id);
+            let set = self.sets.get_mut(id);
             let rate = match set.task.as_ref().expect("just seen").kind {
                 TaskKind::Check | TaskKind::Repair => set.policy.scrub_rate,
                 TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy.rebuild_rate,
@@ -214,7 +214,7 @@ impl Controller {
             self.background_waits = true;
             return None;
         }
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let task = set.task.as_ref()?;
         let may = set.may_begin_unit() && self.now >= task.next_unit_at;
         may.then_some(task.next)
@@ -225,7 +225,7 @@ impl Controller {
         let now = self.now;
         let interval = self.limits.checkpoint_interval;
         let planted = self.planted;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if set.checkpoint_flushes > 0 {
             return false;
         }
@@ -244,7 +244,7 @@ impl Controller {
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
         let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
-        self.set_mut(id).checkpoint_flushes = issued;
+        self.sets.get_mut(id).checkpoint_flushes = issued;
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(id);
         }
@@ -255,7 +255,7 @@ impl Controller {
     pub(crate) fn store_checkpoint(&mut self, id: SetId) {
         self.set_changed = true;
         let planted = self.planted;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let Some(task) = &set.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
         if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
@@ -289,10 +289,10 @@ impl Controller {
     pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
         self.set_changed = true;
         if op.is_repair() {
-            self.set_mut(op.set).repairing -= 1;
+            self.sets.get_mut(op.set).repairing -= 1;
             return;
         }
-        let set = self.set_mut(op.set);
+        let set = self.sets.get_mut(op.set);
         let running = set.life == Life::Running;
         let Some(task) = set.task.as_mut().filter(|t| t.id == op.task) else { return };
         task.in_flight -= 1;

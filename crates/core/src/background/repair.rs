@@ -18,7 +18,7 @@ const REPAIRS_IN_WORK_MAX: u32 = 4;
 impl Controller {
     /// A read of this range failed: rewrite it when there is time.
     pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let repair = Repair { slot, at, len };
         let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync.contains(slot);
         if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
@@ -30,11 +30,11 @@ impl Controller {
     /// Make operations for the repairs that wait.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
-        while self.may_make_background_op() && self.set(id).repairing < REPAIRS_IN_WORK_MAX {
-            let Some(repair) = self.set_mut(id).repairs.pop_front() else { break };
+        while self.may_make_background_op() && self.sets.get(id).repairing < REPAIRS_IN_WORK_MAX {
+            let Some(repair) = self.sets.get_mut(id).repairs.pop_front() else { break };
             moved = true;
             let Some((op, rest)) = self.repair_op(id, repair) else { continue };
-            let set = self.set_mut(id);
+            let set = self.sets.get_mut(id);
             if let Some(rest) = rest {
                 set.repairs.push_front(rest);
             }
@@ -48,7 +48,7 @@ impl Controller {
 
     /// The operation for the first part of a repair, and what is left of it.
     fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if !set.in_sync.contains(repair.slot) {
             return None;
         }
@@ -91,7 +91,7 @@ impl Controller {
         if member == NONE {
             return true;
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let entry = &mut set.members[member as usize];
         let range = BadRange { at, len };
         if entry.bad.covers(range) {
@@ -106,13 +106,13 @@ impl Controller {
             metadata.failure = metadata.request();
         }
         self.set_changed = true;
-        self.notice(id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
         recorded
     }
 
     /// A write over known bad sectors succeeded: they are good again.
     pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let entry = &mut set.members[member as usize];
         if !entry.bad.remove(from.get(), from.get() + len.get()) {
             return;

@@ -19,7 +19,7 @@ impl Controller {
     ) -> Result<AdminOutcome, AdminError> {
         let now = self.now;
         let id = self.set_of(array)?;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if set.task.is_some() {
             return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
         }
@@ -31,15 +31,15 @@ impl Controller {
             return Err(AdminError::NotComparable(why));
         }
         self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         *set.scrub = Scrub::new(mode, set.next_task_id);
-        self.notice(id, None, None, NoticeKind::CheckStarted(mode), actions);
+        self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckStarted(mode), actions);
         Ok(AdminOutcome::Done)
     }
 
     pub(crate) fn stop_scrub(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
         let id = self.set_of(array)?;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if !set.task.as_ref().is_some_and(Task::is_scrub) {
             return Err(AdminError::NoScrub);
         }
@@ -49,7 +49,7 @@ impl Controller {
 
     /// What this scrub may change, while it runs.
     pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         set.task.as_ref().is_some_and(|task| task.id == op.task && task.is_scrub()).then_some(set.scrub.mode)
     }
 
@@ -58,7 +58,7 @@ impl Controller {
         if self.scrub_mode(op).is_none() {
             return;
         }
-        if let Some(range) = self.set_mut(op.set).scrub.note(sector) {
+        if let Some(range) = self.sets.get_mut(op.set).scrub.note(sector) {
             self.tell_range(op.set, range, actions);
         }
     }
@@ -66,36 +66,36 @@ impl Controller {
     /// These rows could not be compared.
     pub(crate) fn note_uncompared(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.set_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
+            self.sets.get_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
         }
     }
 
     /// Sectors that did not match were written.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.set_mut(op.set).scrub.repaired += u64::from(op.corrected);
+            self.sets.get_mut(op.set).scrub.repaired += u64::from(op.corrected);
         }
     }
 
     /// Tell of the ranges that end below this place.
     pub(crate) fn tell_ranges(&mut self, id: SetId, below: Sectors, actions: &mut Actions) {
-        while let Some(range) = self.set_mut(id).scrub.take_ended(below) {
+        while let Some(range) = self.sets.get_mut(id).scrub.take_ended(below) {
             self.tell_range(id, range, actions);
         }
     }
 
     fn tell_range(&self, id: SetId, range: MismatchRange, actions: &mut Actions) {
         let kind = if range.repaired { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
-        self.notice(id, range.slot, None, kind, actions);
+        self.trace.notice(&self.sets, id, range.slot, None, kind, actions);
     }
 
     /// A check or repair ended.
     pub(super) fn tell_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
         self.tell_ranges(id, Sectors::MAX, actions);
         let now = self.now;
-        let outcome = self.set_mut(id).end_scrub(task, now);
-        let mode = self.set(id).scrub.mode;
-        self.notice(id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
+        let outcome = self.sets.get_mut(id).end_scrub(task, now);
+        let mode = self.sets.get(id).scrub.mode;
+        self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
     }
 }
 

@@ -22,7 +22,7 @@ const PARITY_UNIT_SECTORS_MIN: u64 = 128;
 impl Controller {
     /// Begin what is due on a set that has no task: a rebuild before a resync, and in its place.
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         // A spare is taken when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
         // What is not missing waits for a member that can take the place of what is.
@@ -31,7 +31,7 @@ impl Controller {
             return false;
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
-            self.set_mut(id).cancel_task(AbortReason::RebuildBegan);
+            self.sets.get_mut(id).cancel_task(AbortReason::RebuildBegan);
             self.tell_finished(id, actions);
             self.start_rebuild(id, slot, member, actions);
             return true;
@@ -40,18 +40,18 @@ impl Controller {
             return false;
         }
         if let Some(slot) = self.find_replacement(id) {
-            let set = self.set(id);
+            let set = self.sets.get(id);
             let member = &set.members[set.places[slot.index()].replacement as usize];
             let MemberState::Rebuilding { to } = member.state else { return false };
             self.put_task(id, TaskKind::Replace, Some(slot), to, false);
-            self.notice(id, Some(slot), None, NoticeKind::RebuildStarted, actions);
+            self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted, actions);
             return true;
         }
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if set.consistent_to != Sectors::MAX && set.can_resync() && !set.promises_nothing() {
             let only_marked = set.bitmap.is_some() && set.resync_by_bitmap;
             self.put_task(id, TaskKind::Resync, None, set.consistent_to, only_marked);
-            self.notice(id, None, None, NoticeKind::ResyncStarted, actions);
+            self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);
             return true;
         }
         false
@@ -59,7 +59,7 @@ impl Controller {
 
     /// A slot without a full member and who can fill it: one that has begun already, or a spare.
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let free =
             |m: &crate::array::set::Member| m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0;
         let place = |place: usize| u32::try_from(place).expect("few members");
@@ -87,12 +87,12 @@ impl Controller {
 
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
         // Where the old member is on its way out its replacement goes on as a rebuild, soon.
-        let set = self.set(id);
+        let set = self.sets.get(id);
         set.in_sync.iter().find(|slot| set.places[slot.index()].replacement != NONE)
     }
 
     fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let entry = &mut set.members[member as usize];
         let drive = entry.drive;
         let from = match entry.state {
@@ -111,16 +111,16 @@ impl Controller {
         }
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
         self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
-        self.set_mut(id).task.as_mut().expect("just put").generation = generation;
+        self.sets.get_mut(id).task.as_mut().expect("just put").generation = generation;
         self.set_changed = true;
-        self.notice(id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
+        self.trace.notice(&self.sets, id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
     }
 
     /// Put a task on a set.
     pub(crate) fn put_task(&mut self, id: SetId, kind: TaskKind, slot: Option<Slot>, from: Sectors, only_marked: bool) {
         let now = self.now;
         let interval = self.limits.checkpoint_interval;
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let (unit, total) = set.task_space(kind);
         let position = from.get().min(total) / unit;
         if let Some(slot) = slot {
@@ -155,7 +155,7 @@ impl Controller {
 
     /// A task has come to its end and the members were flushed.
     pub(crate) fn task_finished(&mut self, id: SetId) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let Some(task) = set.task.take() else { return };
         match task.kind {
             TaskKind::Rebuild => set.slot_filled(task.slot.expect("it fills a slot")),
@@ -177,7 +177,7 @@ impl Controller {
 
     /// Tell of tasks that have ended.
     pub(crate) fn tell_finished(&mut self, id: SetId, actions: &mut Actions) {
-        let Some(task) = self.set_mut(id).finished.take() else { return };
+        let Some(task) = self.sets.get_mut(id).finished.take() else { return };
         let kind = match (task.kind, task.finishing) {
             (TaskKind::Check | TaskKind::Repair, _) => return self.tell_scrub_ended(id, &task, actions),
             (TaskKind::Rebuild | TaskKind::Replace, true) => NoticeKind::RebuildFinished,
@@ -185,9 +185,9 @@ impl Controller {
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
-        self.notice(id, task.slot, None, kind, actions);
+        self.trace.notice(&self.sets, id, task.slot, None, kind, actions);
         if task.kind == TaskKind::Rebuild && task.finishing {
-            self.notice(id, task.slot, None, NoticeKind::SpareActive, actions);
+            self.trace.notice(&self.sets, id, task.slot, None, NoticeKind::SpareActive, actions);
         }
     }
 }

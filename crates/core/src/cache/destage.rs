@@ -13,6 +13,7 @@ use super::units::UnitState;
 use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
+use crate::array::table::Sets;
 use crate::controller::Controller;
 use crate::geometry::{Geometry, Parity, StripeRole};
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
@@ -47,8 +48,8 @@ fn awaited_of(set: &Set) -> Awaited {
 }
 
 /// How the dirty units of a set are written. Of one that is being stopped each is tried once.
-fn pace_of(sets: &[Option<Set>], set: SetId, places: Places) -> Pace {
-    let Some(set) = &sets[set.index()] else {
+fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
+    let Some(set) = sets.find(set) else {
         let delay = Nanos::ZERO;
         return Pace { awaited: Awaited::None, delay, again: true, sweeps: false, places: places.plain };
     };
@@ -79,7 +80,7 @@ impl Controller {
     #[inline(never)]
     fn note_awaited(&mut self) {
         for channel in self.channels.drives.iter_mut().flatten() {
-            let set = channel.set.and_then(|id| self.sets.get(id.index())).and_then(Option::as_ref);
+            let set = channel.set.and_then(|id| self.sets.find(id));
             channel.destage_hurries = set.is_some_and(|set| awaited_of(set) != Awaited::None);
         }
     }
@@ -114,18 +115,18 @@ impl Controller {
                 let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
                 self.cache.glance_at_units(entry.set, sweeps);
             }
-            if self.set(entry.set).life == Life::Failed {
+            if self.sets.get(entry.set).life == Life::Failed {
                 self.hold_unit(unit);
                 continue;
             }
             self.cache.units.set_state(unit, UnitState::Writing);
             let op = self.destage_op(unit);
             self.cache.units.get_mut(unit).urgent = false;
-            self.set_mut(entry.set).reasons.count(op.why);
+            self.sets.get_mut(entry.set).reasons.count(op.why);
             self.cache.begin_writing(self.now, entry.set, op.probe);
             let key = self.ops.put(op);
-            self.set_mut(entry.set).ops += 1;
-            self.tell_made(key.index);
+            self.sets.get_mut(entry.set).ops += 1;
+            self.trace_made(key.index);
             self.ready.push(key.index);
         }
         moved
@@ -147,7 +148,7 @@ impl Controller {
             Reason::DestageUrgent
         } else if u64::from(entry.sectors) == len.get() {
             Reason::DestageFull
-        } else if awaited_of(self.set(entry.set)).has(entry) {
+        } else if awaited_of(self.sets.get(entry.set)).has(entry) {
             Reason::DestageUrgent
         } else if self.cache.is_drained(entry.set) {
             Reason::DestagePressed
@@ -161,7 +162,7 @@ impl Controller {
     #[inline(always)]
     fn destage_op(&self, unit: u32) -> Op {
         let entry = self.cache.units.get(unit);
-        let set = self.set(entry.set);
+        let set = self.sets.get(entry.set);
         let (at, len) = unit_extent(&set.geometry, entry.number);
         let epoch = set.dirty.epoch;
         // How many lines it takes out of the cache, about.
@@ -213,7 +214,7 @@ impl Controller {
         }
         let full = u64::from(unit.sectors) == op.len.get();
         let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
-        let logs = self.set(op.set).ppl.is_some();
+        let logs = self.sets.get(op.set).ppl.is_some();
         let band = if logs { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
         let row = self.parity_of(op).row(op.stripe);
@@ -241,7 +242,7 @@ impl Controller {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].target {
             let (at, len) = self.band_extent(&self.ops[index], slot);
-            let to = frames.named(&self.set(self.ops[index].set).geometry, slot);
+            let to = frames.named(&self.sets.get(self.ops[index].set).geometry, slot);
             self.stage_extent(index, at, len, to, actions);
         }
     }
@@ -278,7 +279,7 @@ impl Controller {
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.cache_unit);
-        let (start, _) = unit_extent(&self.set(op.set).geometry, unit.number);
+        let (start, _) = unit_extent(&self.sets.get(op.set).geometry, unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.cursor));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
         if !self.take_work(index, Sectors(to - from).bytes().get()) {
@@ -364,7 +365,7 @@ impl Controller {
                 self.unpin_lines(pins);
             }
         }
-        self.set_mut(set).cached.destaged += self.cache.counters.destaged - before;
+        self.sets.get_mut(set).cached.destaged += self.cache.counters.destaged - before;
     }
 
     /// An operation ended that was to write a dirty unit of a set, about so many lines, and began in this epoch.
@@ -376,21 +377,21 @@ impl Controller {
         error: Option<ReplyStatus>,
     ) {
         self.cache.end_writing(self.now, set, lines);
-        self.set_changed |= self.set(set).journal.wanted;
+        self.set_changed |= self.sets.get(set).journal.wanted;
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
         self.wake_for_lines(failed);
-        self.set_mut(set).journal.stuck = self.cache.units.is_any_refused(set);
+        self.sets.get_mut(set).journal.stuck = self.cache.units.is_any_refused(set);
         if !failed {
             self.note_destaged(set, unit);
         }
         let now = self.now;
         let entry = *self.cache.units.get(unit);
-        let (_, len) = unit_extent(&self.set(set).geometry, entry.number);
-        let dirty = &mut self.set_mut(set).dirty;
+        let (_, len) = unit_extent(&self.sets.get(set).geometry, entry.number);
+        let dirty = &mut self.sets.get_mut(set).dirty;
         dirty.failed |= failed;
         self.release_waiters(unit, error);
-        let dirty = &mut self.set_mut(set).dirty;
+        let dirty = &mut self.sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch;
         if entry.sectors > 0 && is_old && begun != dirty.epoch && !failed {
             // A flush came while it was being written: what was dirty then may be behind the operation.
@@ -414,7 +415,7 @@ impl Controller {
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
             // There it is held.
-            (true, _) if self.set(set).life == Life::Failed => UnitState::Ready,
+            (true, _) if self.sets.get(set).life == Life::Failed => UnitState::Ready,
             (true, _) => UnitState::Resting,
             (false, true) => UnitState::Ready,
             (false, false) => UnitState::Waiting,
@@ -452,7 +453,7 @@ impl Controller {
             self.cache.held += 1;
             self.unpin_lines(pins);
         }
-        let dirty = &mut self.set_mut(entry.set).dirty;
+        let dirty = &mut self.sets.get_mut(entry.set).dirty;
         if entry.epoch == dirty.epoch {
             dirty.new -= 1;
         } else {

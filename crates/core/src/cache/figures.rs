@@ -82,7 +82,7 @@ impl Controller {
     /// A dirty unit is on the members.
     pub(crate) fn note_destaged(&mut self, set: openraid_units::SetId, unit: u32) {
         let waited = self.now.since(self.cache.units.get(unit).since);
-        let figures = &mut self.set_mut(set).cached;
+        let figures = &mut self.sets.get_mut(set).cached;
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);
@@ -90,7 +90,7 @@ impl Controller {
 
     /// A write put so many sectors into the cache, and so many of them were dirty before.
     pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
-        let figures = &mut self.set_mut(set).cached;
+        let figures = &mut self.sets.get_mut(set).cached;
         figures.written += written.get();
         figures.merged += merged;
     }

@@ -40,7 +40,7 @@ impl Controller {
         match place {
             Place::There => {
                 self.cache.counters.read_misses += run.get();
-                self.set_mut(set).cached.read_misses += run.get();
+                self.sets.get_mut(set).cached.read_misses += run.get();
                 self.begin_fill(piece, set, at, run);
                 return Cached::Past(run);
             }
@@ -75,10 +75,10 @@ impl Controller {
             self.push_piece_copy(piece, columns, bytes, actions);
         }
         self.pieces[piece].split += run;
-        let own = self.set_mut(set);
+        let own = self.sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
         own.cached.read_hits += run.get();
-        self.tell_piece(piece, || What::Found { len: run });
+        self.trace.piece(&self.requests, &self.pieces, piece, || What::Found { len: run });
         Cached::Taken
     }
 
@@ -123,7 +123,7 @@ impl Controller {
 
     /// The members are asked for these sectors: lines are kept ready for them, unless memory is short.
     fn begin_fill(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) {
-        let keeps = self.set(set).policy.read_cache && self.set(set).is_cacheable;
+        let keeps = self.sets.get(set).policy.read_cache && self.sets.get(set).is_cacheable;
         // Not all that can be had: writes need some too.
         let room = u64::from(self.cache.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
@@ -150,8 +150,8 @@ impl Controller {
         let (mut at, last) = (self.pieces[piece].first, self.pieces[piece].last);
         let array = self.requests[self.pieces[piece].request].request.array;
         while at < last {
-            let volume = &self.array(array).expect("requests belong to arrays").volume;
-            let (set, set_lba, run) = volume.map(at, |set| self.set(set).geometry.capacity());
+            let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+            let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
             let len = run.min(last - at);
             let from = at - self.pieces[piece].first;
             self.fill_extent(piece, set, (set_lba, from, len), keep, actions);

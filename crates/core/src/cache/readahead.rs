@@ -102,9 +102,9 @@ impl Controller {
         if self.ahead.is_count_old(self.now) {
             self.count_streams();
         }
-        let array = self.arrays[request.array.index()].as_mut().expect("requests belong to arrays");
+        let array = self.arrays.get_mut(request.array);
         let set_id = array.volume.set(0);
-        let set = self.sets[set_id.index()].as_ref().expect("arrays have sets");
+        let set = self.sets.get(set_id);
         let mode = set.heads.tuning.read_ahead;
         let longest = self.ahead.window_max(set.policy.read_ahead_max);
         let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
@@ -123,20 +123,20 @@ impl Controller {
         let ended = stopped.map(|window| (Reason::ReadAheadStopped, window));
         for (reason, window) in ended.into_iter().chain(began) {
             let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
-            self.explain(set_id, reason, first, kib);
+            self.trace.note(&mut self.sets, set_id, reason, first, kib);
             self.count_streams();
         }
     }
 
     fn count_streams(&mut self) {
-        self.ahead.active = self.arrays.iter().flatten().map(|array| array.streams.active(self.now)).sum();
+        self.ahead.active = self.arrays.values().map(|array| array.streams.active(self.now)).sum();
         self.ahead.counted = self.now;
     }
 
     /// A read of a host has ended. Only the rule for long reads of mirrors wants to know.
     pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
-        let Some(array) = self.arrays[request.array.index()].as_mut() else { return };
-        let set = self.sets[array.volume.set(0).index()].as_ref();
+        let Some(array) = self.arrays.find_mut(request.array) else { return };
+        let set = self.sets.find(array.volume.set(0));
         if set.is_some_and(asks_for_ends) {
             let (first, last) = covered(request, array.block.bytes());
             array.streams.ended(first, last);
@@ -145,19 +145,20 @@ impl Controller {
 
     /// Ask for more of the stream whose turn it is; true where something was asked for.
     pub(crate) fn pump_read_ahead(&mut self) -> bool {
-        for _ in 0..self.arrays.len() {
-            let at = self.ahead.turn % self.arrays.len();
+        let arrays = self.arrays.numbers_len();
+        for _ in 0..arrays {
+            let at = self.ahead.turn % arrays;
+            let id = ArrayId(u16::try_from(at).expect("few arrays"));
             self.ahead.turn = at + 1;
-            let Some(array) = self.arrays[at].as_mut().filter(|array| !array.stopping) else { continue };
+            let Some(array) = self.arrays.find_mut(id).filter(|array| !array.stopping) else { continue };
             let capacity = array.capacity.get();
             let Some((stream, from, to)) = array.streams.next_wanted(capacity, self.ahead.step) else { continue };
             let Some(run) = self.take_ahead(Sectors(to - from)) else {
                 // Its end, or a read of a host, brings us here again.
                 break;
             };
-            let id = ArrayId(u16::try_from(at).expect("few arrays"));
             self.start_ahead(id, from, to, run);
-            self.arrays[at].as_mut().expect("just seen").streams.asked(stream, to);
+            self.arrays.get_mut(id).streams.asked(stream, to);
             return true;
         }
         self.ahead.wanted = false;
@@ -237,7 +238,7 @@ impl Controller {
 
     /// Is none of these sectors of a line there or on its way?
     fn is_wanted_ahead(&self, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
-        if !self.set(set).is_cacheable {
+        if !self.sets.get(set).is_cacheable {
             return false;
         }
         let Some(index) = self.cache.lines.find(set, number) else { return true };
@@ -249,7 +250,7 @@ impl Controller {
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         let first = core::mem::replace(&mut self.pieces[ahead].waiters, piece);
         self.pieces[piece].next_waiter = first;
-        self.explain_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
+        self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
     /// The lines have what a reading ahead brought, or it failed: who waits looks again.

@@ -45,7 +45,7 @@ pub(crate) enum Sync {
 impl Controller {
     /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
     pub(crate) fn is_promised(&self, set: SetId) -> bool {
-        self.journal.is_live() && self.set(set).journal.session == Session::On
+        self.journal.is_live() && self.sets.get(set).journal.session == Session::On
     }
 
     /// Is everything that this flush covers of a set on the members? Otherwise it is called again.
@@ -55,7 +55,7 @@ impl Controller {
                 return true;
             }
             let (number, asked) = (self.requests[request].number, self.asked);
-            let dirty = &mut self.set_mut(set).dirty;
+            let dirty = &mut self.sets.get_mut(set).dirty;
             if dirty.waiting == 0 {
                 if dirty.all() == 0 && !dirty.failed {
                     return true;
@@ -67,11 +67,11 @@ impl Controller {
             } else if number > dirty.asked {
                 return false;
             }
-            self.set_mut(set).dirty.waiting += 1;
+            self.sets.get_mut(set).dirty.waiting += 1;
             self.requests[request].sync = Sync::Waits;
             self.cache.awaited_changed = true;
         }
-        let dirty = &mut self.set_mut(set).dirty;
+        let dirty = &mut self.sets.get_mut(set).dirty;
         if dirty.old > 0 {
             return false;
         }

@@ -76,7 +76,7 @@ impl Controller {
             self.cache_waiters.push_other(piece);
             return Cached::Waits;
         }
-        if !promises && self.set(set).journal.session != Session::Off && !self.journal.is_live() {
+        if !promises && self.sets.get(set).journal.session != Session::Off && !self.journal.is_live() {
             // It will not end. What a crash brings back from the journal would come over what is written now.
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
@@ -96,7 +96,7 @@ impl Controller {
     /// replay may load again, full, the session would be quiet and over before there is room, and begin again for the same
     /// piece.
     fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
-        let journal = &self.set(id).journal;
+        let journal = &self.sets.get(id).journal;
         if journal.session != Session::Off || journal.wanted || self.cache.is_held() {
             return None;
         }
@@ -120,7 +120,10 @@ impl Controller {
     fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
         match self.dirty_unit_below(set, at, len) {
             Some(unit) => {
-                self.tell_piece(piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
+                self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason {
+                    reason: Reason::WaitedForDestage,
+                    figure: 0,
+                });
                 let waiters = &mut self.cache.units.get_mut(unit).waiters;
                 self.pieces[piece].next_waiter = core::mem::replace(waiters, piece);
                 self.count_turn(piece);
@@ -138,7 +141,7 @@ impl Controller {
     fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
         let entry = &self.pieces[piece];
         let RequestKind::Write { fua } = self.requests[entry.request].request.kind else { return Promise::Through };
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let cached = set.life == Life::Running && set.is_cacheable && entry.head_skip == 0 && entry.tail_skip == 0;
         match set.policy.write_cache {
             WriteCache::Volatile if cached && !fua && set.journal.session == Session::Off => Promise::Volatile,
@@ -152,14 +155,14 @@ impl Controller {
     ///
     /// Of a set that has failed nothing is written any more, and whoever waited would wait for ever.
     fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
-        if self.set(set).life == Life::Failed {
+        if self.sets.get(set).life == Life::Failed {
             return None;
         }
-        let geometry = &self.sets[set.index()].as_ref().expect("operations belong to sets").geometry;
+        let geometry = &self.sets.get(set).geometry;
         let unit = self.cache.dirty_unit_in(geometry, set, at, len);
         match unit {
             Some(unit) => {
-                self.explain(set, Reason::WaitedForDestage, self.cache.units.get(unit).number, 0);
+                self.trace.note(&mut self.sets, set, Reason::WaitedForDestage, self.cache.units.get(unit).number, 0);
                 self.hurry_unit(unit);
             }
             None => self.cache.invalidate(set, at, len),
@@ -170,7 +173,7 @@ impl Controller {
     /// May a discard of these sectors go past the cache now? Where the members do not take what is dirty it is passed
     /// on all the same: what a discarded sector reads as is not promised, and the discard would wait for ever.
     pub(crate) fn may_pass_cache(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
-        let geometry = &self.sets[set.index()].as_ref().expect("operations belong to sets").geometry;
+        let geometry = &self.sets.get(set).geometry;
         let below = self.cache.dirty_unit_in(geometry, set, at, len);
         if below.is_some_and(|unit| self.cache.units.get(unit).state == UnitState::Resting) {
             self.cache.invalidate(set, at, len);
@@ -221,8 +224,8 @@ impl Controller {
     ) -> Cached {
         let from = self.pieces[piece].split;
         let run = self.pieces[piece].run.expect("writes have frames");
-        let (number, _) = unit_at(&self.set(set).geometry, at);
-        let (start, sectors) = unit_extent(&self.set(set).geometry, number);
+        let (number, _) = unit_at(&self.sets.get(set).geometry, at);
+        let (start, sectors) = unit_extent(&self.sets.get(set).geometry, number);
         let len = len.min((start + sectors) - at);
         let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
         let len = fits.unwrap_or(Sectors::ZERO);
@@ -273,16 +276,16 @@ impl Controller {
         self.pieces[piece].split += taken;
         self.pieces[piece].waits = None;
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
-        self.explain(set, reason, at.get(), narrow(taken));
+        self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open.sequence } else { 0 };
-        self.tell_piece(piece, || What::Cached { set, unit: number, len: taken, entry });
+        self.trace.piece(&self.requests, &self.pieces, piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
     }
 
     /// A piece waits, and this is why. It is tried again whenever that may be over, and that is one wait all the same.
     fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
         if self.pieces[piece].waits.replace(reason) != Some(reason) {
-            self.explain_piece(piece, set, reason, at.get(), self.cache.dirty);
+            self.note_piece(piece, set, reason, at.get(), self.cache.dirty);
         }
     }
 
@@ -300,7 +303,7 @@ impl Controller {
     /// Is a write past the cache under way where this line is? What it writes of the sectors beside its own may be
     /// older than what would be promised here, and the journal would take that for newer.
     fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if set.direct_writes == 0 {
             return false;
         }
@@ -329,7 +332,7 @@ impl Controller {
 
     /// A write past the cache has ended that promised writes may have waited for.
     pub(crate) fn wake_promised_writes(&mut self, id: SetId) {
-        if self.set(id).journal.session == Session::On {
+        if self.sets.get(id).journal.session == Session::On {
             self.wake_other_waiters();
         }
     }
@@ -411,7 +414,7 @@ impl Controller {
             return unit;
         }
         let (now, zones) = (self.now, self.limits.destage_zones);
-        let entry = self.set_mut(set);
+        let entry = self.sets.get_mut(set);
         entry.dirty.new += 1;
         let epoch = entry.dirty.epoch;
         let (at, _) = unit_extent(&entry.geometry, number);

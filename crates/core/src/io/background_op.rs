@@ -56,7 +56,7 @@ impl Controller {
     }
 
     fn plan_background(&mut self, index: u32, actions: &mut Actions) {
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         self.narrow_unfit_rows(index);
@@ -91,7 +91,7 @@ impl Controller {
     /// How the rows in work are had without what is known not to be readable.
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
         // A large read that failed says little: only the stretch that fails again is rewritten.
-        let is_large = op.hi - op.lo > self.set(op.set).rows_max;
+        let is_large = op.hi - op.lo > self.sets.get(op.set).rows_max;
         if op.is_repair() && is_large && !op.target.intersects(op.excluded) {
             return Some(Plan { read: op.target, ..Plan::default() });
         }
@@ -105,7 +105,7 @@ impl Controller {
 
     /// The members that were to be restored are not there any more, or the set is going down.
     fn is_obsolete(&self, op: &Op) -> bool {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         if set.life != crate::array::set::Life::Running {
             return true;
         }
@@ -119,7 +119,7 @@ impl Controller {
 
     /// Where the rows in work are on the member in a slot.
     pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
-        match &self.set(op.set).geometry {
+        match &self.sets.get(op.set).geometry {
             Geometry::Parity(_) => self.member_rows(op).0,
             Geometry::Mirror(mirror) => {
                 let at = self.rows_at(op);
@@ -175,7 +175,7 @@ impl Controller {
     }
 
     fn plan_copies(&self, op: &Op) -> Option<Plan> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
         let at = self.rows_at(op);
         let rows = Sectors(u64::from(op.rows()));
@@ -240,7 +240,7 @@ impl Controller {
     /// have been another one then, and a command that met a bad sector was read again as a whole from the next one. What is
     /// on none of them soon is forgotten.
     fn forget_copies(&mut self, op: &Op) {
-        if matches!(self.set(op.set).geometry, Geometry::Mirror(_)) {
+        if matches!(self.sets.get(op.set).geometry, Geometry::Mirror(_)) {
             self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
         }
     }
@@ -284,7 +284,7 @@ impl Controller {
         if self.ops[index].kind != OpKind::Rebuild && !self.begin_write(index, actions) {
             return;
         }
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         self.ops[index].phase = Phase::Writing;
@@ -298,7 +298,7 @@ impl Controller {
                 at: self.buffer(&op, from),
             };
             if op.replace {
-                let replacement = self.set(op.set).places[slot.index()].replacement;
+                let replacement = self.sets.get(op.set).places[slot.index()].replacement;
                 if replacement != NONE {
                     self.issue_write_to(index, replacement, range, actions);
                 }
@@ -326,15 +326,28 @@ impl Controller {
         }
         if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
             for slot in op.target {
-                let set = self.set(op.set);
+                let set = self.sets.get(op.set);
                 let place = set.places[slot.index()].member;
                 if let Some(member) = set.members.get(place as usize) {
                     let at = self.member_place(&op, slot);
                     let (lba, drive) = (member.data_offset + at.offset(), member.drive);
-                    let rewritten = &mut self.set_mut(op.set).members[place as usize].defects;
+                    let rewritten = &mut self.sets.get_mut(op.set).members[place as usize].defects;
                     rewritten.rewritten(at, Sectors(u64::from(op.rows())));
-                    self.explain(op.set, crate::reason::Reason::SectorRewritten, lba.get(), op.rows());
-                    self.notice(op.set, Some(slot), Some(drive), NoticeKind::SectorRepaired(lba), actions);
+                    self.trace.note(
+                        &mut self.sets,
+                        op.set,
+                        crate::reason::Reason::SectorRewritten,
+                        lba.get(),
+                        op.rows(),
+                    );
+                    self.trace.notice(
+                        &self.sets,
+                        op.set,
+                        Some(slot),
+                        Some(drive),
+                        NoticeKind::SectorRepaired(lba),
+                        actions,
+                    );
                 }
             }
         }
@@ -350,8 +363,8 @@ impl Controller {
         let len = Sectors(u64::from(op.rows()));
         // Those whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.target) {
-            let (at, member) = (self.member_place(&op, slot), self.set(op.set).places[slot.index()].member);
-            let known = self.set(op.set).members.get(member as usize);
+            let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).places[slot.index()].member);
+            let known = self.sets.get(op.set).members.get(member as usize);
             if known.is_some_and(|member| member.state == MemberState::InSync) {
                 // Without a log it is as on any array without one.
                 let _ = self.record_bad(op.set, member, at, len, actions);
@@ -362,10 +375,10 @@ impl Controller {
         }
         for slot in op.target {
             let at = self.member_place(&op, slot);
-            let place = self.set(op.set).places[slot.index()];
+            let place = self.sets.get(op.set).places[slot.index()];
             let member = if op.replace { place.replacement } else { place.member };
             let recorded = self.record_bad(op.set, member, at, len, actions);
-            let entry = self.set(op.set).members.get(member as usize);
+            let entry = self.sets.get(op.set).members.get(member as usize);
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
             if !recorded && entry.is_some_and(|m| m.state != MemberState::InSync) {
@@ -378,7 +391,7 @@ impl Controller {
 
     /// Does this unit of a resync compare before it writes?
     fn compares(&self, op: &Op) -> bool {
-        let task = self.set(op.set).task.as_ref();
+        let task = self.sets.get(op.set).task.as_ref();
         task.is_some_and(|task| task.id == op.task && task.sync.is_due(op.unit))
     }
 
@@ -397,7 +410,7 @@ impl Controller {
 
     /// The first of the copies that were read, in the order in which hosts read them.
     fn first_copy(&self, op: &Op) -> Slot {
-        let Geometry::Mirror(mirror) = &self.set(op.set).geometry else { unreachable!("asked for a mirror") };
+        let Geometry::Mirror(mirror) = &self.sets.get(op.set).geometry else { unreachable!("asked for a mirror") };
         let mut copies = mirror.copies(self.rows_at(op));
         copies.find(|copy| op.read.contains(copy.slot)).expect("a copy was read").slot
     }
@@ -458,7 +471,7 @@ impl Controller {
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let places = &self.set(op.set).places;
+        let places = &self.sets.get(op.set).places;
         if op.read.iter().any(|slot| places[slot.index()].member == NONE) {
             // Who was compared has left meanwhile: there is nobody to blame or to correct.
             return self.background_rows_done(index, actions);
@@ -485,7 +498,7 @@ impl Controller {
     fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
-        if let Some(task) = self.set_mut(op.set).task.as_mut().filter(|task| task.id == op.task) {
+        if let Some(task) = self.sets.get_mut(op.set).task.as_mut().filter(|task| task.id == op.task) {
             task.sync.note(differs);
         }
         if !differs {

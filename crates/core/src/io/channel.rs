@@ -27,7 +27,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::events::DriveInfo;
 use crate::io::command::{Command, Owner};
 use crate::io::elevator::{Elevator, Node};
-use crate::limits::{Limits, METADATA_BYTES_MAX};
+use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
 use crate::slab::{Key, Slab, NONE};
 
@@ -348,6 +348,11 @@ impl Channels {
             beside_reads_max: limits.destage_beside_reads,
             destage_hurries: false,
         }
+    }
+
+    /// Is there room for the commands of one more operation, on as many members as a set may have?
+    pub(crate) fn may_issue(&self) -> bool {
+        self.commands.room() >= 2 * u32::from(MEMBERS_MAX)
     }
 
     pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {

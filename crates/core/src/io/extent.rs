@@ -22,7 +22,7 @@ impl Controller {
                 if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
                     return;
                 }
-                if !self.may_issue() {
+                if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::ReadingOld;
@@ -54,11 +54,11 @@ impl Controller {
             };
             let len = fragment.len.min(left);
             if reason == Reason::ReadDirect {
-                self.set_mut(set).reasons.count(reason);
+                self.sets.get_mut(set).reasons.count(reason);
             } else {
                 self.copy_chosen(set, at, &fragment, len, reason);
             }
-            self.tell_op(index, || What::Reason { reason, figure: 0 });
+            self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
             done += len;
@@ -69,7 +69,7 @@ impl Controller {
     /// whole any more come here in vain: their piece is made again row by row.
     fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let fragment = match &set.geometry {
             Geometry::Passthrough(g) => g.map(at),
             Geometry::Linear(g) => g.map(at),
@@ -104,7 +104,7 @@ impl Controller {
                 if !self.is_safe_beside_failure(index, actions) || !self.is_logged(index, actions) {
                     return;
                 }
-                if !self.may_issue() {
+                if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
@@ -136,10 +136,10 @@ impl Controller {
             Payload::None => unreachable!("writes have payload"),
         };
         let (set, at, whole) = (op.set, op.at, op.len);
-        let mirrored = matches!(self.set(set).geometry, Geometry::Mirror(_));
+        let mirrored = matches!(self.sets.get(set).geometry, Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
-        self.set_mut(set).reasons.count(reason);
-        self.tell_op(index, || What::Reason { reason, figure: 0 });
+        self.sets.get_mut(set).reasons.count(reason);
+        self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
         while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
@@ -159,7 +159,7 @@ impl Controller {
     ) -> Sectors {
         let set_id = self.ops[index].set;
         let pending = self.ops[index].pending;
-        let set = self.set(set_id);
+        let set = self.sets.get(set_id);
         let one = match &set.geometry {
             Geometry::Passthrough(g) => Some(g.map(at)),
             Geometry::Linear(g) => Some(g.map(at)),
@@ -192,7 +192,7 @@ impl Controller {
     ) -> Sectors {
         let mut copy_number = 0;
         loop {
-            let Geometry::Mirror(mirror) = &self.set(self.ops[index].set).geometry else {
+            let Geometry::Mirror(mirror) = &self.sets.get(self.ops[index].set).geometry else {
                 unreachable!("asked for a mirror")
             };
             let count = usize::from(mirror.copy_count());
@@ -201,7 +201,7 @@ impl Controller {
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
             self.issue_write(index, range, actions);
             let set = self.ops[index].set;
-            self.set_mut(set).heads.moved(range.slot, (range.lba + len).get());
+            self.sets.get_mut(set).heads.moved(range.slot, (range.lba + len).get());
             copy_number += 1;
             if copy_number == count {
                 return len;
@@ -244,7 +244,7 @@ impl Controller {
     /// The next operation of a discard; false where it waits for the cache.
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
-        let array = self.array(entry.request.array).expect("requests belong to arrays");
+        let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
         let block = array.block.bytes();
         let start = entry.request.offset.get().next_multiple_of(block.get());
         let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
@@ -253,9 +253,9 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.set(set).geometry.capacity());
+        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
-        let plain = self.set(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
+        let plain = self.sets.get(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
         if plain && self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
             return false;
         }
@@ -269,13 +269,13 @@ impl Controller {
         if let Some(op) = op {
             self.requests[index].pieces += 1;
             let key = self.ops.put(op);
-            self.set_mut(set_id).ops += 1;
-            self.tell_made(key.index);
+            self.sets.get_mut(set_id).ops += 1;
+            self.trace_made(key.index);
             self.ready.push(key.index);
         } else {
             let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
-            self.explain(set_id, reason, set_lba.get(), 0);
-            self.tell_request(index, || What::Reason { reason, figure: 0 });
+            self.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
+            self.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
         }
         true
     }
@@ -289,7 +289,7 @@ impl Controller {
         at: SetLba,
         len: Sectors,
     ) -> (Sectors, Option<Op>) {
-        let set = self.set(set_id);
+        let set = self.sets.get(set_id);
         let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
         let info = |m: &crate::array::set::Member| self.channels.get(m.drive).map(|c| c.info);
         if let Geometry::Parity(parity) = &set.geometry {
@@ -321,8 +321,15 @@ impl Controller {
                 self.ops[index].phase = Phase::Logging;
                 let set = self.ops[index].set;
                 // The journal took over while it waited for its range: a replay would bring back what it takes away, in part.
-                if self.set(set).journal.session != Session::Off {
-                    self.explain_op(index, Reason::DiscardProtected, self.ops[index].at.get(), 0);
+                if self.sets.get(set).journal.session != Session::Off {
+                    self.trace.note_op(
+                        &mut self.sets,
+                        &self.ops,
+                        index,
+                        Reason::DiscardProtected,
+                        self.ops[index].at.get(),
+                        0,
+                    );
                     return self.finish_op(index, actions);
                 }
                 if !self.begin_write(index, actions) || !self.is_safe_beside_failure(index, actions) {
@@ -331,15 +338,22 @@ impl Controller {
                 if !self.is_discard_recorded(index) {
                     return;
                 }
-                if !self.may_issue() {
+                if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
-                self.explain_op(index, Reason::DiscardDone, op.stripe.0.max(op.at.get()), 0);
+                self.trace.note_op(
+                    &mut self.sets,
+                    &self.ops,
+                    index,
+                    Reason::DiscardDone,
+                    op.stripe.0.max(op.at.get()),
+                    0,
+                );
                 if self.is_row_op(&op) {
                     let (from, to) = self.member_rows(&op);
-                    for slot in SlotSet::first_n(self.set(op.set).slots()) {
+                    for slot in SlotSet::first_n(self.sets.get(op.set).slots()) {
                         self.discard_slot(index, slot, from, to - from, actions);
                     }
                 } else {
@@ -367,9 +381,9 @@ impl Controller {
     fn discard_extent(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let mut done = Sectors::ZERO;
-        while done < op.len && self.may_issue() {
+        while done < op.len && self.channels.may_issue() {
             let at = op.at + done;
-            let set = self.set(op.set);
+            let set = self.sets.get(op.set);
             let (one, copies) = match &set.geometry {
                 Geometry::Passthrough(g) => (g.map(at), 1),
                 Geometry::Linear(g) => (g.map(at), 1),
@@ -379,7 +393,7 @@ impl Controller {
             };
             let len = one.len.min(op.len - done);
             for number in 0..copies {
-                let fragment = match &self.set(op.set).geometry {
+                let fragment = match &self.sets.get(op.set).geometry {
                     Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),
                     _ => one,
                 };
@@ -390,13 +404,13 @@ impl Controller {
     }
 
     fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors, actions: &mut Actions) {
-        let set = self.set(self.ops[index].set);
+        let set = self.sets.get(self.ops[index].set);
         let place = set.places[slot.index()];
         for member in [place.member, place.replacement] {
             let takes = |m: &crate::array::set::Member| {
                 m.is_active() && self.channels.get(m.drive).is_some_and(|c| c.info.discard)
             };
-            if member != NONE && takes(&self.set(self.ops[index].set).members[member as usize]) {
+            if member != NONE && takes(&self.sets.get(self.ops[index].set).members[member as usize]) {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
             }
         }

@@ -13,7 +13,7 @@ impl Controller {
     /// The flush of the next set of a request's array; false where it waits for the cache.
     pub(crate) fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
-        let volume = &self.array(entry.request.array).expect("requests belong to arrays").volume;
+        let volume = &self.arrays.find(entry.request.array).expect("requests belong to arrays").volume;
         let number = usize::try_from(entry.cut).expect("an array has few sets");
         if number >= volume.set_count() {
             return self.end_plain(index, actions);
@@ -24,28 +24,28 @@ impl Controller {
         }
         self.requests[index].cut += 1;
         // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
-        if self.is_promised(set) && !self.set(set).is_in_doubt() {
+        if self.is_promised(set) && !self.sets.get(set).is_in_doubt() {
             return true;
         }
         self.requests[index].pieces += 1;
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
         let key = self.ops.put(op);
-        self.set_mut(set).ops += 1;
-        self.tell_made(key.index);
+        self.sets.get_mut(set).ops += 1;
+        self.trace_made(key.index);
         self.ready.push(key.index);
         true
     }
 
     pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].phase == Phase::Start {
-            if !self.may_issue() {
+            if !self.channels.may_issue() {
                 return self.wait_for_commands(index);
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
-            if !self.set(set).is_in_doubt() {
+            if !self.sets.get(set).is_in_doubt() {
                 // What a member had not flushed when it was lost nobody can make durable any more.
-                if self.set(set).health() == Health::Failed {
+                if self.sets.get(set).health() == Health::Failed {
                     self.ops[index].error = Some(ReplyStatus::IoError);
                     return self.finish_op(index, actions);
                 }
@@ -57,8 +57,8 @@ impl Controller {
         }
         // One that was under way beside this may have failed meanwhile: what that was for the member has dropped, and its next
         // success says nothing of it.
-        if self.ops[index].error.is_none() && self.set(self.ops[index].set).is_in_doubt() {
-            self.explain_op(index, Reason::FlushInDoubt, 0, 0);
+        if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).is_in_doubt() {
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushInDoubt, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
         if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
@@ -67,7 +67,7 @@ impl Controller {
     }
 
     fn issue_flushes(&mut self, index: u32, set: SetId, actions: &mut Actions) {
-        for member in 0..self.set(set).members.len() {
+        for member in 0..self.sets.get(set).members.len() {
             if self.begin_flush(set, member) {
                 let member = u32::try_from(member).expect("few members");
                 self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
@@ -79,7 +79,7 @@ impl Controller {
     ///
     /// A flush that is under way may have been issued before the last write, so another one is needed then.
     pub(crate) fn begin_flush(&mut self, set: SetId, member: usize) -> bool {
-        let member = &mut self.set_mut(set).members[member];
+        let member = &mut self.sets.get_mut(set).members[member];
         if !member.is_active() || !(member.unflushed || member.flushing > 0) {
             return false;
         }

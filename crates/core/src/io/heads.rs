@@ -174,7 +174,7 @@ impl Controller {
         at: SetLba,
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         // All copies are as long as the first.
         let end = at + mirror.copies(at).next()?.len.min(left);
         if !set.is_consistent(at.get(), end.get()) {
@@ -232,7 +232,7 @@ impl Controller {
         (at, left): (SetLba, Sectors),
         alone: bool,
     ) -> Option<(Fragment, Reason)> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         let copy = mirror.copies(at).nth(usize::from(set.heads.run_at(at)?.copy))?;
         let disturbed = set.heads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
@@ -248,7 +248,7 @@ impl Controller {
 
     /// What the 3ware manner makes of a read that goes on with a stream, or is long by itself.
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         // A single read of no more than a section is not shared: the nearer head is better than the one whose turn it is.
         let is_single = left <= set.policy.split_section && set.heads.run_at(at).is_none();
         if is_single || self.wanted_at_once(op, at, left) <= set.policy.split_above.get() {
@@ -260,7 +260,7 @@ impl Controller {
     /// How long a read counts: all of its stream up to here; or, where streams are not to count, what hosts have asked for
     /// at once, in one request or in those of its stream that have not ended.
     fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         if set.policy.split_streams {
             return at.get() + left.get() - set.heads.run_at(at).map_or(at.get(), |run| run.begun);
         }
@@ -268,13 +268,13 @@ impl Controller {
             return left.get();
         }
         let request = &self.requests[self.pieces[op.piece].request].request;
-        let array = self.arrays[request.array.index()].as_ref().expect("requests belong to arrays");
+        let array = self.arrays.get(request.array);
         array.streams.asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
     }
 
     /// The part up to the end of its section, from the copy whose turn it is.
     fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         let section = set.policy.split_section.get();
         let count = mirror.copies(at).filter(readable).count() as u64;
@@ -286,7 +286,7 @@ impl Controller {
 
     /// Commands that the member with this copy has to do.
     fn pending_of(&self, op: &Op, copy: &Fragment) -> u32 {
-        let member = self.set(op.set).member_of(copy.slot);
+        let member = self.sets.get(op.set).member_of(copy.slot);
         member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
@@ -300,8 +300,8 @@ impl Controller {
         len: Sectors,
         reason: Reason,
     ) {
-        self.explain(id, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.set_mut(id);
+        self.trace.note(&mut self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
+        let set = self.sets.get_mut(id);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {

@@ -128,11 +128,11 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let by = self.issuer(index);
-        if self.steps.is_on() {
+        if self.trace.steps().is_on() {
             return self.issue_reads_told(&by, &mut slots, &range_of, tried, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
-        let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
+        let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
             let range = range_of(&set.geometry, slot);
@@ -153,7 +153,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         for slot in slots {
-            let set = self.set_mut(by.set);
+            let set = self.sets.get_mut(by.set);
             let range = range_of(&set.geometry, slot);
             let command = by.read(set, range, tried);
             self.push_op_command(by.index, command, actions);
@@ -175,11 +175,11 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let by = self.issuer(index);
-        if self.steps.is_on() {
+        if self.trace.steps().is_on() {
             return self.issue_writes_told(&by, &mut slots, &range_of, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
-        let set = sets[by.set.index()].as_mut().expect("operations belong to sets");
+        let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
             let range = range_of(&set.geometry, slot);
@@ -207,7 +207,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         for slot in slots {
-            let set = self.set(by.set);
+            let set = self.sets.get(by.set);
             let (range, place) = (range_of(&set.geometry, slot), set.places[slot.index()]);
             for member in [place.member, place.replacement] {
                 if member != NONE {
@@ -220,7 +220,7 @@ impl Controller {
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
         let by = self.issuer(index);
-        let set = self.sets[by.set.index()].as_mut().expect("operations belong to sets");
+        let set = self.sets.get_mut(by.set);
         if let Some(command) = by.write(set, &self.channels, member_index, range) {
             self.push_op_command(index, command, actions);
         }
@@ -229,7 +229,7 @@ impl Controller {
     /// A command without payload to one member.
     pub(super) fn plain_command(&self, index: u32, member_index: u32) -> Command {
         let op = &self.ops[index];
-        let member = &self.set(op.set).members[member_index as usize];
+        let member = &self.sets.get(op.set).members[member_index as usize];
         let (slot, class) = (member.slot.unwrap_or_default(), Self::class_of(op));
         Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive) }
     }
@@ -238,7 +238,7 @@ impl Controller {
         let key = self.channels.commands.put(command);
         self.ops[index].pending += 1;
         let waits = self.channels.enter(self.now, key, actions);
-        if self.steps.is_on() {
+        if self.trace.steps().is_on() {
             self.tell_asked(index, key, waits);
         }
     }
@@ -246,6 +246,6 @@ impl Controller {
     #[cold]
     fn tell_asked(&mut self, index: u32, key: Key, waits: bool) {
         let step = self.channels.commands[key.index].asked_step(waits);
-        self.tell_op(index, || step);
+        self.trace.op(&self.ops, index, || step);
     }
 }

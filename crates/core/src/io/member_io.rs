@@ -35,7 +35,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let command = self.plain_command(index, member_index);
-        let data_offset = self.set(command.set).members[member_index as usize].data_offset;
+        let data_offset = self.sets.get(command.set).members[member_index as usize].data_offset;
         let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { data_offset + lba.offset() };
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
     }
@@ -47,14 +47,14 @@ impl Controller {
         let Self { channels, sets, .. } = self;
         let Some(command) = channels.asked_by(tag) else { return false };
         let Owner::Op(index) = command.owner else { return false };
-        let set = sets[command.set.index()].as_mut().expect("operations belong to sets");
+        let set = sets.get_mut(command.set);
         let member = &mut set.members[command.member as usize];
         let is_plain = match command.op {
             DriveOp::Read => member.is_active(),
             DriveOp::Write { .. } => !set.has_bad,
             DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => false,
         };
-        if !is_plain || self.steps.is_on() {
+        if !is_plain || self.trace.steps().is_on() {
             return false;
         }
         // A flush that was issued while the write was under way may not cover it.
@@ -82,8 +82,8 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let timeout = self.limits.command_timeout;
-        self.tell_op(index, || command.ended_step(timeout, result.is_ok()));
-        let set = self.set_mut(command.set);
+        self.trace.op(&self.ops, index, || command.ended_step(timeout, result.is_ok()));
+        let set = self.sets.get_mut(command.set);
         let member = &mut set.members[command.member as usize];
         let result = match command.op {
             // A member that has failed since may have lost what it had cached: what it still says is not believed. One that
@@ -126,7 +126,7 @@ impl Controller {
     /// Discards are advice. But one that was given up may still be carried out, over what is written next; and where there
     /// is parity it is to fit: a member that did not discard what the others did gets zeroes.
     fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        let has_parity = matches!(self.set(command.set).geometry, Geometry::Parity(_));
+        let has_parity = matches!(self.sets.get(command.set).geometry, Geometry::Parity(_));
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info.write_zeroes);
         match error {
             CommandError::Timeout if !has_parity => {
@@ -134,7 +134,14 @@ impl Controller {
             }
             CommandError::Drive(_) if !has_parity => {}
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
-                self.explain_op(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
+                self.trace.note_op(
+                    &mut self.sets,
+                    &self.ops,
+                    index,
+                    Reason::DiscardRefused,
+                    command.lba.get(),
+                    u32::from(command.slot.0),
+                );
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
                 self.push_op_command(index, Command { op: zeroing, ..*command }, actions);
             }
@@ -163,13 +170,13 @@ impl Controller {
     /// An extent, or a part of it, could not be read from where it stands.
     fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece);
-        match &self.set(set).geometry {
+        match &self.sets.get(set).geometry {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
                 // The piece is read again, in fresh frames, by rows: that way knows how to recover.
                 self.pieces[piece].restart = true;
                 self.pieces[piece].fresh |= error == CommandError::Timeout;
-                self.explain_op(index, Reason::ReadRetried, command.lba.get(), 0);
+                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),
         }
@@ -183,13 +190,13 @@ impl Controller {
 
     /// Where a command is in the data area of its member.
     fn member_lba_of(&self, command: &Command) -> MemberLba {
-        let member = &self.set(command.set).members[command.member as usize];
+        let member = &self.sets.get(command.set).members[command.member as usize];
         MemberLba((command.lba - member.data_offset).get())
     }
 
     /// Is the member that had this command still the one in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
-        self.set(command.set).places[command.slot.index()].member == command.member
+        self.sets.get(command.set).places[command.slot.index()].member == command.member
     }
 
     /// What a failed read says of its member.
@@ -198,7 +205,7 @@ impl Controller {
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
                 let (budget, at) = (self.limits.media_errors_max, self.member_lba_of(command));
-                let entry = &mut self.set_mut(set).members[member as usize];
+                let entry = &mut self.sets.get_mut(set).members[member as usize];
                 if !entry.defects.meet(at, command.len) {
                     return;
                 }
@@ -223,7 +230,7 @@ impl Controller {
     /// may have failed in different sectors.
     fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         let op = self.ops[index];
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
         let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
         let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
@@ -237,10 +244,17 @@ impl Controller {
         });
         if let Some(copy) = other {
             self.want_repair_of(command);
-            self.explain_op(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
+            self.trace.note_op(
+                &mut self.sets,
+                &self.ops,
+                index,
+                Reason::ReadRetried,
+                copy.lba.get(),
+                u32::from(copy.slot.0),
+            );
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried, actions);
-        } else if command.len > block && self.may_issue() {
+        } else if command.len > block && self.channels.may_issue() {
             let part = Sectors(command.len.get().div_ceil(u64::from(SEARCH_WAYS)).next_multiple_of(block.get()));
             let mut from = Sectors::ZERO;
             while from < command.len {
@@ -262,7 +276,7 @@ impl Controller {
     }
 
     fn write_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        let redundant = self.set(command.set).is_redundant();
+        let redundant = self.sets.get(command.set).is_redundant();
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
         if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
@@ -294,7 +308,14 @@ impl Controller {
         if command.tried.contains(command.slot) || !self.is_needed(command.set, command.member) {
             return false;
         }
-        self.explain_op(index, Reason::WriteRetried, command.lba.get(), u32::from(command.slot.0));
+        self.trace.note_op(
+            &mut self.sets,
+            &self.ops,
+            index,
+            Reason::WriteRetried,
+            command.lba.get(),
+            u32::from(command.slot.0),
+        );
         self.push_op_command(index, Command { tried: SlotSet::one(command.slot), ..*command }, actions);
         true
     }
@@ -303,7 +324,7 @@ impl Controller {
     /// other one then: this one is not read any more. What it means for a row is seen when all of that has ended.
     fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         self.ops[index].torn = true;
-        let set = self.set(command.set);
+        let set = self.sets.get(command.set);
         if set.life == Life::Failed || !matches!(set.geometry, Geometry::Mirror(_)) {
             return;
         }
@@ -321,7 +342,7 @@ impl Controller {
 
     /// Can another copy of a place of this member be read? For how much of it that holds is told with it.
     fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
-        let set = self.set(command.set);
+        let set = self.sets.get(command.set);
         let Geometry::Mirror(mirror) = &set.geometry else { return None };
         let (place, run) = mirror.inverse(command.slot, at)?;
         let len = left.min(run);
@@ -347,7 +368,7 @@ impl Controller {
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
             CommandError::Drive(_) => FailReason::FlushFailed,
         };
-        let redundant = self.set(command.set).is_redundant();
+        let redundant = self.sets.get(command.set).is_redundant();
         let failed = self.fail_member(command.set, command.member, reason, actions);
         if !redundant || !failed {
             self.ops[index].error = Some(ReplyStatus::IoError);
@@ -362,7 +383,7 @@ fn mirror_first(
     at: openraid_units::SetLba,
     len: Sectors,
 ) -> Option<(Slot, MemberLba)> {
-    let set = controller.set(set);
+    let set = controller.sets.get(set);
     let Geometry::Mirror(mirror) = &set.geometry else { return None };
     mirror
         .copies(at)

@@ -190,13 +190,13 @@ impl Controller {
         // Submit keeps room.
         let key = self.requests.put(Request { number: self.asked, ..Request::new(request) });
         let BlockRequest { array, kind, offset, len, .. } = request;
-        self.tell_request(key.index, || What::Arrived { array, kind, offset, len });
+        self.trace.request(&self.requests, key.index, || What::Arrived { array, kind, offset, len });
         if let Err(status) = self.check(&request) {
             self.requests[key.index].error = Some(status);
             self.finish_request(key.index, actions);
             return;
         }
-        let array = self.arrays[request.array.index()].as_mut().expect("checked");
+        let array = self.arrays.get_mut(request.array);
         array.count(&request);
         array.inside.enter(self.now);
         let is_adaptive = array.is_adaptive;
@@ -224,7 +224,7 @@ impl Controller {
     }
 
     fn check(&self, request: &BlockRequest) -> Result<(), ReplyStatus> {
-        let array = self.array(request.array).ok_or(ReplyStatus::Offline)?;
+        let array = self.arrays.find(request.array).ok_or(ReplyStatus::Offline)?;
         if array.stopping {
             return Err(ReplyStatus::Offline);
         }
@@ -269,7 +269,7 @@ impl Controller {
         let request = &self.requests[index];
         let (cut, start) = (request.cut, request.request.offset.get() + request.cut);
         // A power of two: masks, not divisions.
-        let mask = self.array(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
+        let mask = self.arrays.find(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
         // Written out, not `..Piece::new(index)`: one of them is made for each request, and it is large.
         let piece = Piece {
@@ -313,7 +313,7 @@ impl Controller {
     #[inline(always)]
     fn take_frames(&mut self, index: u32) -> Option<(u64, Option<Run>)> {
         let request = &self.requests[index];
-        let most = self.array(request.request.array).expect("requests belong to arrays").piece;
+        let most = self.arrays.find(request.request.array).expect("requests belong to arrays").piece;
         let (len, frames) = self.next_piece(request, most);
         if frames == 0 {
             return Some((len, None));
@@ -332,10 +332,11 @@ impl Controller {
     #[cold]
     fn starve(&mut self, index: u32) {
         if !core::mem::replace(&mut self.requests[index].starved, true) {
-            let set = self.array(self.requests[index].request.array).expect("requests belong to arrays").volume.set(0);
+            let set =
+                self.arrays.find(self.requests[index].request.array).expect("requests belong to arrays").volume.set(0);
             let (reason, free) = (Reason::WaitedForHostFrames, self.host_frames.free_frames());
-            self.explain(set, reason, 0, free);
-            self.tell_request(index, || What::Reason { reason, figure: free });
+            self.trace.note(&mut self.sets, set, reason, 0, free);
+            self.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
         }
     }
 
@@ -344,7 +345,7 @@ impl Controller {
     pub(super) fn next_piece(&self, request: &Request, piece_max: Divisor) -> (u64, u64) {
         let start = request.request.offset.get() + request.cut;
         let left = request.request.len - request.cut;
-        let array = self.array(request.request.array).expect("requests belong to arrays");
+        let array = self.arrays.find(request.request.array).expect("requests belong to arrays");
         let block = array.block.bytes().get();
         // A power of two: masks, not divisions.
         let mask = block - 1;
@@ -440,7 +441,7 @@ impl Controller {
                 Ok(()) => {
                     piece.state = PieceState::Working;
                     let len = piece.len;
-                    self.tell_request(owner, || What::Received { len });
+                    self.trace.request(&self.requests, owner, || What::Received { len });
                     self.want_ops(key.index);
                     self.want_piece(owner);
                 }
@@ -542,7 +543,7 @@ impl Controller {
             let len = piece.len;
             entry.sent += len;
             let (sent, is_last) = (entry.sent, entry.pieces == 1);
-            self.tell_request(request, || What::Sending { len });
+            self.trace.request(&self.requests, request, || What::Sending { len });
             self.send_transfer(at, Direction::ToHost, actions);
             if is_last {
                 return;
@@ -602,13 +603,13 @@ impl Controller {
     #[inline(always)]
     pub(crate) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let status = self.requests[index].error.unwrap_or(ReplyStatus::Ok);
-        self.tell_request(index, || What::Replied { status });
+        self.trace.request(&self.requests, index, || What::Replied { status });
         let entry = self.requests.remove(index);
         if entry.ahead {
             return self.ahead_ended(&entry.request);
         }
         if entry.counted {
-            let array = self.arrays[entry.request.array.index()].as_mut().expect("it waits for its requests");
+            let array = self.arrays.get_mut(entry.request.array);
             array.inside.leave(self.now);
         }
         if entry.request.kind == RequestKind::Read {

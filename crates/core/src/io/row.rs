@@ -106,13 +106,13 @@ impl RowFrames {
 
 impl Controller {
     pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
-        let Geometry::Parity(parity) = &self.set(op.set).geometry else { unreachable!("rows are of parity sets") };
+        let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { unreachable!("rows are of parity sets") };
         parity
     }
 
     /// The members of the operation's stripe and their condition for the rows in work.
     pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let Geometry::Parity(parity) = &set.geometry else { unreachable!("rows are of parity sets") };
         let (data, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
         let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
@@ -228,7 +228,7 @@ impl Controller {
     }
 
     fn plan_row_read(&mut self, index: u32, actions: &mut Actions) {
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         self.narrow_unfit_rows(index);
@@ -237,7 +237,7 @@ impl Controller {
         let named = self.named_slots(op);
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
-        } else if self.set(self.ops[index].set).life == Life::Failed {
+        } else if self.sets.get(self.ops[index].set).life == Life::Failed {
             // Some of a row may have been written when that ended: parity says nothing any more.
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
@@ -254,9 +254,9 @@ impl Controller {
         (op.read, op.lost, op.phase) = (read, lost, Phase::ReadingOld);
         if !lost.is_empty() {
             let (set, stripe) = (op.set, op.stripe);
-            self.explain(set, Reason::ReadRecovered, stripe.0, read.len());
+            self.trace.note(&mut self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
-            self.tell_op(index, || What::Planned { reason, rejected: 0, parity, lost });
+            self.trace.op(&self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
         }
         let op = &self.ops[index];
         let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
@@ -276,7 +276,7 @@ impl Controller {
         let op = self.ops[index];
         let view = self.stripe_view(&op);
         let by = by & op.read;
-        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.set(op.set).geometry);
+        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.sets.get(op.set).geometry);
         for slots in [op.read & view.data, op.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
@@ -325,7 +325,7 @@ impl Controller {
     }
 
     fn plan_row_write(&mut self, index: u32, actions: &mut Actions) {
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         self.narrow_unfit_rows(index);
@@ -333,7 +333,7 @@ impl Controller {
         let (set, kind, stripe) = (op.set, op.kind, op.stripe);
         let view = self.stripe_view(op);
         let named = self.named_slots(op);
-        let policy = self.set(set).policy.partial_write;
+        let policy = self.sets.get(set).policy.partial_write;
         let plan = plan_write(&view, named, policy);
         if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index, actions);
@@ -352,9 +352,9 @@ impl Controller {
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
         }
-        self.explain(set, plan.reason, stripe.0, plan.rejected_reads);
+        self.trace.note(&mut self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
-        self.tell_op(index, || What::Planned { reason, rejected, parity, lost });
+        self.trace.op(&self.ops, index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
@@ -385,13 +385,13 @@ impl Controller {
         let (at, to) = self.member_rows(&op);
         for slot in left_out {
             if view.filling.contains(slot) {
-                self.set_mut(op.set).leave_out(slot, at);
+                self.sets.get_mut(op.set).leave_out(slot, at);
                 continue;
             }
             // Its replacement may have the old one already, and takes the slot with what it knows to be bad itself.
-            let place = self.set(op.set).places[slot.index()];
+            let place = self.sets.get(op.set).places[slot.index()];
             for member in [place.member, place.replacement] {
-                let active = self.set(op.set).members.get(member as usize).is_some_and(Member::is_active);
+                let active = self.sets.get(op.set).members.get(member as usize).is_some_and(Member::is_active);
                 if active && !self.record_bad(op.set, member, at, to - at, actions) {
                     return false;
                 }
@@ -404,12 +404,13 @@ impl Controller {
     /// what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
     pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if !op.torn || self.set(op.set).life == Life::Failed {
+        if !op.torn || self.sets.get(op.set).life == Life::Failed {
             return;
         }
         let view = self.stripe_view(&op);
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
-            let place = (view.parities() & view.writable).first().map(|slot| self.set(op.set).places[slot.index()]);
+            let place =
+                (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).places[slot.index()]);
             self.lose_array(op.set, place.expect("it has parity").member, FailReason::BadBlockLogFull, actions);
         }
     }
@@ -428,7 +429,7 @@ impl Controller {
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return;
         }
-        self.explain_op(index, Reason::WriteNoParity, op.stripe.0, 0);
+        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
@@ -462,7 +463,7 @@ impl Controller {
             return self.log_row_write(index, actions);
         }
         let op = &self.ops[index];
-        let geometry = &self.set(op.set).geometry;
+        let geometry = &self.sets.get(op.set).geometry;
         let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
         let row = parity.row(op.stripe);
         let (data, p, q) = Self::stripe_slots(parity, row);
@@ -504,7 +505,7 @@ impl Controller {
         if !self.is_logged(index, actions) || !self.is_recorded(index) {
             return;
         }
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         let op = &mut self.ops[index];

@@ -69,7 +69,7 @@ fn part(sectors: u32, block: u32) -> u32 {
 
 impl Controller {
     fn block_of(&self, index: u32) -> u32 {
-        let block = self.set(self.ops[index].set).block.sectors();
+        let block = self.sets.get(self.ops[index].set).block.sectors();
         u32::try_from(block.get()).expect("a block is small")
     }
 
@@ -93,7 +93,7 @@ impl Controller {
     /// The most rows that the next stretch from `at` on may have, and how the search goes on with it.
     pub(crate) fn next_stretch(&self, index: u32, at: u32) -> (Search, u32) {
         let op = &self.ops[index];
-        op.search.next(at, self.block_of(index), self.set(op.set).rows_max)
+        op.search.next(at, self.block_of(index), self.sets.get(op.set).rows_max)
     }
 
     /// The rows in work are done: take the next ones, if any.
@@ -144,7 +144,7 @@ impl Controller {
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
             OpKind::RowRead => plan_recovery(&self.stripe_view(op)).is_ok(),
             _ => {
-                let policy = self.set(op.set).policy.partial_write;
+                let policy = self.sets.get(op.set).policy.partial_write;
                 plan_write(&self.stripe_view(op), self.named_slots(op), policy).is_ok()
             }
         }
@@ -152,7 +152,7 @@ impl Controller {
 
     /// If parity may not fit, a bad block that is known is left out by itself, and not with all that is next to it.
     pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
-        if !self.set(self.ops[index].set).has_bad {
+        if !self.sets.get(self.ops[index].set).has_bad {
             return;
         }
         while self.is_unfit(index) && self.meets_bad_block(index) {
@@ -164,7 +164,7 @@ impl Controller {
 
     fn meets_bad_block(&self, index: u32) -> bool {
         let op = &self.ops[index];
-        let (set, (from, to)) = (self.set(op.set), self.member_rows(op));
+        let (set, (from, to)) = (self.sets.get(op.set), self.member_rows(op));
         set.good(set.in_sync, from, to) != set.in_sync
     }
 
@@ -175,7 +175,7 @@ impl Controller {
             return false;
         }
         let (from, to) = self.member_rows(op);
-        !self.set(op.set).is_consistent(from.get(), to.get())
+        !self.sets.get(op.set).is_consistent(from.get(), to.get())
     }
 }
 

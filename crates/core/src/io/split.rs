@@ -38,7 +38,7 @@ impl Controller {
         if from.is_zero() {
             op.head_skip = head;
         }
-        let Geometry::Parity(parity) = &self.set(set).geometry else { unreachable!("rows are of parity sets") };
+        let Geometry::Parity(parity) = &self.sets.get(set).geometry else { unreachable!("rows are of parity sets") };
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
         if end == piece.sectors() {
@@ -55,7 +55,7 @@ impl Controller {
     /// Make the next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
     /// None is made where the extent is to be walked row by row (the piece then has its walk).
     pub(crate) fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
-        let set = self.set(set_id);
+        let set = self.sets.get(set_id);
         let from = self.pieces[index].split;
         let block = set.block.sectors();
         let len = match &set.geometry {
@@ -118,10 +118,10 @@ impl Controller {
         let direct = op.is_direct_write();
         let key = self.ops.put(op);
         self.pieces[piece].ops += 1;
-        let entry = self.set_mut(set);
+        let entry = self.sets.get_mut(set);
         entry.ops += 1;
         entry.direct_writes += u32::from(direct);
-        self.tell_made(key.index);
+        self.trace_made(key.index);
         self.ready.push(key.index);
     }
 }

@@ -40,7 +40,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Start => self.lock_op(index, actions),
             Phase::Locking => {
-                self.tell_op(index, || What::Granted);
+                self.trace.op(&self.ops, index, || What::Granted);
                 self.on_locked(index, actions);
             }
             _ => self.on_edges(index, actions),
@@ -63,7 +63,7 @@ impl Controller {
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage | OpKind::Reparity => true,
             OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage | OpKind::Redo => false,
             OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
-                matches!(self.set(op.set).geometry, crate::geometry::Geometry::Parity(_))
+                matches!(self.sets.get(op.set).geometry, crate::geometry::Geometry::Parity(_))
             }
         }
     }
@@ -86,7 +86,7 @@ impl Controller {
         if self.locks.acquire(index, self.lock_range(&self.ops[index])) {
             self.on_locked(index, actions);
         } else {
-            self.explain_op(index, Reason::WaitedForLock, unit, 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, unit, 0);
         }
     }
 
@@ -110,7 +110,14 @@ impl Controller {
         if self.ops.room() < 2 {
             return self.wait_for_commands(index);
         }
-        self.explain_op(index, Reason::EdgeRead, op.at.get(), u32::from(op.head_skip) + u32::from(op.tail_skip));
+        self.trace.note_op(
+            &mut self.sets,
+            &self.ops,
+            index,
+            Reason::EdgeRead,
+            op.at.get(),
+            u32::from(op.head_skip) + u32::from(op.tail_skip),
+        );
         let in_one = op.head_skip > 0 && self.is_one_block(&op);
         self.ops[index].edges_in_one = in_one;
         if op.head_skip > 0 {
@@ -122,7 +129,7 @@ impl Controller {
     }
 
     fn is_one_block(&self, op: &Op) -> bool {
-        let block = self.set(op.set).block.sectors();
+        let block = self.sets.get(op.set).block.sectors();
         if op.kind == OpKind::RowWrite {
             op.columns == 1 && Sectors(u64::from(op.hi - op.lo)) == block
         } else {
@@ -132,7 +139,7 @@ impl Controller {
 
     fn start_edge(&mut self, index: u32, tail: bool) {
         let op = self.ops[index];
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         let block = set.block.sectors();
         let run = op.work.expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
@@ -150,9 +157,9 @@ impl Controller {
             child.len = block;
         }
         let key = self.ops.put(child);
-        self.set_mut(op.set).ops += 1;
+        self.sets.get_mut(op.set).ops += 1;
         self.ops[index].pending += 1;
-        self.tell_made(key.index);
+        self.trace_made(key.index);
         self.ready.push(key.index);
     }
 
@@ -188,7 +195,7 @@ impl Controller {
     /// the head first, the tail when that is done.
     fn merge_edge(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let block = self.set(op.set).block.bytes();
+        let block = self.sets.get(op.set).block.bytes();
         let run = op.work.expect("edges were read there");
         let start = self.payload_address(&op, op.first, op.lo);
         if op.head_skip > 0 {
@@ -230,7 +237,7 @@ impl Controller {
         let tag = Tag::new(TagKind::Job, index, self.ops.generation(index));
         actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
         self.ops[index].pending += 1;
-        self.tell_op(index, || What::Computing { kind, columns: columns_len, len });
+        self.trace.op(&self.ops, index, || What::Computing { kind, columns: columns_len, len });
     }
 
     /// A job ended.
@@ -247,7 +254,7 @@ impl Controller {
             self.ready.push(key.index);
         }
         if through && computing {
-            self.tell_op(key.index, || What::Computed);
+            self.trace.op(&self.ops, key.index, || What::Computed);
         }
     }
 
@@ -257,7 +264,7 @@ impl Controller {
         match op.payload {
             Payload::Zero => PoolOffset::ZERO,
             Payload::None => unreachable!("an operation without payload has no address"),
-            Payload::Host(base) => match &self.set(op.set).geometry {
+            Payload::Host(base) => match &self.sets.get(op.set).geometry {
                 crate::geometry::Geometry::Parity(parity) if self.is_row_op(op) => {
                     let columns = parity.chunk() * u64::from(column - op.first);
                     base + (columns + Sectors(u64::from(row - op.lo))).bytes()
@@ -289,7 +296,14 @@ impl Controller {
                 return true;
             }
         }
-        self.explain_op(index, Reason::WaitedForFrames, u64::from(index), self.work_frames.free_frames());
+        self.trace.note_op(
+            &mut self.sets,
+            &self.ops,
+            index,
+            Reason::WaitedForFrames,
+            u64::from(index),
+            self.work_frames.free_frames(),
+        );
         if woken {
             self.wait_frames.push_front(index);
         } else {
@@ -322,7 +336,7 @@ impl Controller {
             self.release_work(index);
         }
         let error = self.ops[index].error;
-        self.tell_op(index, || What::Done { error });
+        self.trace.op(&self.ops, index, || What::Done { error });
         let op = &self.ops[index];
         let (set_id, piece, locked, is_direct) = (op.set, op.piece, op.locked, op.is_direct_write());
         let destaged = op.is_destage().then_some((op.cache_unit, (op.probe, op.epoch)));
@@ -339,7 +353,7 @@ impl Controller {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push(granted));
         }
-        let set = self.set_mut(set_id);
+        let set = self.sets.get_mut(set_id);
         set.ops -= 1;
         if is_direct {
             set.direct_writes -= 1;

@@ -179,7 +179,7 @@ impl Controller {
 
     /// A journal that comes back is told which arrays have nothing in it any more.
     fn settle_running_sets(&mut self) {
-        let free = self.sets.iter().flatten().filter(|set| !set.may_be_in_journal());
+        let free = self.sets.values().filter(|set| !set.may_be_in_journal());
         let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
         let superblock = self.journal.superblock.as_mut().expect("just put");
         for uuid in uuids {
@@ -193,8 +193,7 @@ impl Controller {
     /// Is nothing in the journal's hands that a new one could not know of?
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
-        let free =
-            self.sets.iter().flatten().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
+        let free = self.sets.values().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
         free && !journal.keep.is_active()
             && journal.orphans.is_empty()
             && !journal.flying.is_used()
@@ -205,7 +204,7 @@ impl Controller {
     /// logged? What ends later would be taken for something of the next journal.
     fn is_nothing_out(&self) -> bool {
         let journal = &self.journal;
-        let logged = self.sets.iter().flatten().any(|set| set.journal.logged > 0);
+        let logged = self.sets.values().any(|set| set.journal.logged > 0);
         journal.join.pending == 0 && journal.writing.pending == 0 && journal.round.pending == 0 && !logged
     }
 
@@ -217,9 +216,9 @@ impl Controller {
         for line in 0..self.cache.lines.len() {
             self.cache.lines.get_mut(line).release_pins();
         }
-        for id in (0..).map(SetId).take(self.sets.len()) {
-            if self.sets[id.index()].as_ref().is_some_and(|set| set.life == Life::Failed) {
-                self.set_mut(id).journal.session = Session::Off;
+        for id in self.sets.numbers() {
+            if self.sets.find(id).is_some_and(|set| set.life == Life::Failed) {
+                self.sets.get_mut(id).journal.session = Session::Off;
                 self.end_hurry(id);
             }
         }
@@ -277,7 +276,7 @@ impl Controller {
         let runs = |set: &crate::array::set::Set| {
             set.metadata.as_ref().is_some_and(|m| m.common.set_uuid == set_uuid) && set.life != Life::Failed
         };
-        if self.sets.iter().flatten().any(runs) {
+        if self.sets.values().any(runs) {
             return Err(AdminError::NotPossible("the array is running: nothing has to be given up"));
         }
         if matches!(self.journal.state, JournalState::Lost(_)) {
@@ -342,7 +341,7 @@ impl Controller {
     /// # Errors
     /// Why not.
     pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
-        let Some(array) = self.array(array) else { return Err(Unprotected::NotRunning) };
+        let Some(array) = self.arrays.find(array) else { return Err(Unprotected::NotRunning) };
         let volume = &array.volume;
         (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
     }
@@ -351,9 +350,9 @@ impl Controller {
     /// the policy has to say so, and the members that they must not be used without the journal.
     #[must_use]
     pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
-        let Some(array) = self.array(array) else { return false };
+        let Some(array) = self.arrays.find(array) else { return false };
         let mut sets = (0..array.volume.set_count()).map(|n| array.volume.set(n));
-        sets.all(|id| self.set(id).journal.session == Session::On && self.wants_journal(id))
+        sets.all(|id| self.sets.get(id).journal.session == Session::On && self.wants_journal(id))
     }
 }
 

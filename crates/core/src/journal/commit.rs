@@ -155,7 +155,7 @@ impl Controller {
         piece: u32,
         first: bool,
     ) -> (Sectors, PoolOffset) {
-        let array = self.set(set).journal.index;
+        let array = self.sets.get(set).journal.index;
         let journal = &mut self.journal;
         let open = &mut journal.open;
         let payload_at = open.payload;
@@ -212,7 +212,7 @@ impl Controller {
         journal.counters.entries += 1;
         journal.counters.sectors += sectors.get();
         let records = u32::try_from(journal.flying.records.len()).expect("few records");
-        self.tell_entry(sequence, || What::Sealed { sectors, records });
+        self.trace.entry(sequence, || What::Sealed { sectors, records });
         let journal = &mut self.journal;
         if let Some(at) = journal.flying.wrap {
             self.write_wrap(sequence - 1, at, actions);
@@ -412,7 +412,7 @@ impl Controller {
         match work {
             JournalWork::Group => {
                 let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
-                self.tell_entry(sequence, || command.ended_step(timeout, result.is_ok()));
+                self.trace.entry(sequence, || command.ended_step(timeout, result.is_ok()));
                 self.journal.flying.pending -= 1;
                 self.land_group(actions);
             }
@@ -444,7 +444,7 @@ impl Controller {
         let journal = &mut self.journal;
         journal.durable = journal.flying.sequence;
         let sequence = journal.durable;
-        self.tell_entry(sequence, || What::Durable);
+        self.trace.entry(sequence, || What::Durable);
         let journal = &mut self.journal;
         journal.buffers[journal.flying.buffer] = true;
         let mut pieces = core::mem::take(&mut journal.flying.pieces);
@@ -493,7 +493,7 @@ impl Controller {
     /// An operation waits for the journal, for this reason.
     pub(crate) fn wait_for_journal(&mut self, index: u32, reason: Reason) {
         let (stripe, used) = (self.ops[index].stripe.0, narrow(Sectors(self.journal.log.used)));
-        self.explain_op(index, reason, stripe, used);
+        self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);
         self.journal_ops.push(index);
     }
 }

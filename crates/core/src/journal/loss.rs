@@ -68,7 +68,7 @@ impl Controller {
     /// A set that has failed is being forgotten: what the journal holds for it stays there until it is started again
     /// or given up. False where there is nothing.
     pub(crate) fn preserve_entries(&mut self, id: SetId) -> bool {
-        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         let known = self.journal.superblock.as_ref().zip(uuid).and_then(|(superblock, uuid)| superblock.index_of(uuid));
         if known.is_some_and(|index| self.journal.log.waiting_for(index) > 0) {
             return true;
@@ -79,11 +79,11 @@ impl Controller {
     /// A set has failed: the entries of its session wait until it is started again or given up. False where there are
     /// none that count.
     pub(crate) fn wait_for_set_to_return(&mut self, id: SetId) -> bool {
-        let own = self.set(id).journal;
+        let own = self.sets.get(id).journal;
         let promised =
             matches!(own.session, Session::Marking(_) | Session::On | Session::Leaving | Session::Unmarking(_));
         let table = self.journal.superblock.as_ref().and_then(|s| s.arrays[usize::from(own.index)]);
-        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         let since = table.filter(|array| Some(array.set_uuid) == uuid && array.state != ArrayState::Discarded);
         let (true, Some(array), true) = (promised, since, self.journal.is_live()) else { return false };
         self.journal.log.wait_for_array(own.index, array.first_sequence);
@@ -123,10 +123,10 @@ impl Controller {
 
     /// What pieces of an array whose entry was never durable come to, if that is known.
     fn end_of_orphans(&self, array: ArrayId) -> Option<Option<ReplyStatus>> {
-        let volume = &self.array(array).expect("requests belong to arrays").volume;
+        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
         let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
         let is_drained = |id: SetId| {
-            let set = self.set(id);
+            let set = self.sets.get(id);
             let written = set.dirty.all() == 0 || set.journal.stuck;
             set.life == Life::Failed || (written && !self.is_session_ending(id))
         };
@@ -134,7 +134,7 @@ impl Controller {
             return None;
         }
         let failed = sets.any(|id| {
-            let set = self.set(id);
+            let set = self.sets.get(id);
             // A session that stays is replayed at the next start.
             set.life == Life::Failed || set.dirty.failed || set.journal.session != Session::Off
         });

@@ -53,7 +53,7 @@ impl Controller {
             return true;
         }
         let id = op.set;
-        let set = self.set(id);
+        let set = self.sets.get(id);
         // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
         let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
         // A session that begins marks the set as active together with its own mark: a crash before would ask for force where a
@@ -82,7 +82,7 @@ impl Controller {
         if (op.logged != 0 && !orphaned) || op.in_group {
             return op.log_durable;
         }
-        match self.set(op.set).journal.session {
+        match self.sets.get(op.set).journal.session {
             Session::Off => true,
             Session::On if !self.journal.is_live() => self.is_written_without(index, actions),
             // Also where it is not wanted any more: destage may wait for the range that this operation holds, and the
@@ -105,7 +105,7 @@ impl Controller {
     /// over a part of what stands in the row.
     fn is_written_without(&mut self, index: u32, actions: &mut Actions) -> bool {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece);
-        if self.set(set).is_in_doubt() || self.set(set).is_lost() {
+        if self.sets.get(set).is_in_doubt() || self.sets.get(set).is_lost() {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return false;
         }
@@ -125,7 +125,7 @@ impl Controller {
     /// it does not stand in for a resync.
     fn is_known_to_be_behind(&mut self, id: SetId) -> bool {
         let unsaid = self.planted.has(Flaw::BehindUnsaid);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if unsaid || !set.needs_mark() {
             return true;
         }
@@ -159,7 +159,7 @@ impl Controller {
 
     /// The entry that an operation waits for is durable, or will never be.
     pub(crate) fn logged_is_durable(&mut self, index: u32) {
-        self.tell_op(index, || What::Durable);
+        self.trace.op(&self.ops, index, || What::Durable);
         let op = &mut self.ops[index];
         (op.log_durable, op.in_group) = (op.logged != 0, false);
         if op.pending == 0 {
@@ -176,7 +176,7 @@ impl Controller {
             return;
         }
         let set = op.set;
-        self.set_mut(set).journal.logged -= 1;
+        self.sets.get_mut(set).journal.logged -= 1;
         // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
         // wait for that.
         self.journal.log.unpin_if_held(sequence);
@@ -191,9 +191,9 @@ impl Controller {
         let set = op.set;
         self.journal.open.ops.push(index);
         self.journal.log.pin(sequence);
-        self.set_mut(set).journal.logged += 1;
-        self.explain_op(index, Reason::RedoLogged, self.ops[index].stripe.0, 0);
-        self.tell_op(index, || What::Logged { entry: sequence });
+        self.sets.get_mut(set).journal.logged += 1;
+        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::RedoLogged, self.ops[index].stripe.0, 0);
+        self.trace.op(&self.ops, index, || What::Logged { entry: sequence });
     }
 
     // ---- rows
@@ -237,7 +237,7 @@ impl Controller {
             self.wait_for_journal(index, reason);
             return false;
         }
-        let array = self.set(set).journal.index;
+        let array = self.sets.get(set).journal.index;
         let (member_lba, _) = self.member_rows(&self.ops[index]);
         if kind == OpKind::RowWrite {
             self.revoke_columns(index, array);
@@ -256,7 +256,7 @@ impl Controller {
         let (frames, parities) = (RowFrames::of(&self.ops[index]), self.ops[index].parity);
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
-            let old = frames.written(&self.set(set).geometry, parities, slot);
+            let old = frames.written(&self.sets.get(set).geometry, parities, slot);
             actions.columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
@@ -392,7 +392,7 @@ impl Controller {
             self.wait_for_journal(index, reason);
             return false;
         }
-        let array = self.set(op.set).journal.index;
+        let array = self.sets.get(op.set).journal.index;
         self.append_record(JournalRecord::Revoke { array, set_lba: op.at, sectors: op.len });
         let (payload_at, to) = self.append_payload(op.len);
         let from = match op.payload {
@@ -427,7 +427,7 @@ impl Controller {
     /// Where the first part of an extent stands on the members, every copy, and how long that part is.
     fn places_of(&self, set: SetId, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
         let mut places = [None; COPIES_MAX];
-        let one = match &self.set(set).geometry {
+        let one = match &self.sets.get(set).geometry {
             Geometry::Passthrough(g) => g.map(at),
             Geometry::Linear(g) => g.map(at),
             Geometry::Striped(g) => g.map(at),

@@ -71,7 +71,7 @@ impl Controller {
         let journal = &mut self.journal;
         let superblock = journal.superblock.as_ref().expect("it is live");
         let newest = journal.replay.newest(superblock, &journal.log, array);
-        let set = self.sets[id.index()].as_mut().expect("it was loaded");
+        let set = self.sets.get_mut(id);
         let unit = match &set.geometry {
             Geometry::Parity(parity) => parity.chunk(),
             _ => Sectors(REGION_SECTORS),
@@ -110,7 +110,7 @@ impl Controller {
         if debts.is_over {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
-            self.explain_op(index, Reason::WaitedForLock, stripe, 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
             self.wait_redo.push(index);
             self.journal.replay.is_asked = true;
         }
@@ -119,7 +119,7 @@ impl Controller {
 
     /// The rows of the members of a parity set that an operation touches.
     fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
-        let Geometry::Parity(parity) = &self.set(op.set).geometry else { return None };
+        let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
         let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
         if self.is_row_op(op) {
             return Some((start(op.stripe) + u64::from(op.lo), start(op.stripe) + u64::from(op.hi)));
@@ -176,7 +176,7 @@ impl Controller {
             debts.spare = self.work_frames.take(debts.bytes_max());
         }
         let (id, array) = (debts.set, debts.array);
-        if debts.spare.is_some() && !debts.serves && matches!(self.set(id).geometry, Geometry::Parity(_)) {
+        if debts.spare.is_some() && !debts.serves && matches!(self.sets.get(id).geometry, Geometry::Parity(_)) {
             self.journal.replay.debts[number].serves = true;
             self.begin_to_serve(id, array);
         }
@@ -195,7 +195,7 @@ impl Controller {
 
     fn may_redo(&self, number: usize) -> bool {
         let debts = &self.journal.replay.debts[number];
-        debts.error.is_none() && self.set(debts.set).life != Life::Failed
+        debts.error.is_none() && self.sets.get(debts.set).life != Life::Failed
     }
 
     /// Begin what operations wait for; true where something began. Where there is no room for all it is looked at again.
@@ -228,13 +228,13 @@ impl Controller {
         let debts = &mut self.journal.replay.debts[number];
         let (id, own) = (debts.set, debts.owed[index]);
         let (count, len) = debts.run_from(index, block);
-        let set = self.sets[id.index()].as_ref().expect("it has debts");
+        let set = self.sets.get(id);
         if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
             // Nobody is there. Whoever comes is filled.
             self.redos_done(id, index, count);
             return true;
         }
-        let (Some(device), true) = (self.redo_device(), self.may_issue()) else { return false };
+        let (Some(device), true) = (self.redo_device(), self.channels.may_issue()) else { return false };
         let before = own.source.from.get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let debts = &mut self.journal.replay.debts[number];
@@ -259,7 +259,7 @@ impl Controller {
             ..Op::new(OpKind::Redo, id)
         };
         let key = self.ops.put(op);
-        self.set_mut(id).ops += 1;
+        self.sets.get_mut(id).ops += 1;
         if has_spare {
             self.journal.replay.debts[number].spare_has = key.index;
         }
@@ -370,7 +370,7 @@ impl Controller {
         match op.phase {
             Phase::ReadingOld if op.fresh => self.finish_redo(index, actions),
             Phase::ReadingOld => {
-                if !self.may_issue() {
+                if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
@@ -449,7 +449,7 @@ impl Controller {
         if let Some(run) = spare {
             self.work_frames.release(run);
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let starts = set.journal.replaying;
         set.journal.redoing = false;
         set.journal.logged -= 1;
@@ -460,10 +460,10 @@ impl Controller {
             (true, true) => self.begin_to_serve(id, array),
             (false, true) => self.refuse_start(id, error),
             // A rebuild goes on where it was before anybody writes again.
-            (true, false) if self.set(id).life == Life::Running => _ = self.start_task(id, actions),
+            (true, false) if self.sets.get(id).life == Life::Running => _ = self.start_task(id, actions),
             (true, false) => {}
             (false, false) => {
-                if self.set(id).life != Life::Failed {
+                if self.sets.get(id).life != Life::Failed {
                     self.lose_rows(id, actions);
                 }
             }

@@ -225,7 +225,7 @@ impl Controller {
                 return false;
             };
             let set = self.journal.replay.queue.remove(place);
-            let Some(entry) = self.sets[set.index()].as_ref() else { return true };
+            let Some(entry) = self.sets.find(set) else { return true };
             let array = entry.journal.index;
             let current = Current { set, array, entry: 0, record: 0, done: Sectors::ZERO };
             (self.journal.replay.current, self.journal.replay.error) = (Some(current), None);
@@ -240,7 +240,7 @@ impl Controller {
     /// Have the members of a set on record who of them is not there? Whoever is back later must not count with what he
     /// had when nothing was redone.
     fn may_replay(&self, set: SetId) -> bool {
-        let Some(set) = self.sets[set.index()].as_ref() else { return true };
+        let Some(set) = self.sets.find(set) else { return true };
         set.life == Life::Failed || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
     }
 
@@ -252,7 +252,7 @@ impl Controller {
             self.journal.replay.error.get_or_insert(WHY);
         }
         for id in core::mem::take(&mut self.journal.replay.queue) {
-            let Some(set) = self.sets[id.index()].as_mut() else { continue };
+            let Some(set) = self.sets.find_mut(id) else { continue };
             set.journal.replaying = false;
             set.journal.replay_error = Some(WHY);
             self.set_changed = true;
@@ -262,7 +262,7 @@ impl Controller {
     /// One step of the present set; false where it has to wait.
     fn replay_step(&mut self, actions: &mut Actions) -> bool {
         let Some(mut current) = self.journal.replay.current else { return false };
-        let failed = self.set(current.set).life == Life::Failed || self.journal.replay.error.is_some();
+        let failed = self.sets.get(current.set).life == Life::Failed || self.journal.replay.error.is_some();
         let entries = self.journal.replay.entries.len();
         if current.entry >= entries || failed {
             // Copies may still be made out of the window, and into lines.
@@ -411,7 +411,7 @@ impl Controller {
     fn settle_revoked_units(&mut self, set: SetId) {
         while let Some(unit) = self.cache.units.first_empty(set) {
             self.cache.units.free(unit);
-            self.set_mut(set).dirty.new -= 1;
+            self.sets.get_mut(set).dirty.new -= 1;
         }
     }
 
@@ -447,7 +447,7 @@ impl Controller {
     ) -> bool {
         let Some(line) = self.cache.line_for(set, number) else { return false };
         let at = SetLba(number * LINE_SECTORS + first);
-        let geometry = &self.set(set).geometry;
+        let geometry = &self.sets.get(set).geometry;
         let (unit_number, _) = unit_at(geometry, at);
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
         let unit = self.dirty_unit_of(set, unit_number);
@@ -491,7 +491,7 @@ impl Controller {
 
     /// The set takes requests from here on. What it still needs of the log is pinned by its lines and its redos.
     pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.journal.replaying = false;
         // It may be to stop already.
         if set.life == Life::Starting {
@@ -503,7 +503,7 @@ impl Controller {
 
     pub(super) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
         self.forget_loaded(id);
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.journal.replaying = false;
         set.journal.replay_error = Some(error.unwrap_or("the array has failed while its journal was replayed"));
     }
@@ -513,7 +513,7 @@ impl Controller {
     fn forget_loaded(&mut self, id: SetId) {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
-        let dirty = &mut self.set_mut(id).dirty;
+        let dirty = &mut self.sets.get_mut(id).dirty;
         (dirty.old, dirty.new) = (0, 0);
         self.wake_cache_waiters();
     }

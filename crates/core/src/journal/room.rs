@@ -59,7 +59,7 @@ impl Controller {
             return true;
         }
         // A session may begin before the write logs anything.
-        let logs = self.set(op.set).journal.session != Session::Off || self.wants_journal(op.set);
+        let logs = self.sets.get(op.set).journal.session != Session::Off || self.wants_journal(op.set);
         if !self.journal.is_live() || !logs {
             return true;
         }
@@ -90,7 +90,7 @@ impl Controller {
 
     /// Sectors of the ring that a write past the cache logs at the most.
     fn logs_at_most(&self, op: &Op) -> u64 {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         match &set.geometry {
             Geometry::Parity(parity) => {
                 let rows = u64::from(op.hi - op.lo);
@@ -114,7 +114,7 @@ impl Controller {
         let (mut writing, mut passing, mut promising) = (0, 0, false);
         for set in self.sets_in_session() {
             writing += self.cache.writing_of(set);
-            passing += self.set(set).direct_writes;
+            passing += self.sets.get(set).direct_writes;
             promising |= self.cache.units.is_any_promising(set);
         }
         writing > destage || passing > direct || (promising && destage == 0)
@@ -131,7 +131,6 @@ impl Controller {
     /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
     pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
         let keeps = |set: &Set| set.journal.session != Session::Off && set.life != Life::Failed;
-        let sets = (0..).zip(&self.sets).filter(move |(_, set)| set.as_ref().is_some_and(keeps));
-        sets.map(|(number, _)| SetId(number))
+        self.sets.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
     }
 }

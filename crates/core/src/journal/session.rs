@@ -139,7 +139,7 @@ impl Set {
 impl Controller {
     /// Can the journal promise writes of this set?
     pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let Some(metadata) = &set.metadata else { return Some(Unprotected::Shape) };
         let mirror = matches!(set.geometry, Geometry::Mirror(_));
         if !self.journal.is_live() {
@@ -173,12 +173,12 @@ impl Controller {
 
     /// Are writes of this set to be promised by the journal?
     pub(crate) fn wants_journal(&self, id: SetId) -> bool {
-        self.set(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
+        self.sets.get(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
     }
 
     /// May a write of this set be promised now? If not yet, that is on its way.
     pub(crate) fn is_journal_ready(&mut self, id: SetId) -> bool {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if set.journal.session == Session::On {
             if set.intent == Intent::Flushing {
                 set.intent = Intent::Active;
@@ -196,7 +196,7 @@ impl Controller {
     /// meanwhile has to be in the journal, and a crash would bring back what a lost one has, over what was written without
     /// it, if it is found again.
     pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         // A set whose flush has failed stays where it is until it is started again, and so may one that is stuck.
         let stays = || set.journal.stuck || set.is_in_doubt() || set.is_lost();
         set.journal.session != Session::Off && !stays()
@@ -209,7 +209,7 @@ impl Controller {
 
     /// Move a set's session on; true where something moved.
     pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if set.life == Life::Failed || set.journal.replaying {
             return false;
         }
@@ -227,7 +227,7 @@ impl Controller {
             Session::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Those who have waited for it come first: it must not be quiet already.
                 let now = self.now;
-                self.set_mut(id).last_write = now;
+                self.sets.get_mut(id).last_write = now;
                 self.set_session(id, Session::On)
             }
             Session::On if !self.wants_journal(id) && !set.is_in_doubt() && !set.is_lost() => {
@@ -240,20 +240,20 @@ impl Controller {
     }
 
     fn set_session(&mut self, id: SetId, session: Session) -> bool {
-        self.set_mut(id).journal.session = session;
+        self.sets.get_mut(id).journal.session = session;
         self.set_changed = true;
         self.wake_all_waiters();
         true
     }
 
     fn begin_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         if !set.journal.wanted {
             self.tell_table_full(id, actions);
             return false;
         }
         if !self.wants_journal(id) {
-            self.set_mut(id).journal.wanted = false;
+            self.sets.get_mut(id).journal.wanted = false;
             self.end_hurry(id);
             self.tell_table_full(id, actions);
             self.set_changed = true;
@@ -266,7 +266,7 @@ impl Controller {
         }
         self.end_hurry(id);
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
-        self.set_mut(id).journal.flushes = issued;
+        self.sets.get_mut(id).journal.flushes = issued;
         self.set_session(id, Session::Settling)
     }
 
@@ -274,7 +274,7 @@ impl Controller {
         if !self.wants_journal(id) {
             return self.set_session(id, Session::Off);
         }
-        let uuid = self.set(id).metadata.as_ref().expect("sets in the journal have metadata").common.set_uuid;
+        let uuid = self.sets.get(id).metadata.as_ref().expect("sets in the journal have metadata").common.set_uuid;
         let journal = &mut self.journal;
         let first = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
@@ -289,7 +289,7 @@ impl Controller {
         superblock.arrays[usize::from(index)] = Some(array);
         let own = superblock.journal;
         let generation = journal.request_superblock();
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         (set.journal.uuid, set.journal.index, set.journal.since) = (own, index, first);
         set.journal.told_full = false;
         self.set_session(id, Session::Entering(generation))
@@ -297,16 +297,16 @@ impl Controller {
 
     /// The policy asks for the journal, and its table has no place: once for each time that it becomes full.
     fn tell_table_full(&mut self, id: SetId, actions: &mut Actions) {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.told_full;
         if asked && self.why_unprotected(id) == Some(Unprotected::TableFull) {
-            self.set_mut(id).journal.told_full = true;
-            self.notice(id, None, None, NoticeKind::JournalTableFull, actions);
+            self.sets.get_mut(id).journal.told_full = true;
+            self.trace.notice(&self.sets, id, None, None, NoticeKind::JournalTableFull, actions);
         }
     }
 
     pub(crate) fn mark_session(&mut self, id: SetId) -> bool {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if matches!(set.intent, Intent::Flushing | Intent::Unmarking(_)) {
             return false;
         }
@@ -316,12 +316,12 @@ impl Controller {
             set.intent = Intent::Marking(generation);
         }
         let now = self.now;
-        self.set_mut(id).last_write = now;
+        self.sets.get_mut(id).last_write = now;
         self.set_session(id, Session::Marking(generation))
     }
 
     fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.journal_holds(self.set(id)) {
+        if self.journal_holds(self.sets.get(id)) {
             return self.hurry_destage(id);
         }
         self.flush_session(id, actions)
@@ -330,16 +330,16 @@ impl Controller {
     /// Flush what the session has brought to the members, before it ends.
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Those that go on without a journal that was lost may be writing still.
-        let settled = self.set(id).writers == 0;
+        let settled = self.sets.get(id).writers == 0;
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
-        let own = &mut self.set_mut(id).journal;
+        let own = &mut self.sets.get_mut(id).journal;
         (own.flushes, own.settled) = (issued, settled);
         self.set_session(id, Session::Leaving)
     }
 
     /// Whatever is dirty is written without delay, because a session is to end or to begin; true where that is new.
     fn hurry_destage(&mut self, id: SetId) -> bool {
-        let is_new = !core::mem::replace(&mut self.set_mut(id).journal.hurried, true);
+        let is_new = !core::mem::replace(&mut self.sets.get_mut(id).journal.hurried, true);
         if is_new {
             self.cache.awaited_changed = true;
         }
@@ -348,13 +348,13 @@ impl Controller {
 
     /// Nothing is in a hurry any more because of a session of this set.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
-        if core::mem::take(&mut self.set_mut(id).journal.hurried) {
+        if core::mem::take(&mut self.sets.get_mut(id).journal.hurried) {
             self.cache.awaited_changed = true;
         }
     }
 
     fn unmark_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
         if set.is_in_doubt() || set.is_lost() {
             return self.set_session(id, Session::On);
@@ -369,7 +369,7 @@ impl Controller {
         if is_clean && !set.journal.settled {
             return self.flush_session(id, actions);
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if is_clean {
@@ -380,7 +380,7 @@ impl Controller {
 
     /// The clean mark is about to be written: the session ends with it.
     pub(crate) fn unmark_with(&mut self, id: SetId, generation: u64) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         if set.journal.session == Session::On {
             set.journal.marked = false;
             set.journal.session = Session::Unmarking(generation);
@@ -388,21 +388,21 @@ impl Controller {
     }
 
     fn end_session(&mut self, id: SetId) -> bool {
-        if self.set(id).is_unrecorded() {
+        if self.sets.get(id).is_unrecorded() {
             // Some member goes on to say that the journal holds something.
-            self.set_mut(id).journal.marked = true;
+            self.sets.get_mut(id).journal.marked = true;
             return self.set_session(id, Session::On);
         }
         // Nothing in the log counts for it any more. If that does not reach the disk before a crash, its members say
         // the same.
-        let index = self.set(id).journal.index;
-        let uuid = self.set(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let index = self.sets.get(id).journal.index;
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
             if place.map(|array| array.set_uuid) == uuid {
                 *place = None;
             }
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         (set.journal.wanted, set.journal.behind) = (false, None);
         self.end_hurry(id);
         self.set_session(id, Session::Off)

@@ -2,7 +2,7 @@
 //! superblocks say where the log begins, and only then their place in the ring is used again.
 
 use openraid_format::{LogPlace, RingSector};
-use openraid_units::{Instant, Nanos, Sectors, SetId};
+use openraid_units::{Instant, Nanos, Sectors};
 
 use super::session::Session;
 use super::{JournalLoss, JournalState};
@@ -64,7 +64,7 @@ impl Controller {
                 && (set.is_in_doubt() || set.is_lost())
                 && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
         };
-        let held = self.sets.iter().flatten().filter(|set| stuck(set)).map(|set| set.journal.since).min();
+        let held = self.sets.values().filter(|set| stuck(set)).map(|set| set.journal.since).min();
         held.unwrap_or(u64::MAX).min(self.journal.join.holds_tail())
     }
 
@@ -114,8 +114,8 @@ impl Controller {
     fn has_ops_for_round(&self) -> bool {
         let room = self.ops.room() as usize;
         // All of them are flushed at the most.
-        room > self.sets.len()
-            || room > self.sets.iter().flatten().filter(|set| set.journal.session != Session::Off).count()
+        room > self.sets.numbers_len()
+            || room > self.sets.values().filter(|set| set.journal.session != Session::Off).count()
     }
 
     /// When a round is due although nothing else happens.
@@ -193,17 +193,16 @@ impl Controller {
         (round.state, round.target, round.pending, round.failed) = (RoundState::Flushing, target, 0, false);
         round.empties = empties;
         let unflushed = self.planted.has(Flaw::TailUnflushed);
-        for index in 0..self.sets.len() {
-            let id = SetId(u16::try_from(index).expect("few sets"));
+        for id in self.sets.numbers() {
             let takes = |set: &crate::array::set::Set| {
                 set.journal.session != Session::Off && !set.is_lost() && !set.is_in_doubt() && !unflushed
             };
-            if !self.sets[index].as_ref().is_some_and(takes) {
+            if !self.sets.find(id).is_some_and(takes) {
                 continue;
             }
             let op = Op { piece: NONE, parent: NONE, ..Op::new(OpKind::Flush, id) };
             let key = self.ops.put(op);
-            self.set_mut(id).ops += 1;
+            self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);
             self.journal.round.pending += 1;
         }
@@ -267,7 +266,7 @@ impl Controller {
         if !self.journal.short || self.sets_in_session().any(written) {
             return false;
         }
-        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.set(id).journal.stuck)
+        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).journal.stuck)
     }
 
     /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
@@ -276,7 +275,7 @@ impl Controller {
         let waited = !self.journal_ops.is_empty() || self.is_short_for_good();
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
-        let logged = self.sets.iter().flatten().any(|set| set.life != Life::Failed && set.journal.logged > 0);
+        let logged = self.sets.values().any(|set| set.life != Life::Failed && set.journal.logged > 0);
         if !waited || self.may_room_come() {
             return false;
         }

@@ -40,7 +40,7 @@ impl Set {
 impl Controller {
     /// Does a write of these slots need a record, and with partial parity? `parity` is what it makes.
     pub(crate) fn record_for(&self, op: &Op, named: SlotSet, parity: SlotSet) -> (Partial, bool) {
-        let set = self.set(op.set);
+        let set = self.sets.get(op.set);
         if set.ppl.is_none() {
             return (Partial::No, false);
         }
@@ -74,7 +74,7 @@ impl Controller {
         hold: Option<crate::io::command::Hold>,
         actions: &mut Actions,
     ) {
-        let member = &mut self.set_mut(id).members[index];
+        let member = &mut self.sets.get_mut(id).members[index];
         member.counters.writes += 1;
         member.counters.sectors_written += len.get();
         let (start, _) = member.ppl_area().expect("it was chosen for its log");

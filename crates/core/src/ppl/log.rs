@@ -37,7 +37,7 @@ impl Controller {
             }
         } else {
             for slot in named {
-                let at = RowFrames::of(&op).named(&self.set(op.set).geometry, slot);
+                let at = RowFrames::of(&op).named(&self.sets.get(op.set).geometry, slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
             let at = self.buffer(&op, view.p);
@@ -65,13 +65,20 @@ impl Controller {
             Partial::Due => {
                 let (set, stripe, slot) = (op.set, op.stripe, self.parity_of(op).p_slot(op.stripe));
                 self.ops[index].partial = Partial::Waiting;
-                let ppl = self.set_mut(set).ppl.as_mut().expect("who needs a record has a log");
+                let ppl = self.sets.get_mut(set).ppl.as_mut().expect("who needs a record has a log");
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
                 let waits = log.state != LogState::Free;
                 self.ppl_due = true;
                 if waits {
-                    self.explain_op(index, Reason::WaitedForPartialParityLog, stripe.0, 0);
+                    self.trace.note_op(
+                        &mut self.sets,
+                        &self.ops,
+                        index,
+                        Reason::WaitedForPartialParityLog,
+                        stripe.0,
+                        0,
+                    );
                 }
                 false
             }
@@ -81,8 +88,8 @@ impl Controller {
     /// Is a discard of whole rows recorded? Its members may end up zeroed in part.
     pub(crate) fn is_discard_recorded(&mut self, index: u32) -> bool {
         let op = self.ops[index];
-        if op.partial == Partial::No && self.set(op.set).ppl.is_some() {
-            let all = SlotSet::first_n(self.set(op.set).slots());
+        if op.partial == Partial::No && self.sets.get(op.set).ppl.is_some() {
+            let all = SlotSet::first_n(self.sets.get(op.set).slots());
             let named = self.stripe_view(&op).data;
             self.ops[index].partial = self.record_for(&op, named, all).0;
         }
@@ -98,7 +105,7 @@ impl Controller {
         let op = &self.ops[index];
         let (set, slot) = (op.set, self.parity_of(op).p_slot(op.stripe));
         let reused = self.planted.has(Flaw::LogReusedUnflushed);
-        let log = &mut self.set_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
+        let log = &mut self.sets.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
         if log.covered == 0 {
             log.state = if reused { LogState::Free } else { LogState::Stale };
@@ -139,9 +146,8 @@ impl Controller {
             return false;
         }
         let mut moved = false;
-        for index in 0..self.sets.len() {
-            let id = SetId(u16::try_from(index).expect("few sets"));
-            let Some(slots) = self.sets[index].as_ref().and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
+        for id in self.sets.numbers() {
+            let Some(slots) = self.sets.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
                 continue;
             };
             moved |= self.pump_ppl_flush(id, actions);
@@ -153,11 +159,11 @@ impl Controller {
     }
 
     fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut super::Log {
-        &mut self.set_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
+        &mut self.sets.get_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
     }
 
     fn pump_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let ppl = set.ppl.as_ref().expect("asked for a set with logs");
         let log = &ppl.logs[slot.index()];
         if set.life == Life::Failed && log.state != LogState::Writing {
@@ -192,7 +198,7 @@ impl Controller {
         let mut moved = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
             self.ops[index].partial = Partial::No;
-            self.explain(id, Reason::FlushInDoubt, 0, 0);
+            self.trace.note(&mut self.sets, id, Reason::FlushInDoubt, 0, 0);
             self.fail_op(index, ReplyStatus::IoError, actions);
             moved = true;
         }
@@ -201,18 +207,18 @@ impl Controller {
 
     /// Write the log of a slot, with as many records as it takes.
     fn write_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
-        let keepers = self.set(id).log_keepers(slot);
+        let keepers = self.sets.get(id).log_keepers(slot);
         if keepers == [None; 2] {
             return self.release_waiting(id, slot);
         }
-        if !self.may_issue() || !actions.has_room() {
+        if !self.channels.may_issue() || !actions.has_room() {
             self.ppl_due = true;
             self.more_to_do |= !actions.has_room();
             return false;
         }
-        let uuid = self.set(id).metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
-        let mut header = PplHeader::new(uuid, self.set_mut(id).next_log_generation());
-        let room = self.set(id).ppl.as_ref().expect("it has logs").room;
+        let uuid = self.sets.get(id).metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
+        let mut header = PplHeader::new(uuid, self.sets.get_mut(id).next_log_generation());
+        let room = self.sets.get(id).ppl.as_ref().expect("it has logs").room;
         let mut payload = Sectors::ZERO;
         while let Some(index) = self.log_mut(id, slot).waiting.front() {
             let op = self.ops[index];
@@ -222,7 +228,14 @@ impl Controller {
             }
             self.log_mut(id, slot).waiting.pop();
             self.log_mut(id, slot).flying.push(index);
-            self.explain_op(index, Reason::PartialParityLogged, op.stripe.0, u32::from(op.has_partial));
+            self.trace.note_op(
+                &mut self.sets,
+                &self.ops,
+                index,
+                Reason::PartialParityLogged,
+                op.stripe.0,
+                u32::from(op.has_partial),
+            );
             header.push(self.entry_of(&op)).expect("fewer than fit");
             if op.has_partial {
                 self.write_partial(id, slot, keepers, &op, payload, actions);
@@ -272,7 +285,7 @@ impl Controller {
         log.state = if flying.is_empty() { LogState::Free } else { LogState::Covering };
         for index in flying.drain(..) {
             self.ops[index].partial = Partial::Logged;
-            self.tell_op(index, || What::Durable);
+            self.trace.op(&self.ops, index, || What::Durable);
             self.ready.push(index);
         }
         let log = self.log_mut(id, slot);
@@ -284,7 +297,7 @@ impl Controller {
 
     /// Flush the members so that logs can be written over, all that are through with what they cover at once.
     fn pump_ppl_flush(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let (durable, doubt) = (set.is_failure_durable(), set.is_in_doubt());
         let ppl = set.ppl.as_mut().expect("asked for a set with logs");
         if ppl.flushes > 0 {
@@ -304,16 +317,16 @@ impl Controller {
         if flushing || doubt || !wanted {
             return moved;
         }
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             self.ppl_due = true;
             return moved;
         }
-        let ppl = self.set_mut(id).ppl.as_mut().expect("just seen");
+        let ppl = self.sets.get_mut(id).ppl.as_mut().expect("just seen");
         for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Stale) {
             log.state = LogState::Flushing;
         }
         let issued = self.flush_members(id, Owner::PplFlush, actions);
-        self.set_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
+        self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // Nothing is to be flushed where a flush since then has done it.
         self.ppl_due |= issued == 0;
         true
@@ -321,7 +334,7 @@ impl Controller {
 
     /// A flush before logs are written over ended.
     pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
-        let ppl = self.set_mut(id).ppl.as_mut().expect("it was flushed for its logs");
+        let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
         ppl.flushes -= 1;
         self.ppl_due = true;
     }

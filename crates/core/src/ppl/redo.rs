@@ -67,7 +67,7 @@ impl Controller {
     }
 
     fn redoing(&self, op: &Op) -> &Redoing {
-        let ppl = self.set(op.set).ppl.as_ref().expect("it has logs");
+        let ppl = self.sets.get(op.set).ppl.as_ref().expect("it has logs");
         ppl.redoing.as_ref().expect("an entry is in work")
     }
 
@@ -80,13 +80,13 @@ impl Controller {
     }
 
     fn plan_reparity(&mut self, index: u32, actions: &mut Actions) {
-        if !self.may_issue() {
+        if !self.channels.may_issue() {
             return self.wait_for_commands(index);
         }
         let op = self.ops[index];
         let slot = op.target.first().expect("the parity");
-        let keeper = self.set(op.set).member_of(slot).is_some_and(|member| member.is_active());
-        if self.set(op.set).life == Life::Failed || !keeper {
+        let keeper = self.sets.get(op.set).member_of(slot).is_some_and(|member| member.is_active());
+        if self.sets.get(op.set).life == Life::Failed || !keeper {
             return self.finish_op(index, actions);
         }
         let redoing = *self.redoing(&op);
@@ -99,7 +99,7 @@ impl Controller {
             return;
         }
         let (from, to) = self.member_rows(&op);
-        let readable = self.set(op.set).readable(from, to).minus(op.excluded);
+        let readable = self.sets.get(op.set).readable(from, to).minus(op.excluded);
         let written = self.named_slots(&op);
         if !(written | op.target).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
@@ -138,8 +138,8 @@ impl Controller {
         let redoing = self.redoing(&op);
         let (slot, lo) = (redoing.entry.slot, redoing.entry.lo);
         let at = redoing.entry.at.expect("it has partial parity") + Sectors(u64::from(op.cursor - lo));
-        let place = self.set(op.set).places[slot.index()].member;
-        let member = &self.set(op.set).members[place as usize];
+        let place = self.sets.get(op.set).places[slot.index()].member;
+        let member = &self.sets.get(op.set).members[place as usize];
         let (start, _) = member.ppl_area().expect("its log was read");
         let command = Command {
             op: DriveOp::Read,
@@ -174,7 +174,7 @@ impl Controller {
             }
             self.ops[index].excluded.insert(command.slot);
             // With the parity's member gone there is no parity to be made.
-            self.set_mut(command.set).ppl.as_mut().expect("it has logs").unread |= reason.is_none();
+            self.sets.get_mut(command.set).ppl.as_mut().expect("it has logs").unread |= reason.is_none();
         }
         let op = &mut self.ops[index];
         op.pending -= 1;
@@ -214,20 +214,20 @@ impl Controller {
     fn partial_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
-        let ppl = self.set_mut(op.set).ppl.as_mut().expect("it has logs");
+        let ppl = self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs");
         let redoing = ppl.redoing.as_mut().expect("an entry is in work");
         redoing.crc = crc32c_of_both(redoing.crc, crc, u64::from(op.row_bytes()));
         let entry = redoing.entry;
         if self.next_rows(index) {
             return self.plan_reparity(index, actions);
         }
-        let redoing = self.set_mut(op.set).ppl.as_mut().and_then(|ppl| ppl.redoing.as_mut());
+        let redoing = self.sets.get_mut(op.set).ppl.as_mut().and_then(|ppl| ppl.redoing.as_mut());
         let redoing = redoing.expect("an entry is in work");
         redoing.sound = redoing.crc == entry.checksum;
         if !redoing.sound {
             return self.finish_op(index, actions);
         }
-        let rows_max = self.set(op.set).rows_max;
+        let rows_max = self.sets.get(op.set).rows_max;
         let op = &mut self.ops[index];
         (op.cursor, op.cursor_end) = (op.lo, op.hi.min(op.lo.saturating_add(rows_max)));
         self.plan_reparity(index, actions);
@@ -235,7 +235,7 @@ impl Controller {
 
     /// An entry is carried out, or left out.
     pub(crate) fn on_reparity_done(&mut self, op: &Op) {
-        self.set_mut(op.set).ppl.as_mut().expect("it has logs").redoing = None;
+        self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").redoing = None;
         self.set_changed = true;
     }
 }

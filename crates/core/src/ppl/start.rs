@@ -42,20 +42,20 @@ impl Controller {
 
     /// Move a set on that has not taken requests yet; true where something moved.
     pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.set(id);
+        let set = self.sets.get(id);
         let Some(ppl) = &set.ppl else { return false };
         let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
         if ppl.stage == Stage::Ready || busy || set.life == Life::Failed {
             return false;
         }
-        if !self.may_issue() || self.ops.room() == 0 || !actions.has_room() {
+        if !self.channels.may_issue() || self.ops.room() == 0 || !actions.has_room() {
             self.background_waits = true;
             return false;
         }
         match ppl.stage {
             Stage::Redo => self.redo_next(id, actions),
             Stage::Flush if set.is_in_doubt() => {
-                self.set_mut(id).ppl.as_mut().expect("it has logs").error = Some(
+                self.sets.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
                     "a member did not make durable what the partial parity logs ask for: a flush or a record of it failed; the \
                      logs stay as they are; check that drive, and start the array again",
                 );
@@ -71,7 +71,7 @@ impl Controller {
                 self.write_empty_headers(id, actions);
             }
             Stage::Header => {
-                let set = self.set_mut(id);
+                let set = self.sets.get_mut(id);
                 let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
                 if dirty {
                     // The members say no more that it was not stopped cleanly.
@@ -86,15 +86,15 @@ impl Controller {
     }
 
     fn enter_stage(&mut self, id: SetId, stage: Stage) {
-        self.set_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
+        self.sets.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
     }
 
     /// Carry out the next entry; after the last one the members are flushed.
     fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
         if let Some(entry) = self.next_entry(id) {
-            let ppl = self.set_mut(id).ppl.as_mut().expect("it has logs");
+            let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
-            let rows_max = self.set(id).rows_max;
+            let rows_max = self.sets.get(id).rows_max;
             let op = Op {
                 stripe: entry.stripe,
                 lo: entry.lo,
@@ -108,11 +108,11 @@ impl Controller {
                 ..Op::new(OpKind::Reparity, id)
             };
             let key = self.ops.put(op);
-            self.set_mut(id).ops += 1;
+            self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);
             return;
         }
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
         let whole = set.in_sync == SlotSet::first_n(set.slots());
         if unread && whole {
@@ -127,13 +127,13 @@ impl Controller {
         }
         self.enter_stage(id, Stage::Flush);
         let issued = self.flush_members(id, Owner::PplFlush, actions);
-        self.set_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+        self.sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
 
     /// The next entry that can be carried out. Rows that were written while a member with larger blocks was missing are not
     /// whole blocks of it.
     fn next_entry(&mut self, id: SetId) -> Option<PplRedo> {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let block = u32::try_from(set.block.sectors().get()).expect("a block is small");
         let ppl = set.ppl.as_mut().expect("it has logs");
         loop {
@@ -147,32 +147,32 @@ impl Controller {
 
     /// Zero what stands behind the place of the next header: logs of an earlier time must not be taken for newer ones.
     fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
-        for index in 0..self.set(id).members.len() {
+        for index in 0..self.sets.get(id).members.len() {
             self.zero_area(id, index, actions);
         }
     }
 
     fn zero_area(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        let member = &self.set(id).members[index];
+        let member = &self.sets.get(id).members[index];
         let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
         let mut at = PPL_HEADER_SECTORS;
         while at < size {
             let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
-            self.set_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
+            self.sets.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
             self.write_area(id, index, Owner::PplSetup, (at, len), PoolOffset::ZERO, None, actions);
             at += len;
         }
     }
 
     fn write_empty_headers(&mut self, id: SetId, actions: &mut Actions) {
-        let generation = self.set_mut(id).next_log_generation();
-        for index in 0..self.set(id).members.len() {
+        let generation = self.sets.get_mut(id).next_log_generation();
+        for index in 0..self.sets.get(id).members.len() {
             self.write_empty_header(id, index, generation, actions);
         }
     }
 
     fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, actions: &mut Actions) {
-        let set = self.set_mut(id);
+        let set = self.sets.get_mut(id);
         let member = &set.members[index];
         if !member.has_metadata() || member.ppl_area().is_none() {
             return;
@@ -192,7 +192,7 @@ impl Controller {
         bytes: &[u8; PPL_HEADER_BYTES],
         actions: &mut Actions,
     ) {
-        let member = &mut self.set_mut(id).members[index];
+        let member = &mut self.sets.get_mut(id).members[index];
         member.counters.writes += 1;
         member.counters.sectors_written += PPL_HEADER_SECTORS.get();
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
@@ -202,8 +202,8 @@ impl Controller {
     /// A member joins: whatever stands in its area is not of its new slot. It says what the others do of parity: when it
     /// has been filled it may be the only one that is left to say so.
     pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        if self.set(id).ppl.is_some() {
-            let generation = self.set_mut(id).next_log_generation();
+        if self.sets.get(id).ppl.is_some() {
+            let generation = self.sets.get_mut(id).next_log_generation();
             self.zero_area(id, index, actions);
             self.write_empty_header(id, index, generation, actions);
         }
@@ -211,7 +211,7 @@ impl Controller {
 
     /// A write to an area that is being prepared ended.
     pub(crate) fn on_ppl_setup(&mut self, id: SetId) {
-        self.set_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
+        self.sets.get_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
     }
 }
 

@@ -1,0 +1,168 @@
+//! What the engine leaves for its readers: the reason of each decision, the steps of requests, notices.
+//!
+//! The trace is written and never read by the engine, so that it changes no decision. It knows the time of the present call
+//! of [`Controller::advance`](crate::Controller::advance).
+
+use alloc::vec::Vec;
+use openraid_units::{DriveId, Instant, SetId, Slot};
+
+use crate::actions::{Actions, Notice, NoticeKind};
+use crate::array::table::Sets;
+use crate::io::op::Op;
+use crate::io::request::{Piece, Request};
+use crate::reason::{Reason, TraceEntry};
+use crate::slab::Slab;
+use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    now: Instant,
+    /// The last decisions, a ring.
+    ring: Vec<TraceEntry>,
+    next: usize,
+    steps: Steps,
+}
+
+impl Trace {
+    /// Room for so many decisions.
+    pub(crate) fn new(entries: u32) -> Self {
+        Self { now: Instant::ZERO, ring: Vec::with_capacity(entries as usize), next: 0, steps: Steps::default() }
+    }
+
+    /// What comes now happens at this time.
+    #[inline(always)]
+    pub(crate) fn set_time(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Note the reason for a decision about a set, with the unit that it is about and a figure.
+    pub(crate) fn note(&mut self, sets: &mut Sets, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        sets.get_mut(set).reasons.count(reason);
+        let entry = TraceEntry { at: self.now, set, reason, unit, figure };
+        if self.ring.len() < self.ring.capacity() {
+            self.ring.push(entry);
+        } else if !self.ring.is_empty() {
+            self.ring[self.next] = entry;
+            // No division: this is done for most requests.
+            self.next = if self.next + 1 == self.ring.len() { 0 } else { self.next + 1 };
+        }
+    }
+
+    /// Note the reason for something that an operation does or waits for.
+    pub(crate) fn note_op(
+        &mut self,
+        sets: &mut Sets,
+        ops: &Slab<Op>,
+        index: u32,
+        reason: Reason,
+        unit: u64,
+        figure: u32,
+    ) {
+        self.note(sets, ops[index].set, reason, unit, figure);
+        self.op(ops, index, || What::Reason { reason, figure });
+    }
+
+    /// The last decisions, oldest first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &TraceEntry> {
+        self.ring[self.next..].iter().chain(&self.ring[..self.next])
+    }
+
+    /// Send the administrator a notice about a set.
+    pub(crate) fn notice(
+        &self,
+        sets: &Sets,
+        set: SetId,
+        slot: Option<Slot>,
+        drive: Option<DriveId>,
+        kind: NoticeKind,
+        actions: &mut Actions,
+    ) {
+        actions.notice(Notice { at: self.now, array: sets.get(set).array, slot, drive, kind });
+    }
+
+    /// The steps that are kept.
+    pub(crate) const fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// Keep the last `count` steps from now on.
+    pub(crate) fn keep_steps(&mut self, count: usize) {
+        self.steps = Steps::keeping(count);
+    }
+
+    #[cold]
+    pub(crate) fn step(&mut self, who: Who, what: What) {
+        self.steps.push(Step { at: self.now, who, what });
+    }
+
+    /// A step of a host request, named by its place in the table. What is read ahead has none.
+    #[inline(always)]
+    pub(crate) fn request(&mut self, requests: &Slab<Request>, request: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() && !requests[request].ahead {
+            self.step(Who::Request(requests[request].number), what());
+        }
+    }
+
+    /// A step of the request of a piece.
+    #[inline(always)]
+    pub(crate) fn piece(
+        &mut self,
+        requests: &Slab<Request>,
+        pieces: &Slab<Piece>,
+        piece: u32,
+        what: impl FnOnce() -> What,
+    ) {
+        if self.steps.is_on() {
+            self.request(requests, pieces[piece].request, what);
+        }
+    }
+
+    /// A step of an operation. Operations that serve no host have none.
+    #[inline(always)]
+    pub(crate) fn op(&mut self, ops: &Slab<Op>, index: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() && is_traced(ops, index) {
+            self.step(Who::Op(op_name(ops, index)), what());
+        }
+    }
+
+    /// A step of an entry of the journal.
+    #[inline(always)]
+    pub(crate) fn entry(&mut self, sequence: u64, what: impl FnOnce() -> What) {
+        if self.steps.is_on() {
+            self.step(Who::Entry(sequence), what());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Controller;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::limits::Limits;
+    use openraid_units::{ArrayId, BlockSize, Sectors};
+
+    #[test]
+    fn the_last_entries_are_kept_oldest_first() {
+        let mut trace = Trace::new(3);
+        let mut sets = Sets::new();
+        let spec = SetSpec {
+            level: Level::Raid0,
+            members: 2,
+            chunk: Sectors::kib(64),
+            layout: 2,
+            member_size: Sectors::kib(1024),
+            member_sizes: &[Sectors::kib(1024); 2],
+        };
+        let controller = Controller::new(Limits::small()).unwrap();
+        let set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        sets.put(SetId(0), set);
+        for unit in 0..5 {
+            trace.set_time(Instant(unit * 10));
+            trace.note(&mut sets, SetId(0), Reason::Direct, unit, 0);
+        }
+        let kept = trace.entries().map(|entry| (entry.at.0, entry.unit));
+        assert!(kept.eq([(20, 2), (30, 3), (40, 4)]));
+    }
+}
