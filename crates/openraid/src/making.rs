@@ -131,7 +131,7 @@ impl Shape {
     fn check_counts(&self) -> Result<(), Failure> {
         let slots = self.legs[0].slots.len();
         let least = usize::try_from(self.md.members_min()).expect("a small number");
-        let each = if self.legs.len() > 1 { " in each leg" } else { "" };
+        let each = if self.legs.len() > 1 { " in each span" } else { "" };
         if slots < least {
             return Err(Failure::usage(format!(
                 "{} needs at least {least} members{each}; {slots} are named (the word `missing` counts)",
@@ -286,7 +286,7 @@ fn legs(wish: &Wish<'_>) -> Result<Vec<Leg>, Failure> {
     let count = wish.members.len();
     if !count.is_multiple_of(spans) {
         return Err(Failure::usage(format!(
-            "{count} members cannot be shared out to {spans} legs; name a multiple of {spans}, or another --spans"
+            "{count} members cannot be shared out to {spans} spans; name a multiple of {spans}, or another --spans"
         )));
     }
     let mut places = 0..;

@@ -111,18 +111,18 @@ fn a_degraded_leg_is_left_out_of_the_check_of_its_array() {
     lab.line("fail data d3").expect(0);
     lab.wait_for("data", |array| array["health"] == "degraded");
     let shown = lab.line("show data").expect(1).text();
-    assert!(shown.contains("degraded: without slot 0 of leg 1"), "{shown}");
+    assert!(shown.contains("degraded: without slot 0 of span 1"), "{shown}");
     server.stop();
     let shown = lab.line("show data").expect(1).text();
     assert!(shown.contains("clean") && !shown.contains("dirty"), "{shown}");
     let server = lab.serve(&["data"]);
     let begun = lab.line("check data").expect(0);
-    assert!(begun.text().contains("leg 1 is left out"), "{}", begun.text());
+    assert!(begun.text().contains("span 1 is left out"), "{}", begun.text());
     let state = lab.wait_for("data", idle);
     let outcome = |leg: usize| state["legs"][leg]["last_check"]["outcome"].clone();
     assert_eq!((outcome(0), outcome(1)), ("clean".into(), "not-comparable".into()));
     let checked = lab.line("check data --follow").expect(1);
-    assert!(checked.text().contains("leg 1: nothing compared") && checked.text().contains("leg 0: no mismatches"));
+    assert!(checked.text().contains("span 1: nothing compared") && checked.text().contains("span 0: no mismatches"));
     server.stop();
 }
 

@@ -402,11 +402,11 @@ fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
     lab.line("fail data a0").expect(0);
     lab.line("remove data b2").expect(0);
     // The legs that need one get one each.
-    lab.line("add data --file-size 16M n1 --leg 1").expect(0);
+    lab.line("add data --file-size 16M n1 --span 1").expect(0);
     lab.line("add data --file-size 16M n0").expect(0);
     lab.wait_for("data", |array| array["health"] == "optimal");
-    lab.line("spare add data --file-size 16M n2").refused(65, &["--leg"]);
-    lab.line("spare add data --file-size 16M n2 --leg 7").refused(65, &["legs 0 to 1"]);
+    lab.line("spare add data --file-size 16M n2").refused(65, &["--span"]);
+    lab.line("spare add data --file-size 16M n2 --span 7").refused(65, &["spans 0 to 1"]);
     lab.line("check data --follow").expect(0);
     server.stop();
     let out = lab.line("copy-out a1 a2 n0 b0 b1 n1").expect(0).out;
@@ -518,7 +518,7 @@ fn an_array_left_over_inside_another_one_does_not_hide_it() {
     server.stop();
     // Somebody's own stripe inside an array is not ours to resolve: it is said how to go on.
     lab.line("create outer --level 50 --chunk 16K --file-size 16M c0 c1 c2 e0 e1 e2").expect(0);
-    lab.line("copy-out c0 c1 c2").refused(2, &["only 1 of the 2 legs", "--flat"]);
+    lab.line("copy-out c0 c1 c2").refused(2, &["only 1 of the 2 spans", "--flat"]);
     lab.line("copy-out --flat c0 c1 c2").expect(0);
     let server = lab.serve(&["--flat", "c0", "c1", "c2"]);
     assert_eq!(server.ready["arrays"][0]["name"], "outer.0");

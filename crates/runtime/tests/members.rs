@@ -320,7 +320,7 @@ fn a_remote_member_that_may_have_forgotten_writes_is_not_believed() {
 fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
     let first = Server::new("nested");
     let legs: Vec<Vec<String>> = (0..2)
-        .map(|leg| (0..3).map(|nth| first.folder.member(&format!("leg{leg}-{nth}"), 16 << 20)).collect())
+        .map(|leg| (0..3).map(|nth| first.folder.member(&format!("span{leg}-{nth}"), 16 << 20)).collect())
         .collect();
     let nested = NestedRequest {
         name: SetName::new(None, "fifty").expect("a short name"),
@@ -354,7 +354,7 @@ fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
     second.service.stop();
     let started = third.assemble(&legs[0]);
     assert!(started.arrays.is_empty() && started.failed.len() == 1);
-    assert!(started.failed[0].2.to_string().contains("only 1 of the 2 legs"), "{}", started.failed[0].2);
+    assert!(started.failed[0].2.to_string().contains("only 1 of the 2 spans"), "{}", started.failed[0].2);
     assert!(third.handle.status().expect("it runs").drives.is_empty());
     drop(folder);
 }

@@ -47,7 +47,7 @@ pub fn legs(level: Level, members: u16) -> Result<u16, NotApplicable> {
     };
     let fits = |legs: &u16| members.is_multiple_of(*legs) && members / legs >= least;
     (2..=members).find(fits).ok_or_else(|| {
-        NotApplicable::new(format!("{title} needs two or more equal legs of {least} or more members, not {members}"))
+        NotApplicable::new(format!("{title} needs two or more equal spans of {least} or more members, not {members}"))
     })
 }
 

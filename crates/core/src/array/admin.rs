@@ -346,7 +346,7 @@ impl Controller {
                 Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
             },
             Volume::Striped { .. } => {
-                Err(AdminError::NotPossible("this is a nested array: name the leg that the member belongs to"))
+                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
             }
         }
     }

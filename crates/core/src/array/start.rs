@@ -297,12 +297,12 @@ impl Controller {
         superblocks: &[Superblock],
     ) -> Result<AdminOutcome, AdminError> {
         if legs.is_empty() || legs.len() != superblocks.len() {
-            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each leg"));
+            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each span"));
         }
         let outer = &superblocks[0];
         if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != legs.len() {
             return Err(AdminError::NotPossible(
-                "the legs' outer superblocks are not of a RAID 0 over just these legs",
+                "the spans' outer superblocks are not of a RAID 0 over just these spans",
             ));
         }
         let mut pairs = Vec::new();
@@ -310,7 +310,7 @@ impl Controller {
         for (leg, superblock) in legs.iter().zip(superblocks) {
             let array = self.arrays.find(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
             let Volume::Direct(set) = array.volume else {
-                return Err(AdminError::NotPossible("a leg of a nested array cannot be nested itself"));
+                return Err(AdminError::NotPossible("a span of a nested array cannot be nested itself"));
             };
             let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
             if need > array.capacity {

@@ -17,7 +17,7 @@ pub fn title(array: &ArrayModel) -> String {
         let plural = if array.slots == 1 { "" } else { "s" };
         parts.push(format!("{} slot{plural}", array.slots));
     } else {
-        parts.push(format!("{} slots in {}", array.slots, counted(array.legs.len() as u64, "leg", "legs")));
+        parts.push(format!("{} slots in {}", array.slots, counted(array.legs.len() as u64, "span", "spans")));
     }
     parts.extend(array.layout.clone());
     parts.extend(array.chunk_bytes.map(|chunk| format!("chunk {}", human(Bytes(chunk)))));
@@ -87,7 +87,7 @@ fn running_state(array: &ArrayModel, health: &str) -> String {
             let gone = array.sets().into_iter().enumerate().flat_map(|(leg, set)| {
                 let gone = set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement);
                 let slots = gone.filter_map(|m| m.slot);
-                slots.map(move |slot| if is_nested { format!("{slot} of leg {leg}") } else { slot.to_string() })
+                slots.map(move |slot| if is_nested { format!("{slot} of span {leg}") } else { slot.to_string() })
             });
             format!("{health}: without slot {}", gone.collect::<Vec<String>>().join(", "))
         }
@@ -216,7 +216,7 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(members_text(array, 2));
     }
     for (number, leg) in array.legs.iter().enumerate() {
-        lines.push(format!("  leg {number}: {} ({})", leg.name, title(leg)));
+        lines.push(format!("  span {number}: {} ({})", leg.name, title(leg)));
         let mut facts = Table::plain().indented(4);
         facts.row(["state", &state_line(leg)]);
         facts.row(["survives", &survives(leg)]);

@@ -93,6 +93,6 @@ pub fn summary(array: &ArrayModel) -> Option<String> {
         return Some(first.clone());
     }
     let told = all.iter().enumerate();
-    let told = told.filter_map(|(leg, text)| text.as_ref().map(|text| format!("leg {leg}: {text}")));
+    let told = told.filter_map(|(leg, text)| text.as_ref().map(|text| format!("span {leg}: {text}")));
     Some(told.collect::<Vec<_>>().join(", "))
 }

@@ -48,7 +48,7 @@ impl Loss {
         for range in &self.ranges[..self.ranges.len().min(PLACES_TOLD)] {
             let (from, to) = (range.at.offset().bytes().get(), (range.at + range.len).offset().bytes().get());
             let is_next_leg = self.has_legs && before.replace(range.set_uuid) != Some(range.set_uuid);
-            let leg = if is_next_leg { format!("leg {}: ", range.set_uuid) } else { String::new() };
+            let leg = if is_next_leg { format!("span {}: ", range.set_uuid) } else { String::new() };
             told.push(format!("{leg}{from} to {to}"));
         }
         match self.ranges.len().saturating_sub(PLACES_TOLD) {

@@ -94,7 +94,7 @@ impl Server {
         }
         let mut text = format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`");
         for (leg, why) in left_out {
-            text.push_str(&format!("\n  leg {leg} is left out: {why}"));
+            text.push_str(&format!("\n  span {leg} is left out: {why}"));
         }
         self.done(text, name)
     }

@@ -217,7 +217,7 @@ impl Server {
             let name = &served.name;
             return match spare.member.state {
                 _ if spare.set != found.set => {
-                    Err(Failure::refused(format!("{text} belongs to another leg of {name}")))
+                    Err(Failure::refused(format!("{text} belongs to another span of {name}")))
                 }
                 MemberState::Spare => Ok(Replacement::Spare(spare.drive)),
                 _ => Err(Failure::refused(members.already(&spare))),

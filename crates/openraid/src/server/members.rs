@@ -57,8 +57,8 @@ impl Server {
         if let Some(leg) = leg {
             let legs = served.legs().len();
             return served.legs().get(leg).copied().ok_or_else(|| {
-                let why = if legs == 0 { "has no legs".into() } else { format!("has the legs 0 to {}", legs - 1) };
-                Failure::refused(format!("array {} {why}; --leg {leg} names none", served.name))
+                let why = if legs == 0 { "has no spans".into() } else { format!("has the spans 0 to {}", legs - 1) };
+                Failure::refused(format!("array {} {why}; --span {leg} names none", served.name))
             });
         }
         // A slot that is being filled needs no other drive.
@@ -72,7 +72,7 @@ impl Server {
             [only] => Ok(*only),
             _ => sets.iter().copied().find(needs).ok_or_else(|| {
                 Failure::refused(format!(
-                    "no leg of array {} needs a member; say with --leg which one gets it as a spare",
+                    "no span of array {} needs a member; say with --span which one gets it as a spare",
                     served.name
                 ))
             }),

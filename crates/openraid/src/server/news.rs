@@ -105,7 +105,7 @@ impl Server {
             None => format!("array {}", notice.array),
         };
         if let Some(leg) = leg {
-            place.push_str(&format!(", leg {leg}"));
+            place.push_str(&format!(", span {leg}"));
         }
         // The array is degraded, or has failed; slot and member only say through which.
         let is_of_member = !matches!(notice.kind, NoticeKind::Degraded { .. } | NoticeKind::Failed);

@@ -214,7 +214,7 @@ impl Teller<'_> {
         let (Who::Op(name), What::Made { owner, set, work, place }) = (step.who, step.what) else { return };
         let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
         self.ops.insert(name, (number, SlotSet::EMPTY));
-        let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("leg {leg}: "));
+        let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("span {leg}: "));
         let line = self.line(step, "operation", format!("{leg}{}", made_text(work, place)));
         if let For::Unit(_, why) = owner {
             line.reason = Some(why.name().into());

@@ -27,7 +27,7 @@ fn head(story: &StoryModel) -> String {
         (Some(offset), Some(len)) => format!("{} {} at byte {offset}", story.kind, human(Bytes(len))),
         _ => story.kind.clone(),
     };
-    let leg = story.leg.map_or_else(String::new, |leg| format!(" of leg {leg}"));
+    let leg = story.leg.map_or_else(String::new, |leg| format!(" of span {leg}"));
     let end = match (&story.status, story.took_ns) {
         (Some(status), Some(took)) => format!("{status} after {}", millis(took)),
         _ => "still under way".into(),

@@ -267,7 +267,7 @@ fn tell(context: &Context, body: &Body) -> Exit {
     let verb = if body.dry_run { "would be created" } else { "created" };
     let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
     if body.legs > 1 {
-        shape.push(counted(body.legs as u64, "leg", "legs"));
+        shape.push(counted(body.legs as u64, "span", "spans"));
     }
     if let Some(layout) = &body.layout {
         shape.push(layout.clone());

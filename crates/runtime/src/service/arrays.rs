@@ -205,7 +205,7 @@ impl ServiceHandle {
         let command = AdminCommand::StartStriped { legs: numbers, superblocks: superblocks.clone() };
         match self.admin_start(command) {
             Ok(array) => {
-                let superblock = superblocks.into_iter().next().expect("a nested array has legs");
+                let superblock = superblocks.into_iter().next().expect("a nested array has spans");
                 Ok(StartedArray { array, superblock, legs, members: Vec::new(), forced: None })
             }
             Err(error) => Err((StartError::Service(error), legs)),

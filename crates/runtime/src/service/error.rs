@@ -105,7 +105,10 @@ impl fmt::Display for StartError {
             Self::Placement(error) => write!(f, "outer stripe: {error}"),
             Self::NotAMember(member, why) => write!(f, "{member}: {why}"),
             Self::LegsMissing { have, need } => {
-                write!(f, "only {have} of the {need} legs of the nested array are there; name the members of all legs")
+                write!(
+                    f,
+                    "only {have} of the {need} spans of the nested array are there; name the members of all spans"
+                )
             }
             Self::NoSpace(why) => f.write_str(why),
             Self::Name(error) => write!(f, "{error}"),

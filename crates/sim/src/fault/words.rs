@@ -131,7 +131,7 @@ impl fmt::Display for Scenario {
         let Self { seed, mode, shape, legs, limits, load, .. } = self;
         write!(f, "seed {seed}, {mode}: ")?;
         if *legs > 1 {
-            write!(f, "a stripe over {legs} legs, each ")?;
+            write!(f, "a stripe over {legs} spans, each ")?;
         }
         write!(f, "{}, {}", array(shape), self.policy_name())?;
         if let Some(journal) = &self.journal {

@@ -99,7 +99,7 @@ impl World {
     pub fn create_nested(&mut self, legs: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
         // To the outer array a leg is a drive.
         let slots = legs.iter().map(|leg| {
-            let capacity = self.controller.capacity(*leg).expect("the leg runs").sectors_floor();
+            let capacity = self.controller.capacity(*leg).expect("the span runs").sectors_floor();
             Some(NewDrive { drive: DriveId(leg.0), capacity, uuid: identity(seed, 1000 + u64::from(leg.0)) })
         });
         let plan = create::plan(&CreateSpec {

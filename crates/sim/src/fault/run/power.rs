@@ -390,7 +390,7 @@ impl Run<'_> {
         for leg in &legs {
             match outer_superblock(&mut self.world, *leg) {
                 Some(superblock) => superblocks.push(superblock),
-                None if self.bounded() => return Err(Stop::Lost(format!("leg {leg} has lost its outer superblock"))),
+                None if self.bounded() => return Err(Stop::Lost(format!("span {leg} has lost its outer superblock"))),
                 None => return Err(Stop::Over(Excuse::Errors)),
             }
         }

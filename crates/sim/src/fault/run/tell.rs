@@ -31,7 +31,7 @@ impl Run<'_> {
             if let Some(place) = set.places().find(|place| place.drive == drive) {
                 return match self.sets.len() {
                     1 => format!("slot {} (drive {drive})", place.slot),
-                    _ => format!("leg {leg}, slot {} (drive {drive})", place.slot),
+                    _ => format!("span {leg}, slot {} (drive {drive})", place.slot),
                 };
             }
         }
@@ -40,7 +40,7 @@ impl Run<'_> {
 
     pub(super) fn set_name(&self, set: usize) -> String {
         if self.sets.len() > 1 {
-            format!("leg {set}")
+            format!("span {set}")
         } else {
             "the array".into()
         }
@@ -54,7 +54,7 @@ impl Run<'_> {
             if notice.kind.is_about_journal() {
                 place.push("journal".into());
             } else {
-                place.extend(set.map(|set| format!("leg {set}")));
+                place.extend(set.map(|set| format!("span {set}")));
                 place.extend(notice.slot.map(|slot| format!("slot {slot}")));
             }
             place.extend(notice.drive.map(|drive| format!("drive {drive}")));
@@ -151,7 +151,7 @@ impl Run<'_> {
     }
 
     fn place(&self, set: usize, stands: Vec<(openraid_units::Slot, openraid_units::MemberLba)>) -> Option<String> {
-        let leg = if self.sets.len() > 1 { format!("leg {set}, ") } else { String::new() };
+        let leg = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
         let told: Vec<String> =
             stands.iter().map(|(slot, row)| format!("{leg}sector {} of slot {slot}", row.0)).collect();
         (!told.is_empty()).then(|| told.join(" and "))
@@ -160,7 +160,7 @@ impl Run<'_> {
     /// Redundancy that does not fit, and the story of the first row.
     pub(super) fn lost_by_members(&self, set: usize, misfits: &[Misfit]) -> Stop {
         let first = &misfits[0];
-        let leg = if self.sets.len() > 1 { format!("leg {set}, ") } else { String::new() };
+        let leg = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
         let head = format!("redundancy does not fit ({leg}row {}): {}", first.row.0, first.text);
         let sectors = self.sets[set].of_row(first.slot, first.row);
         let ranges: Vec<Range<u64>> =

@@ -108,7 +108,7 @@ impl ArraySpec {
                 return wrong("the number must be even; an odd one makes RAID 1E")
             }
             ArrayLevel::Raid50 | ArrayLevel::Raid60 if members % 2 != 0 => {
-                return wrong("two legs of the same number of drives make it, so the number must be even");
+                return wrong("two spans of the same number of drives make it, so the number must be even");
             }
             _ => {}
         }
