@@ -368,6 +368,26 @@ fn a_mirror_that_knows_of_a_promise_convicts_one_that_does_not_have_it() {
     assert!(matches!(verdict, Err(JournalError::Damaged { sequence, .. }) if sequence == third.sequence));
 }
 
+/// A start with both devices raised the epoch on one of them only, and wrote an entry there that was never promised. The next
+/// start had the other device alone, and gave its epoch the same number.
+#[test]
+fn of_the_same_epoch_the_device_that_was_used_alone_counts() {
+    let mut model = Model::new(200, 5);
+    while model.log.len() < 4 {
+        model.write(1);
+    }
+    let (one, other) = mirror_of(&model.superblock);
+    let alone = JournalSuperblock { mirrors: 1, ..one };
+    let last = model.log[model.log.len() - 1].clone();
+    let further = model.scan(&other).0;
+    put(&mut model.image, RingSector(last.position), &[0; 512]);
+    let shorter = model.scan(&alone).0;
+    assert_eq!(further.head.sequence, shorter.head.sequence + 1);
+    let other = JournalSuperblock { generation: alone.generation + 1, ..other };
+    assert_eq!(choose_journal_mirror([(&other, &shorter), (&alone, &shorter)]), Ok(1));
+    assert_eq!(choose_journal_mirror([(&alone, &shorter), (&other, &shorter)]), Ok(0));
+}
+
 #[test]
 fn devices_that_do_not_belong_together_are_refused() {
     let model = Model::new(200, 5);

@@ -14,7 +14,7 @@ use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
 use openraid_sim::{Loss, Shape, World};
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
-use support::journalled::{Journalled, JOURNAL};
+use support::journalled::{attach_journal, Journalled, JOURNAL};
 use support::{seeds, two_arrays, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -419,6 +419,48 @@ fn who_loses_the_journal_does_not_wait_for_the_other_arrays() {
             let waited = machine.rig.world.now().since(start);
             assert!(waited < Nanos::from_secs(2), "{waited:?}");
             assert_eq!(machine.rig.session.errors, 0);
+        }
+    }
+}
+
+/// The server ends while a start has raised the epoch on the second device alone. The next start has the first device, and gives
+/// its epoch the same number. When the second one is back it is behind, although both logs end at the same entry.
+#[test]
+fn a_device_with_the_epoch_of_a_start_that_was_cut_short_is_behind() {
+    for seed in seeds(4, 40) {
+        for requests in [0, 20] {
+            let shape = Shape::raid5(4, CHUNK);
+            let _case = Case::new(seed, format!("{shape}, {requests} requests"));
+            let mut machine = Journalled::new(shape, seed, false, 2);
+            run(&mut machine, 60);
+            machine.rig.session.drain(&mut machine.rig.world);
+            let (first, second) = (machine.devices[0], machine.devices[1]);
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.drive_mut(first).faults.writes = Some(DriveError::ReadOnly);
+            machine.rig.world.boot();
+            let found = machine.rig.world.find_journal(&machine.devices).expect("both are whole");
+            let epoch = found.epoch;
+            machine.rig.world.start_admin(AdminCommand::AttachJournal(found));
+            let raised = |world: &mut World| world.find_journal(&[second]).is_ok_and(|found| found.epoch > epoch);
+            while !raised(&mut machine.rig.world) {
+                assert!(machine.rig.world.step(), "the epoch is raised");
+            }
+            machine.rig.world.kill();
+            machine.rig.world.drive_mut(first).faults.writes = None;
+            machine.rig.world.drive_mut(second).faults.gone = true;
+            machine.rig.world.boot();
+            attach_journal(&mut machine.rig.world, &[first]);
+            machine.start();
+            if requests > 0 {
+                run(&mut machine, requests);
+            }
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            machine.rig.world.drive_mut(second).faults.gone = false;
+            machine.boot();
+            run(&mut machine, 40);
+            machine.rig.session.drain(&mut machine.rig.world);
+            machine.cut();
+            machine.rig.session.look_at_all(&mut machine.rig.world);
         }
     }
 }

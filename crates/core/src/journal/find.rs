@@ -199,10 +199,12 @@ fn find_among(
         superblock.kept = Sectors::ZERO;
     }
     let outcome = log.outcome;
-    // The other device has what the better one has, or less: only where both have all of it are both used at once.
+    // The other device has what the better one has, or less: only if both have all of it are both used at once. One that was
+    // started without the other is the whole journal until the other is brought up to date.
     let same = found.iter().all(|(own, other)| {
         let log = (other.outcome.head, other.outcome.tail, other.outcome.epoch);
-        log == (outcome.head, outcome.tail, outcome.epoch) && own.kept == superblock.kept
+        let mirrors = own.mirrors == superblock.mirrors;
+        mirrors && log == (outcome.head, outcome.tail, outcome.epoch) && own.kept == superblock.kept
     });
     let mut order: Vec<(DriveId, u8)> = Vec::from([(devices[best].drive, superblock.mirror)]);
     if same {

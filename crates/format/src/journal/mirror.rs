@@ -1,8 +1,10 @@
 //! Which of two devices that carry the same journal counts.
 //!
 //! A device of an older epoch has missed something and never counts beside one of a newer epoch. Of the same epoch,
-//! the log that reaches further does: every promised entry was durable on both, so the shorter one ends at an entry
-//! that was never promised, or is damaged there. What either of them knows to have been promised must be in the log
+//! a device that says that it is the whole journal counts: it was started without the other one, which may have got the
+//! number of that epoch before, with entries that were never promised. Of two mirrors the log that reaches further does:
+//! every promised entry was durable on both, so the shorter one ends at an entry that was never promised, or is damaged
+//! there. What either of them knows to have been promised must be in the log
 //! that is taken.
 
 use super::error::JournalError;
@@ -28,7 +30,7 @@ pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -
         return Err(JournalError::SameMirror(one.mirror));
     }
     let rank = |(superblock, found): (&JournalSuperblock, &ScanOutcome)| {
-        (superblock.epoch, found.head.sequence, superblock.generation)
+        (superblock.epoch, superblock.mirrors == 1, found.head.sequence, superblock.generation)
     };
     let best = usize::from(rank(devices[1]) > rank(devices[0]));
     let promised = found_one.promised.max(found_other.promised);
